@@ -6,7 +6,6 @@ A run leaves an export and a context for each cell-round. Only their times are m
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import math
 import random
@@ -25,7 +24,7 @@ from snakemake.utils import update_config  # noqa: E402
 
 from project import Project, make_project  # noqa: E402
 from vcsbench.config.validation import read_mapping  # noqa: E402
-from vcsbench.files import write_record  # noqa: E402
+from vcsbench.files import write_json  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
 from vcsbench.run.project import Project as Workflow  # noqa: E402
 
@@ -83,11 +82,9 @@ def make_results(project: Project) -> int:
 
 
 def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
-    """Write both files of a cell-round. The context has the export's checksum, or both are discarded."""
-    content = json.dumps(export).encode()
-    stem.with_suffix(".json").write_bytes(content)
-    context["export_sha256"] = hashlib.sha256(content).hexdigest()
-    write_record(stem.with_suffix(".context.json"), context)
+    """Write both files of a cell-round."""
+    write_json(stem.with_suffix(".json"), export)
+    write_json(stem.with_suffix(".context.json"), context)
 
 
 def _derive(

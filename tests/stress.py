@@ -33,7 +33,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import HOT, STUDY, Project, Run, fill, make_project, mounted, path_of_tool, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
-from vcsbench.plan.result_state import is_intact  # noqa: E402
+from vcsbench.plan.result_state import is_readable  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
 CELLS = [{**HOT, "ra": "svn"}, {**HOT, "command": "export", "ra": "http"}]
@@ -215,7 +215,7 @@ class Stress:
 def finished(project: Project) -> dict[str, bytes]:
     """Return the exports and contexts of the valid cell-rounds and their bytes."""
     exports = [project.path / "results/cells" / name for name in project.exports()]
-    valid = [export for export in exports if is_intact(export)]
+    valid = [export for export in exports if is_readable(export)]
     files = [*valid, *(export.with_suffix(".context.json") for export in valid)]
     return {str(file): file.read_bytes() for file in files}
 

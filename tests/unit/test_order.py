@@ -2,27 +2,23 @@
 
 Drift of the machine affects all cells equally if each cell has each position equally often."""
 
-import hashlib
 import os
 from collections import Counter
-from contextlib import nullcontext
 from itertools import groupby, pairwise, product
 
 import pytest
 from scipy.stats import chisquare
 
-from project import ODD_FILES, WITHOUT_CAPABILITIES, run_python
-from vcsbench.errors import UserError
-from vcsbench.files import read_record, write_json, write_record
+from project import ODD_FILES
+from vcsbench.files import write_json
 from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.plan import run_order
 from vcsbench.plan.result_state import (
-    LISTED,
     SamplingBatches,
     decision_of,
-    is_intact,
+    is_readable,
     is_up_to_date,
-    remove_damaged,
+    remove_unreadable,
 )
 
 STUDY = "s"
@@ -139,7 +135,7 @@ def write_decision(root, number, gives=True, **rounds):
     path = root / decision_of(STUDY, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     blocks = {f"log/{name}": n for name, n in rounds.items()}
-    write_record(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
+    write_json(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
 
 
 def batches(root, blocks=DIGESTS):
@@ -175,7 +171,7 @@ def test_batches_changed_or_new_block_starts_again(tmp_path):
         ("ab", None, None, (False, True)),
         ("abc", lambda content: b"{}", None, (True, False)),
         ("abc", None, lambda content: content[:-1], (False, False)),
-        ("abc", None, lambda content: content.replace(b"9", b"8"), (True, False)),
+        ("abc", None, lambda content: content.replace(b"9", b"8"), (True, True)),
         ("abc", None, lambda content: b"[1]", (False, False)),
         ("abc", None, lambda content: b"[" * 100_000, (False, False)),
         ("abc", "gone", None, (False, False)),
@@ -188,8 +184,7 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
     export, context = tmp_path / "round1.json", tmp_path / "round1.context.json"
     export.write_bytes(b'{"results": []}')
     recipe = {"study": STUDY, "cell": "log", "recipe_digest": "abc", "round": 9}
-    sha256 = hashlib.sha256(export.read_bytes()).hexdigest()
-    write_record(context, {**recipe, "export_sha256": sha256})
+    write_json(context, recipe)
     for path, change in ((export, change_export), (context, change_context)):
         if callable(change):
             path.write_bytes(change(path.read_bytes()))
@@ -197,47 +192,52 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
             path.unlink()
             if change == "pipe":
                 os.mkfifo(path)
-    assert (is_up_to_date(str(export), digest), is_intact(export)) == expected
+    assert (is_up_to_date(str(export), digest), is_readable(export)) == expected
 
 
-def test_remove_damaged_keeps_records_that_a_job_can_write_again(tmp_path):
-    for kind in ("loaded", "repositories"):
-        folder = tmp_path / "results" / kind
-        folder.mkdir(parents=True)
-        (folder / "cut.json").write_text("{")
-        for name, make in ODD_FILES.items():
-            make(folder / f"{name}.json")
-    damaged = [*tmp_path.rglob("*.json")]
-    assert len(damaged) == 2 + 2 * len(ODD_FILES)
-    sentence = remove_damaged(tmp_path)
-    assert "cut.json" in sentence and f"{len(damaged) - LISTED} more" in sentence
-    assert all(path.is_file() and not path.is_symlink() for path in damaged)
-
-
-def test_remove_damaged_replaces_a_record_that_cannot_be_written(tmp_path):
-    path = tmp_path / "results" / "loaded" / "x.json"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(
+            ("cells/s/log/round1.json", content)
+            for content in (b"", b"{", b"[" * 100_000, b"\xff", b"\0\0")
+        ),
+        ("budget/s/batch2.json", b"{"),
+        *(("tables/s/f6-vs-f7.csv", content) for content in (b"", b"\xff", b"\0\0")),
+    ],
+)
+def test_remove_unreadable_removes_file_that_no_program_can_read(tmp_path, name, content):
+    path = tmp_path / "results" / name
     path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    path.chmod(0)
-    program = "import sys; from pathlib import Path; from vcsbench.plan import result_state\n"
-    program += "print(result_state.remove_damaged(Path(sys.argv[1])))"
-    done = run_python(program, tmp_path, start=WITHOUT_CAPABILITIES)
-    assert "results/loaded/x.json" in done.stdout and path.stat().st_mode & 0o600 == 0o600
+    path.write_bytes(content)
+    assert remove_unreadable(tmp_path) == [path]
+    assert not path.exists()
 
 
-@pytest.mark.parametrize("is_sealed", [True, False])
-def test_record_without_its_seal_is_damaged(tmp_path, is_sealed):
-    decision = {"gives": True, "rounds": {"all": 9}, "of": {"all": "d"}}
-    # Somebody edited it, and wrote other types.
-    edited = {"gives": True, "rounds": [9], "of": "x"}
-    path = tmp_path / decision_of(STUDY, 2)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        # An edited file is the user's.
+        ("cells/s/log/round1.json", b'{"results": []}'),
+        ("tables/s/f6-vs-f7.csv", b"table,ratio\nf6-vs-f7,99\n"),
+        # Their jobs make these again.
+        ("repositories/disk.json", b"{"),
+        ("loaded/ruby.json", b"{"),
+        ("logs/cells/log.csv", b""),
+    ],
+)
+def test_remove_unreadable_keeps_other_files(tmp_path, name, content):
+    path = tmp_path / "results" / name
     path.parent.mkdir(parents=True)
-    if is_sealed:
-        write_record(path, decision)
-    else:
-        write_json(path, edited)
-    batches = SamplingBatches(STUDY, tmp_path, 3, {"all": "d"})
-    assert (batches.last, batches.rounds()) == ((2, {"all": 9}) if is_sealed else (1, {"all": 3}))
-    with nullcontext() if is_sealed else pytest.raises(UserError, match=f"^{path}: .*damaged"):
-        assert read_record(path)["of"] == {"all": "d"}
-    assert bool(remove_damaged(tmp_path)) is not is_sealed and path.exists() is is_sealed
+    path.write_bytes(content)
+    assert remove_unreadable(tmp_path) == []
+    assert path.read_bytes() == content
+
+
+def test_remove_unreadable_removes_pipe_and_link_to_device(tmp_path):
+    folder = tmp_path / "results" / "measurements"
+    folder.mkdir(parents=True)
+    for kind in ("pipe", "device", "loop"):
+        ODD_FILES[kind](folder / f"{kind}.csv")
+    assert len(remove_unreadable(tmp_path)) == 3
+    assert [*folder.iterdir()] == []

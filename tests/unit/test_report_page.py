@@ -28,7 +28,6 @@ from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import Glossary, read_expectations
 from vcsbench.errors import UserError
-from vcsbench.files import write_record
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
@@ -548,18 +547,14 @@ def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["budget", "provenance", "history"])
-def test_read_results_with_an_altered_record_names_it(tmp_path, kind):
+def test_read_results_with_an_unreadable_record_names_it(tmp_path, kind):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
     path = made.results / kind / f"{made.name}.json"
     path.parent.mkdir(exist_ok=True)
-    for content in ("[]", "5", '{"a": 5, "seal": ""}'):
+    for content in ("[]", "5", "nothing"):
         path.write_text(content)
         with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
             results_of(made)
-    write_record(path, {"config": {"thresholds": {"a": 1}}})
-    path.write_text(path.read_text().replace("1", "2"))
-    with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
-        results_of(made)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from project import needs, write_program
 from shards import small_shards
 from vcsbench import formats, sources
 from vcsbench.errors import UserError
-from vcsbench.files import write_record
+from vcsbench.files import write_json
 from vcsbench.prepare import verify
 from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
 from vcsbench.prepare.loader import load_source
@@ -384,7 +384,7 @@ def recorded(tmp_path, **changes):
     mounted = mounted_at(tmp_path)
     record = {"storage": "disk", "place": str(workdir.path), "mounted": mounted, **changes}
     (tmp_path / "results" / "repositories").mkdir(parents=True)
-    write_record(tmp_path / "results" / "repositories" / "disk.json", record)
+    write_json(tmp_path / "results" / "repositories" / "disk.json", record)
     return PreparedRepositories({"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}, 1, tmp_path)
 
 

@@ -20,7 +20,7 @@ from project import (
     run_merged,
     slow,
 )
-from vcsbench.plan.result_state import is_intact
+from vcsbench.plan.result_state import is_readable
 
 pytestmark = [needs("svn", "svnserve", "hyperfine", "setpriv"), needs_root]
 
@@ -58,7 +58,9 @@ def incomplete_files(project):
     """Return exports and contexts without their counterpart, and files of unfinished writes."""
     cells = project.path / "results/cells"
     unpaired = [
-        p for p in cells.rglob("*.json") if not is_intact(str(p).replace(".context.json", ".json"))
+        p
+        for p in cells.rglob("*.json")
+        if not is_readable(str(p).replace(".context.json", ".json"))
     ]
     return [*unpaired, *(project.path / "results").rglob(".*.new")]
 

@@ -15,7 +15,7 @@ from vcsbench.evidence.measurements import (
     read_measurements,
     time_breakdown,
 )
-from vcsbench.files import read_json, write_record
+from vcsbench.files import read_json, write_json
 from vcsbench.run.job import run_rule
 from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
 from vcsbench.statistics.comparisons import NUMBERS, Limits
@@ -45,7 +45,7 @@ def decide() -> None:
         "minutes": params.minutes,
         "spent_s": round(spent.total_s, 1),
     }
-    write_record(snakemake.output[0], decision)
+    write_json(snakemake.output[0], decision)
 
 
 def account() -> None:
@@ -69,7 +69,7 @@ def account() -> None:
         "studies": params.studies,
         "why": next((why for why in reversed(reasons) if why is not None), ""),
     }
-    write_record(snakemake.output[0], whole)
+    write_json(snakemake.output[0], whole)
 
 
 run_rule(snakemake, decide=decide, account=account)

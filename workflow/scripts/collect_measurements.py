@@ -9,7 +9,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_traces
 from vcsbench.files import write_json, write_text
-from vcsbench.plan.result_state import is_intact, is_up_to_date
+from vcsbench.plan.result_state import is_readable, is_up_to_date
 from vcsbench.run.job import run_rule
 
 snakemake: Any
@@ -19,7 +19,7 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
     """Raise a UserError for a result of another recipe that has no record of Snakemake."""
     for path in exports:
         cell = str(Path(path).parent).split("/", 3)[3]
-        if not is_up_to_date(path, digests.get(cell, "")) and is_intact(path):
+        if not is_up_to_date(path, digests.get(cell, "")) and is_readable(path):
             raise UserError(
                 f"{path}: this was measured with other settings, and Snakemake has lost its record of them. "
                 f"Run again with `--forcerun cell`, or delete it."

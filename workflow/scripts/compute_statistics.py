@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.evidence.measurements import read_frame, read_grid, read_measurements, write_frame
-from vcsbench.files import write_json, write_record
+from vcsbench.files import write_json
 from vcsbench.run.job import run_rule
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
@@ -62,7 +62,7 @@ def write_history() -> None:
     params, study = snakemake.params, snakemake.wildcards.study
     settings = params.order, params.block, Limits(**params.limits)
     times = baseline_comparison.history(params.names, study, RESULTS, *settings)
-    write_record(snakemake.output[0], times)
+    write_json(snakemake.output[0], times)
 
 
 def judge_findings() -> None:

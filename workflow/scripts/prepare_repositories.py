@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from vcsbench import progress, sources
 from vcsbench.errors import UserError
-from vcsbench.files import read_record, write_record
+from vcsbench.files import read_record, write_json
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.repositories import missing_copies
@@ -69,7 +69,7 @@ def load() -> None:
             first = staging / ".".join(request["variants"][0])
             with naming(scratch.path):
                 facts["dump"] = loader.make_dump(first, request["dump"], scratch, repo)
-        write_record(snakemake.output[0], {**record, **facts})
+        write_json(snakemake.output[0], {**record, **facts})
     if not storages:
         workdir.remove(STAGING, repo)
 
@@ -109,7 +109,7 @@ def copy() -> None:
         "repositories": metadata,
         "seconds": round(time.monotonic() - began, 1),
     }
-    write_record(snakemake.output[0], record)
+    write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
         if not is_needed(repo):
             loader.staging_workdir(facts, params.root).remove(STAGING, repo)

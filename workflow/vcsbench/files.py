@@ -1,13 +1,12 @@
-"""Write files atomically, with a seal if they are records, and read JSON and CSV."""
+"""Write files atomically, and read JSON and CSV."""
 
 import csv
 import errno
-import hashlib
 import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
 
 CSV_BYTES = 1 << 30
-SEAL = "seal"
 
 
 def export_path(study: str, cell: str, number: int | str, results: str | Path = "results") -> str:
@@ -71,45 +69,20 @@ def write_json(path: str | Path, content: Any) -> None:
     write_bytes(path, json.dumps(content, indent=1).encode())
 
 
-def write_record(path: str | Path, content: Mapping[str, object]) -> None:
-    """Write a JSON object with a seal: read_json() returns {} if it was altered later."""
-    # As it is read again: JSON has no numbers as keys, no tuples.
-    record = json.loads(json.dumps(content))
-    write_json(path, {**record, SEAL: seal_of(record)})
-
-
-def seal_of(record: Mapping[str, object]) -> str:
-    content = {key: value for key, value in record.items() if key != SEAL}
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
-def is_altered(record: Mapping[str, object]) -> bool:
-    """Return True if a record with a seal was altered. Records of earlier versions have none."""
-    return SEAL in record and record[SEAL] != seal_of(record)
-
-
 def read_json(path: str | Path, *, follow_links: bool = True) -> dict[str, Any]:
-    """Return the object in a JSON file; {} if it is missing, damaged, altered, or no regular file."""
+    """Return the object in a JSON file; {} if it is missing, unreadable, or no regular file."""
     try:
         with open(open_regular(path, follow_links=follow_links), "rb") as file:
             content = json.load(file)
     except (OSError, ValueError, RecursionError, UserError):
         return {}
-    return content if isinstance(content, dict) and not is_altered(content) else {}
-
-
-def read_sealed(path: str | Path) -> dict[str, Any]:
-    """Return the object in a file of write_record(); {} as read_json() does, and without its seal.
-
-    So all of its keys have the types that were written.
-    """
-    record = read_json(path)
-    return record if SEAL in record else {}
+    return content if isinstance(content, dict) else {}
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
-    """Return the object in a file of write_record(). Raise UserError if it is missing or damaged."""
-    if not (record := read_sealed(path)):
+    """Return the object in a JSON file. Raise UserError if it is missing or unreadable."""
+    record = read_json(path)
+    if not record:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to make it again."
         )

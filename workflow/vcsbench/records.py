@@ -405,7 +405,6 @@ class Context(SubjectFacts, total=False):
     thresholds: dict[str, float]
     order: int
     seed: int
-    export_sha256: str
 
 
 class DumpRecord(TypedDict, total=False):
@@ -457,7 +456,6 @@ class CopyMetadata(RepositoryFacts, total=False):
     reserved_names: int
     state: dict[str, str]
     digest: str
-    seal: str
 
 
 class CopiesRecord(TypedDict):

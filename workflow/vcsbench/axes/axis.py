@@ -9,7 +9,7 @@ from typing import Any
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_url
-from vcsbench.files import read_sealed
+from vcsbench.files import read_json
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
@@ -48,7 +48,7 @@ class Environment:
         `behind` revisions before the youngest, they are those in the source.
         """
         source = self.sources[repo]
-        record = read_sealed(self.root / "results" / "loaded" / f"{repo}.json")
+        record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
         if not behind and record.get("identity") == source.identity():
             return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)

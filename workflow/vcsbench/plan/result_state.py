@@ -1,4 +1,4 @@
-"""Read results: which are up to date, which sampling batches are decided, and which files are damaged.
+"""Read results: which are up to date, which sampling batches are decided, and which files are unreadable.
 
 The first batch has the fewest rounds of each block. A decision file defines each later one: the total
 rounds of each block. The last one that gave any is enough. Without rounds, the run ends.
@@ -8,13 +8,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from vcsbench.errors import UserError
-from vcsbench.external import open_regular, printable
-from vcsbench.files import context_path, read_json, read_sealed, write_json
+from vcsbench.external import open_regular, read_bytes
+from vcsbench.files import CSV_BYTES, context_path, read_json
 from vcsbench.records import Context, RecipeRepository
 from vcsbench.storages.file_trees import remove_path
 
@@ -22,16 +22,9 @@ FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 # The reason of a cell-round without a result in a run that measures nothing.
 OUTDATED = "outdated, measured with other settings, programs, or another version of vcsbench"
-# The digests of the files that are made of the raw data, from the end of the last run.
-DIGESTS = Path(".vcsbench", "digests.json")
-# The JSON files that a run reads, and the keys of each.
-RECORDS = {
-    "results/loaded/*.json": {"repo"},
-    "results/repositories/*.json": {"storage"},
-    "results/calls/**/*.json": {"digest"},
-    "results/budget/*/batch*.json": {"gives", "rounds", "of"},
-}
-LISTED = 5
+# Folders below results/ that remove_unreadable() leaves alone: logs and builds are no data, and a job that
+# reads an unreadable record of a preparation makes it again without measuring again.
+UNCHECKED = ("logs", "builds", "cluster", "loaded", "repositories")
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
@@ -66,7 +59,7 @@ class SamplingBatches:
                 break
 
     def _take(self, number: int) -> bool:
-        decision = read_sealed(self.root / decision_of(self.study, number))
+        decision = read_json(self.root / decision_of(self.study, number))
         if not decision.get("gives"):
             return False
         self.last = number
@@ -104,20 +97,13 @@ def is_up_to_date(export: str, digest: str) -> bool:
     return is_whole and f'"recipe_digest": "{digest}"'.encode() in context
 
 
-def is_intact(export: str | Path) -> bool:
-    """Return True if an export has the digest that its context records, and the context is not altered."""
-    context = read_context(context_path(export))
-    try:
-        with open(open_regular(export), "rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()
-    except (OSError, UserError):
-        return False
-    has_recipe = {"study", "cell", "recipe_digest"} <= context.keys()
-    return has_recipe and context.get("export_sha256") == digest
+def is_readable(export: str | Path) -> bool:
+    """Return True if an export and its context are complete JSON files."""
+    return bool(read_json(export)) and bool(read_json(context_path(export)))
 
 
 def read_context(path: str | Path) -> Context:
-    """Return a context; {} if it is missing, damaged or altered."""
+    """Return a context; {} if it is missing or unreadable."""
     return cast("Context", read_json(path))
 
 
@@ -129,65 +115,39 @@ def check_version(path: Path, context: Context) -> None:
         )
 
 
-def remove_damaged(root: Path) -> str:
-    """Remove the damaged files of a checkout, and return a sentence that names them; "" if there are none.
+def remove_unreadable(root: Path) -> list[Path]:
+    """Remove the results of a checkout that no program can read, and return their paths.
 
-    The caller holds the lock of the checkout, and no Snakemake works there.
+    Snakemake makes missing files again, but looks at no content. The caller holds the lock of the checkout.
     """
-    damaged = [path for path in dict.fromkeys(_damaged(root)) if os.path.lexists(path)]
-    for path in damaged:
-        # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again,
-        # if Snakemake does not take it for write-protected.
-        is_record = path.parent.name in ("loaded", "repositories")
-        if is_record and path.is_file() and os.access(path, os.R_OK | os.W_OK):
+    removed = []
+    for folder in sorted((root / "results").glob("*")):
+        if folder.name in UNCHECKED or not folder.is_dir():
             continue
-        remove_path(path)
-        if is_record:
-            path.touch()
-    names = [printable(os.path.relpath(path, root)) for path in damaged]
-    more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
-    listed = ", ".join(names[:LISTED] + more)
-    return f"removed damaged or changed files, to make them again: {listed}" if names else ""
+        for path in sorted(folder.rglob("*.*")):
+            if not _is_readable_file(path):
+                remove_path(path)
+                removed.append(path)
+    return removed
 
 
-def store_digests(root: Path, names: Iterable[str]) -> None:
-    """Store the digests of files, and of the files in folders, for the next run."""
-    known = read_json(root / DIGESTS)
-    for name in names:
-        if files := _digests(root, name):
-            known[name] = files
-        else:
-            known.pop(name, None)
-    write_json(root / DIGESTS, known)
+def _is_readable_file(path: Path) -> bool:
+    """Return False for a .json file that is no JSON, and for a .csv file without text."""
+    if path.suffix not in (".json", ".csv"):
+        return True
+    try:
+        content = read_bytes(path, CSV_BYTES)
+        if path.suffix == ".json":
+            json.loads(content)
+            return True
+        # A full disk or a power cut can leave zeros.
+        return bool(content.decode()) and b"\0" not in content
+    # A RecursionError is raised for thousands of nested brackets.
+    except (OSError, UserError, ValueError, RecursionError):
+        return False
 
 
 def results(root: Path) -> Iterator[tuple[Path, Path]]:
     """Yield the export, which may be missing, and the context of all results of a checkout."""
     for context in root.glob(context_path("results/cells/*/**/round*")):
         yield context.with_name(context.name.replace(".context.json", ".json")), context
-
-
-def _damaged(root: Path) -> Iterator[Path]:
-    for export, context in results(root):
-        # A killed job can leave a context alone.
-        if os.path.lexists(export) and not is_intact(export):
-            yield from (export, context)
-    for pattern, keys in RECORDS.items():
-        yield from (path for path in root.glob(pattern) if not keys <= read_sealed(path).keys())
-    # Then the files and folders that are not as the last run left them.
-    for name, files in read_json(root / DIGESTS).items():
-        path = root / name
-        is_ours = any(path.is_relative_to(root / folder) for folder in ("results", "reports"))
-        if is_ours and ".." not in path.parts and _digests(root, name) != files:
-            yield path
-
-
-def _digests(root: Path, name: str) -> dict[str, str]:
-    """Return the digests of a file, or of the files in a folder, by relative path."""
-    path = root / name
-    files = sorted(path.rglob("[!.]*")) if path.is_dir() else [path]
-    return {
-        os.path.relpath(file, root): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.is_file()
-    }

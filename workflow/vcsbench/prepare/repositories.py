@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from vcsbench import words
-from vcsbench.files import read_sealed
+from vcsbench.files import read_json
 from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
@@ -83,7 +83,7 @@ class PreparedRepositories:
         Return the present time if copies are missing or changed, for example in a tmpfs after a reboot.
         The changed param makes Snakemake run the rule again.
         """
-        workdir, record = self.workdir(storage).path, read_sealed(self.copies_record(storage))
+        workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
         made = {n: v.get("identity") for n, v in record.get("repositories", {}).items()}
         known = [v for v in self.needed[storage] if made.get(v.name) == v.identity]
         gone = [
@@ -106,7 +106,7 @@ class PreparedRepositories:
 
         Return the present time if copies are missing, and nothing exists to make them from (copies_token).
         """
-        record = cast("LoadRecord", read_sealed(self.load_record(repo)))
+        record = cast("LoadRecord", read_json(self.load_record(repo)))
         for storage, variants in self.needed.items():
             for variant in variants:
                 numbers = {(variant, number) for number in range(1, self.copies + 1)}
@@ -119,14 +119,14 @@ class PreparedRepositories:
         return str(record.get("made") or self._now)
 
     def needs_load(self, repo: str) -> bool:
-        return self.load_token(repo) != read_sealed(self.load_record(repo)).get("made")
+        return self.load_token(repo) != read_json(self.load_record(repo)).get("made")
 
     def load_request(self, repo: str) -> LoadRequest:
         """Return what a load makes. If nothing has to be loaded, return the request of the last load.
 
         Snakemake loads again if a param changes, for example after a run of another study.
         """
-        record = cast("LoadRecord", read_sealed(self.load_record(repo)))
+        record = cast("LoadRecord", read_json(self.load_record(repo)))
         if "request" in record and not self.needs_load(repo):
             return record["request"]
         return {
@@ -146,7 +146,7 @@ class PreparedRepositories:
         missing = missing_copies(
             workdir, self.needed[storage], self.copies, SAMPLED_FILES, self.fragmentation_kib
         )
-        record = cast("CopiesRecord", read_sealed(self.copies_record(storage)))
+        record = cast("CopiesRecord", read_json(self.copies_record(storage)))
         if missing and record.get("place") == str(workdir):
             check_copies_mounted(record)
         return missing

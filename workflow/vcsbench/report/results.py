@@ -23,7 +23,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
-from vcsbench.files import context_path, export_path, is_altered, read_rows
+from vcsbench.files import context_path, export_path, read_rows
 from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
@@ -276,8 +276,8 @@ def _read_json(path: Path, kind: type = dict) -> Any:
         return None
     except (ValueError, RecursionError):
         content = None
-    if not isinstance(content, kind) or (isinstance(content, dict) and is_altered(content)):
-        raise UserError(f"{path}: the file is damaged or was changed. {AGAIN}")
+    if not isinstance(content, kind):
+        raise UserError(f"{path}: the file is damaged. {AGAIN}")
     return content
 
 

@@ -7,7 +7,6 @@ User Mode Linux guest: there, `--guest FOLDER` measures.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import subprocess
@@ -24,7 +23,7 @@ from vcsbench import errors
 from vcsbench.evidence import judgement
 from vcsbench.evidence.flags import Flag
 from vcsbench.external import printable
-from vcsbench.files import context_path, write_bytes, write_record
+from vcsbench.files import context_path, write_bytes, write_json
 from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
@@ -88,8 +87,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     def job(recipe: Recipe) -> None:
         exported, described = measure_round(recipe, int(number), json.loads(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
-        described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
-        write_record(context, cast("dict[str, object]", described))
+        write_json(context, cast("dict[str, object]", described))
         write_bytes(export, exported)
 
     return run_job(recipe_json, job)
@@ -105,7 +103,7 @@ def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
         if trace["why_not"]:
             print(trace["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
-        write_record(output, {**cell, "digest": digest, **trace})
+        write_json(output, {**cell, "digest": digest, **trace})
 
     return run_job(recipe_json, job)
 

@@ -22,14 +22,12 @@ from typing import Any, Self
 from vcsbench.files import (
     context_path,
     read_json,
-    read_sealed,
     write_bytes,
     write_json,
-    write_record,
 )
 from vcsbench.machine import node_name
 from vcsbench.plan.plan import Block, Plan, shares_of
-from vcsbench.plan.result_state import is_intact, is_up_to_date
+from vcsbench.plan.result_state import is_readable, is_up_to_date
 from vcsbench.sources import hide_urls
 from vcsbench.storages.file_trees import remove_path
 
@@ -65,10 +63,10 @@ class NodeWork:
         return cls(**_read_fields(cls, job_file(root, job, "work")))
 
     def is_measured(self, folder: Path, export: str) -> bool:
-        """Return True if an export in a folder is intact and was measured with the recipe of this work."""
+        """Return True if an export in a folder is readable and was measured with the recipe of this work."""
         cell = os.path.dirname(export).removeprefix("results/cells/")
         path = str(folder / export)
-        return is_intact(path) and is_up_to_date(path, self.digests.get(cell, ""))
+        return is_readable(path) and is_up_to_date(path, self.digests.get(cell, ""))
 
 
 def _read_fields(model: type, path: Path) -> dict[str, Any]:
@@ -203,7 +201,7 @@ class Cluster:
 
     @cached_property
     def jobs(self) -> dict[Block, int]:
-        stored = read_sealed(self.root / BLOCKS)
+        stored = read_json(self.root / BLOCKS)
         sizes = Counter(self._blocks.values())
         before = {block: job for block in sizes if (job := stored.get("/".join(block)))}
         return shares_of(sizes, self.count, before)
@@ -213,7 +211,7 @@ class Cluster:
         path = self.root / BLOCKS
         path.parent.mkdir(parents=True, exist_ok=True)
         jobs = {"/".join(block): job for block, job in self.jobs.items()}
-        write_record(path, {**read_sealed(path), **jobs})
+        write_json(path, {**read_json(path), **jobs})
 
     def records(self) -> list[str]:
         return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]

@@ -28,7 +28,7 @@ from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import ALL, NOTHING, store_digests
+from vcsbench.plan.result_state import ALL, NOTHING
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run import workflow
 from vcsbench.run.cluster import Cluster, clean_nodes
@@ -56,12 +56,6 @@ STUDY_FILES = (
 )
 # It belongs to the repository, and tells what lies in a folder of results.
 README = "README.md"
-OTHER_FILES = (
-    "results/published/{study}",
-    "results/history/{study}.json",
-    "results/check.csv",
-    "reports/index.html",
-)
 
 
 class Project:
@@ -167,13 +161,11 @@ class Project:
             self.cluster.store_jobs()
 
     def end(self, failed: bool = False) -> None:
-        """Store the digests of files, and record that jobs failed."""
+        """Record that jobs failed."""
         stop_polling()
         with suppress(OSError):
             if failed:
                 (self.root / workflow.FAILED).touch()
-            names, studies = (*STUDY_FILES, *OTHER_FILES), self.config.studies
-            store_digests(self.root, {n.format(study=s) for n in names for s in studies})
 
 
 def stop_polling() -> None:

@@ -25,7 +25,7 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import NOTHING, UNFAILED, is_intact, remove_damaged, results
+from vcsbench.plan.result_state import NOTHING, UNFAILED, is_readable, remove_unreadable, results
 from vcsbench.run.job import ENDED, SIGNALS, clear_line
 from vcsbench.storages import filesystems
 
@@ -75,8 +75,9 @@ def run_workflow(
     with checkout_lock(root) as lock:
         _end_leftovers(root)
         snakemake.lock = lock
-        if sentence := remove_damaged(root):
-            print_message(f"{sentence}.")
+        if removed := remove_unreadable(root):
+            names = words.enumeration([str(path.relative_to(root)) for path in removed])
+            print_message(f"removed unreadable files, to make them again: {names}.")
         status = _measure(root, snakemake)
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
@@ -145,7 +146,7 @@ def last_result(root: Path) -> list[str]:
     Cell-rounds run one by one, so a killed Snakemake has at most this one unrecorded.
     """
     last = max(results(root), key=lambda paths: paths[1].stat().st_mtime_ns, default=None)
-    return [str(path.relative_to(root)) for path in last] if last and is_intact(last[0]) else []
+    return [str(path.relative_to(root)) for path in last] if last and is_readable(last[0]) else []
 
 
 @dataclass

@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.external import one_line
-from vcsbench.files import write_bytes, write_record
+from vcsbench.files import write_bytes, write_json
 from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import baselines, estimates, tables
@@ -95,7 +95,7 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     for study, about in descriptions.items():
         saved = baselines.csv_path(name, study)
         saved.parent.mkdir(parents=True, exist_ok=True)
-        write_record(baselines.description_path(name, study), {"saved_at": now, **about})
+        write_json(baselines.description_path(name, study), {"saved_at": now, **about})
         write_bytes(saved, (folder / saved.name).read_bytes())
         number = sum(not is_duplicate(cell) for cell in about["cells"])
         cells = words.count_of(number, "cell")

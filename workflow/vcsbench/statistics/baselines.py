@@ -9,7 +9,7 @@ from typing import TypedDict, TypeVar, cast
 from vcsbench import __version__
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.files import context_path, export_path, read_sealed
+from vcsbench.files import context_path, export_path, read_json
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import check_version, read_context
@@ -186,7 +186,7 @@ def changes(before: Description, now: Description) -> list[str]:
 
 def read_description(name: str, study: str) -> Description:
     path = description_path(name, study)
-    description = read_sealed(path)
+    description = read_json(path)
     if not isinstance(description.get("cells"), dict):
         raise UserError(
             f"{path}: the file is missing or damaged. Save the baseline again under another name."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import SEAL, read_record, read_sealed, write_record
+from vcsbench.files import read_json, read_record, write_json
 from vcsbench.storages.file_trees import OddPaths, why_not_on_disk
 from vcsbench.storages.filesystems import check_mounted
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REPOSITORIES = "repositories"
 EMPTY = "empty"
-_INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest", SEAL)
+_INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest")
 SAMPLED_SHARDS = 2
 
 
@@ -54,12 +54,12 @@ def metadata_file(copy: Path) -> Path:
 
 
 def write_metadata(copy: Path, content: CopyMetadata) -> None:
-    write_record(metadata_file(copy), {**content, "path": str(copy)})
+    write_json(metadata_file(copy), {**content, "path": str(copy)})
 
 
 def read_metadata(copy: Path) -> CopyMetadata:
-    """Return the metadata of a copy; {} if it is missing or was modified. The copy is not checked."""
-    return cast("CopyMetadata", read_sealed(metadata_file(copy)))
+    """Return the metadata of a copy; {} if it is missing or unreadable. The copy is not checked."""
+    return cast("CopyMetadata", read_json(metadata_file(copy)))
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
