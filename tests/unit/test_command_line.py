@@ -13,32 +13,27 @@ import pytest
 from fakes import Fakes
 from project import ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
 from vcsbench import processes
-from vcsbench.errors import REMEDIES
-from vcsbench.run.workflow import LOCK, WRITTEN
+from vcsbench.errors import REMEDIES, UserError
+from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
 
-# Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
-# for it, with `fail` its jobs fail, and with `refuse` it starts none.
+# Records its arguments and the options of the run. With `work` it starts a marked job that outlives it and
+# waits for it, with `fail` its jobs fail, and with `refuse` it starts none.
 SNAKEMAKE = """#!{python}
 import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
-options = pathlib.Path(".vcsbench/options.json")
-read = json.loads(options.read_bytes()) if str(options) in words else {{}}
+files = [word for word in words if word.startswith(".vcsbench/options-")]
+read = json.loads(pathlib.Path(files[0]).read_bytes()) if files else {{}}
 with open({record!r}, "a") as record:
     print(json.dumps([words, read]), file=record)
-locked = pathlib.Path("snakemakes-lock")
-if "--unlock" in words:
-    locked.unlink()
-    sys.exit(0)
-if locked.exists():
-    pathlib.Path(".vcsbench/locked").touch()
-    sys.exit(1)
 if "work" in words:
-    job = subprocess.Popen(["sleep", "60"])
+    mark = {{"VCSBENCH_RUN_ROOT": os.getcwd()}}
+    job = subprocess.Popen(["sleep", "60"], env={{**os.environ, **mark}}, start_new_session=True)
     print(job.pid, file=open("job", "w"))
     os.rename("job", "job.pid")
     job.wait()
 if "fail" in words:
-    pathlib.Path(".vcsbench/failed").touch()
+    pathlib.Path(".vcsbench").mkdir(exist_ok=True)
+    pathlib.Path(".vcsbench/failed").write_text(str(os.getpid()))
 sys.exit(3 if {{"fail", "refuse"}} & {{*words}} else 0)
 """
 
@@ -49,6 +44,7 @@ class Checkout:
     def __init__(self, folder):
         self.fakes = Fakes(folder / "machine")
         self.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
+        self.fakes.add("which", f'exec {shutil.which("which")} "$@"', silent=True)
         self.fakes.add("setpriv", f'exec {shutil.which("setpriv")} "$@"', silent=True)
         self.folder = folder / "checkout"
         (self.folder / "workflow").mkdir(parents=True)
@@ -120,7 +116,8 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     ((words, options),) = checkout.calls()
     # A relative path becomes an absolute one.
     assert options == {"repository": os.path.join(checkout.folder, path)}
-    assert words[-4:] == ["--configfile", ".vcsbench/options.json", "--logger", "vcsbench"]
+    assert words[:2] == ["--logger", "vcsbench"]
+    assert words[-2] == "--configfile" and words[-1].startswith(".vcsbench/options-")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +127,7 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
 def test_report_on_url_is_refused_without_storing_its_password(checkout, url):
     done = checkout.make("report", f"REPO={url}")
     assert done.returncode == 2 and "cret" not in done.stderr + done.stdout
-    assert checkout.calls() == [] and not (checkout.folder / ".vcsbench/options.json").exists()
+    assert checkout.calls() == [] and not (checkout.folder / ".vcsbench").exists()
 
 
 FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"]
@@ -154,32 +151,30 @@ def test_report_arguments_reach_snakemake_in_order(checkout):
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, options),) = checkout.calls()
     assert options == {"repository": "/r", "rounds": 2}
-    assert words == [
-        *("--cores", "1", "all", "--forcerun", "cell"),
-        *("--configfile", str(checkout.folder / "a.yaml"), ".vcsbench/options.json"),
-        *("--logger", "vcsbench"),
+    assert words[:-1] == [
+        *("--logger", "vcsbench", "--cores", "1", "all", "--forcerun", "cell"),
+        *("--configfile", str(checkout.folder / "a.yaml")),
     ]
 
 
-@pytest.mark.parametrize(
-    "force", [["--forcerun", "cell"], ["-R", "cell", "-F"], ["--forcerun=cell"]]
-)
-def test_run_with_failed_cells_forces_rules_once(checkout, force):
+@pytest.mark.parametrize("has_results", [True, False])
+def test_run_with_failed_jobs_reports_once_with_the_same_targets(checkout, has_results):
     cell = checkout.folder / "results/cells/s/c"
     cell.mkdir(parents=True)
-    (cell / "round1.context.json").touch()
-    checkout.run(*force, "--keep-going", "--", "fail")
-    first, *others = [words[2:] for words, _ in checkout.calls()]
-    assert first[:-2] == ["fail", *force, "--keep-going"]
-    ends = [words[: words.index("--configfile")] for words in others]
-    assert ends == [["fail", "--keep-going"]] * 2
+    if has_results:
+        (cell / "round1.context.json").write_text("{}")
+    assert checkout.run("-F", "--", "fail", "reports/x.html").returncode == 3
+    calls = [(words[4:7], options) for words, options in checkout.calls()]
+    first = (["fail", "reports/x.html", "-F"], {})
+    second = (["fail", "reports/x.html", "-F"], {"measure": "nothing"})
+    assert calls == [first, second][: 1 + has_results]
 
 
 @pytest.mark.parametrize("first", [["--config", "a=1", "b=2"], ["-C", "a=1", "--config=b=2"]])
 def test_run_merges_repeated_config(checkout, first):
     checkout.run(*first, "-k", "--config", "rounds=11")
     ((words, options),) = checkout.calls()
-    assert options == {"a": 1, "b": 2, "rounds": 11} and words[:3] == ["--cores", "all", "-k"]
+    assert options == {"a": 1, "b": 2, "rounds": 11} and words[2:5] == ["--cores", "all", "-k"]
 
 
 @pytest.mark.parametrize("action", ["run", "plan"])
@@ -237,39 +232,36 @@ def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     os.kill(job, signal.SIGKILL)
 
 
-def test_run_snakemake_started_by_hand_is_refused(checkout):
-    by_hand = subprocess.Popen([checkout.snakemake, "work"], cwd=checkout.folder)
-    try:
-        wait_for((checkout.folder / "job.pid").exists)
-        checkout.calls()
-        done = checkout.run("--cores", "1")
-    finally:
-        by_hand.kill()
-        by_hand.wait()
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert f"process {by_hand.pid}" in done.stderr
-
-
-def test_run_argument_that_snakemake_ignores_is_refused(checkout):
-    checkout.refuses(checkout.run("--export-cwl", "x.cwl"), "--export-cwl: ")
-
-
 def test_file_in_place_of_the_folder_of_a_run_is_one_sentence(checkout):
     (checkout.folder / ".vcsbench").touch()
     done = checkout.fakes.run(checkout.folder / "envs" / "run.sh", "snakemake", "-n")
     checkout.refuses(done, f"{checkout.folder}/.vcsbench: this is no folder")
 
 
-LOOKS = ["-n", "--dry-run", "--lint", "--list-rules", "--dag", "--summary", "-S", "--archive=x.tar"]
-LOOKS += ["--containerize", "--report=x.html", "--list-changes=code", "--generate-unit-tests"]
+@pytest.mark.parametrize("argument", ["-n", "-np", "-nq", "--dry-run", "--summary"])
+def test_run_that_only_looks_leaves_files_of_a_session(checkout, argument):
+    _, job = checkout.start("--repository=/a", "work")
+    names = [path.name for path in (checkout.folder / ".vcsbench").glob("options-*")]
+    with checkout_lock(checkout.folder):
+        assert checkout.run("--repository=/b", argument).returncode == 0
+        assert processes.command_line(job)
+    (_, first), (_, second) = checkout.calls()
+    assert (first["repository"], second["repository"]) == ("/a", "/b")
+    assert len(names) == 1
+    options = json.loads((checkout.folder / ".vcsbench" / names[0]).read_text())
+    assert options["repository"] == "/a"
 
 
-@pytest.mark.parametrize("argument", LOOKS)
-def test_run_only_looks_takes_no_lock(checkout, argument):
-    checkout.start("work")
-    checkout.calls()
-    assert checkout.run(argument).returncode == 0
-    assert len(checkout.calls()) == 1
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        *((words.split(), True) for words in ("-n", "-np", "-pn", "-nq", "--dry-run", "--dryrun")),
+        (["all", "-k", "--cores", "2", "-nF"], True),
+        *((words.split(), False) for words in ("-p", "--nolock", "-R n", "--until n", "all", "")),
+    ],
+)
+def test_is_dry_run_follows_parser_of_snakemake(arguments, expected):
+    assert is_dry_run(arguments) is expected
 
 
 @pytest.mark.parametrize("outcome", ["fail", "refuse"])
@@ -346,14 +338,6 @@ def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
 
 
-def test_run_lock_of_a_killed_run_is_removed_with_the_options_of_the_run(checkout):
-    (checkout.folder / "snakemakes-lock").touch()
-    done = checkout.run("--repository", checkout.folder)
-    calls = [("--unlock" in words, options) for words, options in checkout.calls()]
-    options = {"repository": str(checkout.folder)}
-    assert (done.returncode, calls) == (0, [(n == 1, options) for n in range(3)])
-
-
 def test_vcsbench_output_on_a_full_disk_is_one_sentence(checkout):
     checkout.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
     (checkout.folder / "results").symlink_to(checkout.folder / "config")  # removed, and printed
@@ -372,17 +356,19 @@ def test_vcsbench_with_a_limit_on_files_leaves_no_cut_bytecode(tmp_path):
         assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"), [(LOCK, ("folder", "loop")), *((name, ("dangling",)) for name in WRITTEN)]
-)
-def test_run_odd_entry_in_place_of_a_file_or_folder_is_refused(checkout, name, kinds):
+@pytest.mark.parametrize("name", WRITTEN)
+def test_run_link_to_nothing_in_place_of_a_folder_is_refused(checkout, name):
     path = checkout.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    dangling = {"dangling": lambda path: path.symlink_to("/nonexistent")}
-    for kind in kinds:
-        {**ODD_FILES, **dangling}[kind](path)
-        checkout.refuses(checkout.run(), f"{path}: ")
-        path.rmdir() if kind == "folder" else path.unlink()
+    path.symlink_to("/nonexistent")
+    checkout.refuses(checkout.run(), f"{path}: ")
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop"])
+def test_checkout_lock_odd_file_is_refused(tmp_path, kind):
+    (tmp_path / LOCK).parent.mkdir()
+    ODD_FILES[kind](tmp_path / LOCK)
+    with pytest.raises(UserError, match=f"^{tmp_path / LOCK}: "), checkout_lock(tmp_path):
+        pass
 
 
 # Errors of jobs
@@ -434,54 +420,26 @@ def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, re
     assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)
 
 
-TWICE = """
-import os, signal, sys, threading, time
+WAITING_FOR_PROGRAM = """
+import subprocess, sys
+from vcsbench.processes import with_pdeathsig
 from vcsbench.run.job import exit_on_signals
 
-start = threading.Timer.start
-
-def start_after_another(timer):
-    os.kill(os.getpid(), signal.SIGTERM)
-    start(timer)
-
-threading.Timer.start = start_after_another
-
-class Ended:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-Ended()
-time.sleep(20)
-"""
-PACKING = """
-import subprocess, time
-from vcsbench.run.job import exit_on_signals
-
-exit_on_signals(grace_s=0.2)
-child = subprocess.Popen(["sleep", "60"])
+exit_on_signals(grace_s=1)
+child = subprocess.Popen(with_pdeathsig(["sleep", "60"]))
 try:
     print(child.pid, flush=True)
-    time.sleep(60)
+    child.wait()
 finally:
     child.wait()
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [("", 1, "ended by SIGTERM\n"), ("lambda number: 128 + number, grace_s=None", 143, "")],
-)
-def test_two_signals_in_a_finaliser_end_a_program_without_a_traceback(arguments, code, message):
-    process = start_python(TWICE.replace("Ended()\n", f"exit_on_signals({arguments})\nEnded()\n"))
-    _, errors = process.communicate(timeout=15)
-    assert (process.returncode, errors) == (code, message)
-
-
-def test_job_that_waits_for_a_program_after_a_signal_is_killed_with_it():
-    process = start_python(PACKING)
+def test_job_that_waits_for_a_program_after_a_signal_is_ended_with_it():
+    process = start_python(WAITING_FOR_PROGRAM)
     child = int(process.stdout.readline())
     process.terminate()
-    assert process.wait(15) == 1
+    assert process.wait(60) == -signal.SIGALRM
     wait_for(lambda: not processes.command_line(child))
 
 

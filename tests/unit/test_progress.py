@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,14 +118,18 @@ def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
 
 
-def test_console_lock_of_a_killed_run_is_marked_and_not_printed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".vcsbench").mkdir()
-    locked = event(logging.ERROR, "LockException:\nError: ...", exception="LockException")
-    monkeypatch.delenv(console.RUN_ROOT, raising=False)
-    assert "LockException" in shown(locked) and not (tmp_path / console.LOCKED).exists()
-    monkeypatch.setenv(console.RUN_ROOT, str(tmp_path))
-    assert shown(locked) == "" and (tmp_path / console.LOCKED).exists()
+@pytest.mark.parametrize(
+    ("setting", "is_plain"),
+    [("dryrun", True), ("quiet", True), ("printshellcmds", True), ("verbose", True), ("", False)],
+)
+def test_log_handler_leaves_dry_run_and_chosen_output_to_snakemake(setting, is_plain, capsys):
+    names = ("dryrun", "quiet", "printshellcmds", "verbose", "stdout")
+    settings = SimpleNamespace(**{name: name == setting for name in names})
+    handler = console.LogHandler(settings, None)
+    assert (handler.has_filter, handler.has_formatter) == (not is_plain, not is_plain)
+    handler.emit(event(message="Select jobs to execute..."))
+    handler.close()
+    assert ("Select jobs to execute..." in capsys.readouterr().err) is is_plain
 
 
 class Terminal(io.StringIO):

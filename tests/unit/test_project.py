@@ -22,6 +22,7 @@ from project import (
     needs_root,
     open_folder,
     run_python,
+    start_python,
 )
 from unit.study_grid import merge
 from vcsbench.config import study as study_file
@@ -422,34 +423,57 @@ def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkey
 
 
 SNAKEFILE = """
-import threading
-from vcsbench.run.project import stop_polling
-
-def live_timers(wildcards):
-    stop_polling()
-    timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
-    with open("timers", "a") as file:
-        print(sum(not t.finished.is_set() for t in timers), file=file)
+from vcsbench.run.workflow import exit_after_main_thread
 
 rule all:
-    input: expand("{n}", n=range(20))
+    input: expand("{n}", n=range(5))
 
 rule one:
     output: "{n}"
-    threads: workflow.cores
-    params: live_timers
-    shell: "touch {output}"
+    shell: "touch {output}; test {wildcards.n} != " + config["fails"]
 
+onstart:
+    exit_after_main_thread(1)
 onsuccess:
-    stop_polling()
+    exit_after_main_thread(0)
+onerror:
+    exit_after_main_thread(1)
 """
 
 
-def test_stop_polling_keeps_snakemake_from_looking_for_jobs_after_each_job(tmp_path):
-    # Of Snakemake 9.27: without it, each job leaves a timer that starts another one for ever.
+@pytest.mark.parametrize(("fails", "code"), [("none", 0), ("3", 1)])
+def test_exit_after_main_thread_does_not_wait_for_timers_of_snakemake(tmp_path, fails, code):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    words = ["-m", "snakemake", "--cores", "1", "--scheduler", "greedy"]
-    words += ["--max-jobs-per-timespan", "100000/10s"]
+    words = ["-m", "snakemake", "--cores", "1", "--scheduler", "greedy", "--nolock"]
+    words += ["--max-jobs-per-timespan", "100000/1d", "--config", f"fails={fails}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, check=True)
-    assert max(map(int, (tmp_path / "timers").read_text().split())) <= 1
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, timeout=120)
+    assert done.returncode == code
+
+
+BEGIN = """
+import os, sys
+from pathlib import Path
+from vcsbench.environment import RUN_ROOT
+from vcsbench.errors import UserError
+from vcsbench.run import workflow
+
+workflow.LOCK_WAIT_S = 0
+try:
+    workflow.begin_session(Path(sys.argv[1]))
+except UserError as error:
+    sys.exit(str(error))
+print(os.environ[RUN_ROOT], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_begin_session_refuses_second_session_until_first_is_killed(tmp_path):
+    with start_python(BEGIN, tmp_path) as first:
+        assert first.stdout.readline() == f"{tmp_path}\n"
+        second = run_python(BEGIN, tmp_path)
+        assert second.returncode == 1 and str(tmp_path) in second.stderr
+        assert "Traceback" not in second.stderr
+        first.kill()
+        first.wait()
+    assert run_python(BEGIN, tmp_path).returncode == 0

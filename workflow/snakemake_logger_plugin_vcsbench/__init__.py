@@ -12,13 +12,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from logging import WARNING, LogRecord
 from pathlib import Path
 from typing import IO, Any
 
-from snakemake.exceptions import LockException
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
@@ -29,7 +27,6 @@ from vcsbench.files import context_path, export_path, read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
-from vcsbench.run.workflow import LOCKED
 
 REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
 LOG_EVERY_S = 60.0
@@ -186,11 +183,6 @@ class Console:
     def handle(self, record: LogRecord) -> None:
         fields, now = vars(record), time.monotonic()
         event = str(fields.get("event") or "")
-        if fields.get("exception") == LockException.__name__ and RUN_ROOT in os.environ:
-            # `vcsbench run` removes this lock and calls Snakemake again.
-            with suppress(OSError):
-                Path(LOCKED).touch()
-            return
         with self._lock:
             if event == "run_info":
                 more = " more" if self.progress.total[MEASURING] else ""
@@ -316,20 +308,42 @@ def _extent(stage: Stage) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Hands Snakemake's events to the console, which replaces Snakemake's own output on the terminal.
+    """Hand Snakemake's events to the console, which replaces Snakemake's own output on the terminal.
 
-    Snakemake's log file stays.
+    Snakemake's log file stays. A dry run, and a run for which the user wants more or less output, prints
+    what Snakemake prints by itself.
     """
 
-    writes_to_stream = has_filter = has_formatter = True
+    writes_to_stream = True
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        self.console = Console()
+        settings = self.common_settings
+        self.is_plain = bool(
+            settings.dryrun or settings.verbose or settings.printshellcmds or settings.quiet
+        )
+        self.console = None if self.is_plain else Console()
+
+    @property
+    def has_filter(self) -> bool:
+        """Return False if Snakemake adds its own filter."""
+        return not self.is_plain
+
+    @property
+    def has_formatter(self) -> bool:
+        """Return False if Snakemake adds its own formatter."""
+        return not self.is_plain
 
     def emit(self, record: LogRecord) -> None:
-        self.console.handle(record)
+        if self.console:
+            self.console.handle(record)
+            return
+        # The formatter returns "" or "None" for an event that it does not print.
+        text = self.format(record)
+        if text and text != "None":
+            print(text, file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
 
     def close(self) -> None:
-        self.console.close()
+        if self.console:
+            self.console.close()
         super().close()

@@ -21,7 +21,7 @@ from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
 from vcsbench.files import export_path
 from vcsbench.records import Recipe
-from vcsbench.run.job import exit_on_signals
+from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
 
 if TYPE_CHECKING:
     from vcsbench.config.study import Study
@@ -37,8 +37,7 @@ Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    # A run under nohup goes on when the terminal closes.
-    exit_on_signals(lambda number: 128 + number, grace_s=None)
+    exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the script vcsbench
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
@@ -117,17 +116,15 @@ def configuration(options: argparse.Namespace) -> Keys:
 def run(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report and print its answers."""
     from vcsbench.config.configuration import load_config
-    from vcsbench.run.workflow import is_read_only, run_workflow
+    from vcsbench.run.workflow import is_dry_run, run_workflow
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
         detect(keys["repository"])
-    options.others = ["--dry-run"] * options.dry_run + options.others
     arguments = ["--cores", options.cores, *options.others]
-    options.is_read_only = is_read_only(arguments)
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
-    if not options.is_read_only and status < 128:
+    if not is_dry_run(arguments) and status < 128:
         with suppress(UserError):
             config, files = _configuration(options, keys)
             studies = load_config(config, ROOT, files).studies
@@ -137,13 +134,14 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
 
 def check(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report, and fail unless all expectations hold."""
+    from vcsbench.run.workflow import is_dry_run
     from vcsbench.statistics.check import main as judge
 
     options.others = ["all", "results/check.csv", *options.others]
     if run(options, keys):
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return FAILED
-    return 0 if options.is_read_only else judge(["results/check.csv"])
+    return 0 if is_dry_run(options.others) else judge(["results/check.csv"])
 
 
 def published_tables(options: argparse.Namespace, keys: Keys) -> int:
@@ -399,7 +397,9 @@ def _parser() -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, (act, forwards) in ACTIONS.items():
         text = act.__doc__ or ""
-        about = text + " Other arguments go to Snakemake." * forwards
+        about = text
+        if forwards:
+            about += " Other arguments go to Snakemake, such as -n, which lists the jobs only."
         added = parsers.add_parser(
             name, help=text, description=about, parents=[shared], allow_abbrev=False
         )
@@ -409,7 +409,6 @@ def _parser() -> argparse.ArgumentParser:
             flag("--cores", default="all", help="cores for the preparation (default: all)")
         if name in ("run", "check"):
             flag("--minutes", metavar="M", help="how long the workflow run may take")
-            flag("--dry-run", "-n", action="store_true", help="list the jobs only")
         if name == "run":
             only = "measure nothing: a report of the results that exist"
             flag("--report-only", action="store_true", help=only)

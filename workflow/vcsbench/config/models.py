@@ -378,10 +378,10 @@ class Settings(Model):
     means."""
     seed: int = key(ge=0, lt=1 << 63)
     """Seed of the random order of the cells."""
-    measure: Literal["all", "unfailed", "nothing"] = "all"
-    """Which cells are measured: `all`; `unfailed`: all but those that failed before and still lack a round;
-    or `nothing`, for a report of the existing results. Results of other settings, programs or another
-    version of vcsbench are outdated: it leaves them out. `vcsbench run` sets it after a failure."""
+    measure: Literal["all", "nothing"] = "all"
+    """Which cells are measured: `all`, or `nothing`, for a report of the existing results. Results of other
+    settings, programs or another version of vcsbench are outdated: it leaves them out. `vcsbench run` sets
+    it after a failure."""
     cluster: ClusterSettings = key(ClusterSettings())
     """The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md)."""
     blocks: list[Text] | None = None

@@ -19,7 +19,7 @@ from vcsbench.records import Context, RecipeRepository
 from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/budget"
-ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
+ALL, NOTHING = "all", "nothing"
 # The reason of a cell-round without a result in a run that measures nothing.
 OUTDATED = "outdated, measured with other settings, programs, or another version of vcsbench"
 # Folders below results/ that remove_unreadable() leaves alone: logs and builds are no data, and a job that

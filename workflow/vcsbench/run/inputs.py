@@ -24,7 +24,7 @@ from vcsbench.config.study import RUN_COLUMNS, Statistic, TableDefinition, load_
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
+from vcsbench.plan.result_state import NOTHING, decision_of
 from vcsbench.statistics import baselines
 from vcsbench.statistics.comparisons import STATISTIC, Limits
 
@@ -231,11 +231,6 @@ class SamplingState:
     def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan, self.mode = plan, plan.config.settings.measure
         self.is_cluster = is_cluster
-        self.failed = {
-            (cell.study, cell.path): fresh
-            for cell in (plan.cells if self.mode == UNFAILED else [])
-            if (fresh := plan.fresh_exports(cell)) != plan.exports_of(cell)
-        }
 
     def exports(self, study: str, decide: Decide) -> list[str]:
         """Return the exports after the last decision.
@@ -255,13 +250,12 @@ class SamplingState:
         return self.exports_before(study)
 
     def exports_before(self, study: str, number: int | None = None) -> list[str]:
-        """Return the exports of all batches before one (default: of all); of a failed cell, the existing."""
+        """Return the exports of all batches before one (default: of all)."""
         last = None if number is None else number - 1
         return [
             export
             for cell in self.plan.measured(study)
             for export in self.plan.exports_of(cell, last)
-            if export in self.failed.get((study, cell.path), (export,))
         ]
 
     def next_decision(self, study: str) -> list[str]:

@@ -5,7 +5,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +13,13 @@ from typing import IO, Any
 from vcsbench import processes
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
-ENDED = ".vcsbench/ended"
+# A job made this file before it stopped the session.
+STOPPED = ".vcsbench/stopped"
 # The number of the operation of prctl(2), from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
 # A load can wait for a program that takes minutes.
-GRACE_S = 4.0
+GRACE_S = 4
+LONG_GRACE_S = 15
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 
 
@@ -72,43 +73,33 @@ def clear_line(stream: IO[str]) -> str:
 
 def exit_on_signals(
     status: Callable[[int], int | str] = lambda number: f"ended by {signal.Signals(number).name}",
-    grace_s: float | None = GRACE_S,
+    grace_s: int = GRACE_S,
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 
     Further signals are ignored. `status` returns the exit code, or a message, by the number of the signal.
-    After `grace_s` seconds, this process and all that it started are killed.
+    After `grace_s` seconds, the kernel ends this process.
     """
-
-    def kill_family() -> None:
-        processes.send(processes.family(os.getpid())[1:], signal.SIGKILL)
-        os._exit(1)
 
     def end(number: int, _: object) -> None:
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
-        if grace_s is not None:
-            timer = threading.Timer(grace_s, kill_family)
-            timer.daemon = True
-            timer.start()
+        # The process may wait for a program that goes on, and Python ignores exceptions in a finaliser.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(grace_s)
         sys.exit(status(number))
 
-    def repeat(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, SystemExit):
-            sys.__unraisablehook__(unraisable)
-            return
-        # The signal came in a finaliser, where Python ignores exceptions, as it does here. So it comes again.
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        signal.signal(signal.SIGTERM, end)
-
-    sys.unraisablehook = repeat
     for name in SIGNALS:
+        # A program under nohup goes on when the terminal closes.
         if signal.getsignal(name) != signal.SIG_IGN:
             signal.signal(name, end)
 
 
-def stop_workflow() -> None:
+def stop_workflow(root: Path) -> None:
+    """Stop the session of this job: its Snakemake starts no other job."""
     with contextlib.suppress(OSError):
-        Path(ENDED).touch()
-    if any(word.endswith("snakemake") for word in processes.command_line(os.getppid())[:4]):
-        os.kill(os.getppid(), signal.SIGTERM)
+        (root / STOPPED).touch()
+    for pid in processes.ancestors():
+        if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
+            os.kill(pid, signal.SIGTERM)
+            return

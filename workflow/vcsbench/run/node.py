@@ -23,7 +23,7 @@ from vcsbench.run.cluster import (
     collect_jobs,
     make_node_folder,
 )
-from vcsbench.run.job import end_with_shell, exit_on_signals
+from vcsbench.run.job import LONG_GRACE_S, end_with_shell, exit_on_signals
 from vcsbench.run.project import Project, clean_checkout
 from vcsbench.sources import restore_urls
 
@@ -40,7 +40,7 @@ def main(number: str, attempt: str, record: str) -> int:
     The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
     """
     end_with_shell()
-    exit_on_signals(grace_s=None)
+    exit_on_signals(grace_s=LONG_GRACE_S)
     os.umask(0o022)
     root, job, node = Path.cwd(), int(number), node_name()
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)

@@ -5,9 +5,7 @@ import json
 import os
 import shlex
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -117,7 +115,6 @@ class Project:
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of run/cell.py for a round; all but the export."""
-        stop_polling()
         recipe, order = self.plan.recipe_json(study, cell), self.plan.position(study, cell, number)
         thresholds = json.dumps(self.config.thresholds, sort_keys=True)
         return shlex.join(
@@ -153,7 +150,12 @@ class Project:
         return [*made, *self.plan.traces_of(study).values()]
 
     def begin(self) -> None:
-        workflow.pass_signals_on()
+        """Begin a session in this Snakemake process, or end the process with a sentence."""
+        try:
+            self.lock = workflow.begin_session(self.root)
+        except UserError as error:
+            sys.exit(str(error))
+        workflow.exit_after_main_thread(1)
         workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
@@ -161,23 +163,8 @@ class Project:
             self.cluster.store_jobs()
 
     def end(self, failed: bool = False) -> None:
-        """Record that jobs failed."""
-        stop_polling()
-        with suppress(OSError):
-            if failed:
-                (self.root / workflow.FAILED).touch()
-
-
-def stop_polling() -> None:
-    """End the timers by which Snakemake looks for ready jobs, because they disturb measurements.
-
-    Each job starts one (max-jobs-per-timespan in profiles/default), and each of these starts the next: after
-    500 jobs they keep a core busy. A job that ends looks for ready jobs, too. Snakemake documents no way to
-    end them: its option sets only how long they wait.
-    """
-    for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer):
-            thread.cancel()
+        workflow.end_session(self.root, failed)
+        workflow.exit_after_main_thread(int(failed))
 
 
 def open_project(
@@ -188,7 +175,7 @@ def open_project(
     Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
     """
     paths = [
-        Path(file) for file in reversed(files) if Path(file).resolve() != root / workflow.OPTIONS
+        Path(file) for file in reversed(files) if not workflow.is_options_file(Path(file), root)
     ]
     # A node measures its job as a workstation does.
     if is_node := bool(raw.get("blocks")):
