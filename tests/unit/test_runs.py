@@ -203,15 +203,17 @@ def test_capture_counts_io_before_the_end_and_without_tracing_not_at_all(tmp_pat
         (UserError("x.yaml: is no file. Write it."), "x.yaml: is no file. Write it."),
     ],
 )
-def test_run_job_failed_program_names_the_study_to_correct(monkeypatch, capsys, error, expected):
+def test_run_job_failed_program_names_the_study_to_correct(
+    tmp_path, monkeypatch, capsys, error, expected
+):
     def job(_: object) -> None:
         raise error
 
     monkeypatch.setattr(cell, "isolate_network", lambda _: None)
     monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
-    monkeypatch.setattr(cell, "stop_workflow", lambda: None)
-    monkeypatch.setattr(cell, "writes_apart", lambda _: True)
-    assert cell.run_job(json.dumps({"study": "mine"}), job) == 1
+    monkeypatch.setattr(cell, "stop_workflow", lambda root: None)
+    monkeypatch.setattr(cell, "writes_apart", lambda *_: True)
+    assert cell.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
     assert capsys.readouterr().err.strip().endswith(expected)
 
 

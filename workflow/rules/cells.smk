@@ -68,5 +68,6 @@ rule calls:
         code=script_code(WORKFLOW / "vcsbench" / "run" / "cell.py"),
         digest=lambda wildcards: trace_digest(PLAN.recipe(wildcards.study, wildcards.cell)),
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
+        root=lambda wildcards, output: str(PROJECT.root),
     shell:
-        "python -m vcsbench.run.cell --calls {params.recipe:q} {params.digest} {output:q} 2> {log:q}"
+        "python -m vcsbench.run.cell --calls {params.root:q} {params.recipe:q} {params.digest} {output:q} 2> {log:q}"

@@ -8,7 +8,7 @@ from vcsbench.advice.cards import ADVICE
 from vcsbench.advice.labels import questions_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence.measurements import read_frame, read_measurements
-from vcsbench.files import write_json, write_record, write_text
+from vcsbench.files import write_json, write_text
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.run.job import run_rule
@@ -47,7 +47,7 @@ def write_page() -> None:
     made_with = {name: snakemake.params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
     # Before the results are read, because the page cites it.
-    write_record(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
+    write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
     results = read_results(study, Path("results"), definitions, **made_with)
     write_text(snakemake.output.page, build_page(results))
 

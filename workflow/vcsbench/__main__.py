@@ -122,8 +122,15 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     if is_url(keys.get("repository", "")):
         detect(keys["repository"])
     arguments = ["--cores", options.cores, *options.others]
+    forcing = []
+    if options.force:
+        forcing.append("--force")
+    if options.forceall:
+        forcing.append("--forceall")
+    if options.forcerun:
+        forcing += ["--forcerun", *options.forcerun]
     began = time.time()
-    status = run_workflow(ROOT, keys, options.configfiles, arguments)
+    status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
     if not is_dry_run(arguments) and status < 128:
         with suppress(UserError):
             config, files = _configuration(options, keys)
@@ -232,7 +239,7 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     project = _project(options, keys)
     recipe = _prepared_recipe(project, options.cell)
     isolate_network(recipe)
-    exported, context = measure_round(recipe, options.round, project.config.thresholds)
+    exported, context = measure_round(ROOT, recipe, options.round, project.config.thresholds)
     timed = read_export(options.cell, exported)
     for (seconds, *_), run in zip(timed, context["runs"], strict=True):
         flags = " ".join([*run["flags"], *context["flags"]]) or "none"
@@ -408,6 +415,19 @@ def _parser() -> argparse.ArgumentParser:
         if forwards:
             flag("--cores", default="all", help="cores for the preparation (default: all)")
         if name in ("run", "check"):
+            # Snakemake's own. They concern the first call of Snakemake only.
+            flag("--force", "-f", action="store_true", help="make the targets again")
+            flag("--forceall", "-F", action="store_true", help="make everything again")
+            again = "make the results of these rules again"
+            flag(
+                "--forcerun",
+                "-R",
+                metavar="RULE",
+                help=again,
+                nargs="*",
+                action="extend",
+                default=[],
+            )
             flag("--minutes", metavar="M", help="how long the workflow run may take")
         if name == "run":
             only = "measure nothing: a report of the results that exist"

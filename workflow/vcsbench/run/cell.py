@@ -1,6 +1,6 @@
-"""Measure a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT.
+"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED THRESHOLDS EXPORT.
 
-`--calls RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
+`--calls ROOT RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
 User Mode Linux guest: there, `--guest FOLDER` measures.
 """
 
@@ -44,7 +44,7 @@ MAX_RETRIES = 2
 CALLS, GUEST = "--calls", "--guest"
 
 
-def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
+def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     os.umask(0o022)  # the servers, which run as another user, read the files
     end_with_shell()
     exit_on_signals()
@@ -55,19 +55,19 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     except errors.UserError as error:
         # A program reports a full disk by its message only.
         sentence = _with_remedy(error, recipe)
-        return fail(sentence, errors.full_errno(sentence), writes_apart(recipe))
+        return fail(root, sentence, errors.full_errno(sentence), writes_apart(root, recipe))
     except subprocess.CalledProcessError as error:
-        return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
+        return fail(root, f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
         # That of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
         if number not in errors.FULL:
-            return fail(errors.sentence_of(error, "the measurement"))
-        is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
+            return fail(root, errors.sentence_of(error, "the measurement"))
+        is_alone = writes_apart(root, recipe) and str(error.filename).startswith(recipe["targets"])
         place = error.filename or tempfile.gettempdir()
-        return fail(f"{place}: {os.strerror(number)}", number, is_alone)
+        return fail(root, f"{place}: {os.strerror(number)}", number, is_alone)
     except Exception as error:
-        return fail(errors.describe_fault(error))
+        return fail(root, errors.describe_fault(error))
     return 0
 
 
@@ -80,46 +80,48 @@ def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
     return f"{text.removesuffix('.')}. {remedy}"
 
 
-def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
+def main(
+    root: Path, recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str
+) -> int:
     context = context_path(export)
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
-        exported, described = measure_round(recipe, int(number), json.loads(thresholds))
+        exported, described = measure_round(root, recipe, int(number), json.loads(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
         write_json(context, cast("dict[str, object]", described))
         write_bytes(export, exported)
 
-    return run_job(recipe_json, job)
+    return run_job(root, recipe_json, job)
 
 
-def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
+def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
     """Write the number of system calls of a cell with a digest of its command, or why it is unknown."""
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
-        with machine_lock(), run_folder(os.getcwd()) as folder:
+        with machine_lock(), run_folder(root) as folder:
             trace = syscalls.trace_cell(recipe, folder)
         if trace["why_not"]:
             print(trace["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
         write_json(output, {**cell, "digest": digest, **trace})
 
-    return run_job(recipe_json, job)
+    return run_job(root, recipe_json, job)
 
 
 def measure_round(
-    recipe: Recipe, number: int, thresholds: dict[str, float]
+    root: Path, recipe: Recipe, number: int, thresholds: dict[str, float]
 ) -> tuple[bytes, Context]:
     """Return hyperfine's export of a round, byte for byte, and the context.
 
     No other measurement runs on this machine. Raise a UserError with the reason of a failure.
     """
     requested = time.monotonic()
-    with machine_lock() as lock, run_folder(os.getcwd()) as folder:
+    with machine_lock() as lock, run_folder(root) as folder:
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
-            exported, described = _measure_in_guest(recipe, number, thresholds, folder)
+            exported, described = _measure_in_guest(root, recipe, number, thresholds, folder)
         else:
             exported, described = _measure_here(recipe, number, thresholds, folder, lock)
         described["took"]["waited_s"] = round(began - requested, 3)
@@ -171,11 +173,10 @@ def _judge_runs(cell_round: CellRound, thresholds: Mapping[str, float]) -> None:
 
 
 def _measure_in_guest(
-    recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
+    root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> tuple[bytes, Context]:
     from vcsbench.storages import guest
 
-    root = Path.cwd()
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
@@ -230,7 +231,7 @@ def guest_main(out: str) -> int:
     return 0
 
 
-def writes_apart(recipe: Recipe) -> bool:
+def writes_apart(root: Path, recipe: Recipe) -> bool:
     """Return True if only this cell writes to the device of its output, and it has room again."""
     filesystem = recipe.get("filesystem", {})
     if "guest" in filesystem or filesystem.get("make"):
@@ -238,10 +239,10 @@ def writes_apart(recipe: Recipe) -> bool:
     if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
         return False
     device = os.stat(recipe["targets"]).st_dev
-    return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
+    return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
 
 
-def fail(sentence: str, full: int = 0, is_alone: bool = False) -> int:
+def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
     """Print why there is no result, and return the exit code.
 
     A full disk, with the error number `full`, ends the run, unless the failure concerns this cell alone.
@@ -256,17 +257,17 @@ def fail(sentence: str, full: int = 0, is_alone: bool = False) -> int:
         with suppress(OSError):
             print(printable(sentence), file=file, flush=True)
     if ends_run:
-        stop_workflow()
+        stop_workflow(root)
     return 1
 
 
 if __name__ == "__main__":
     if sys.argv[1] == CALLS:
-        code = write_call_counts(*sys.argv[2:])
+        code = write_call_counts(Path(sys.argv[2]), *sys.argv[3:])
     elif sys.argv[1] == GUEST:
         code = guest_main(*sys.argv[2:])
     else:
-        code = main(*sys.argv[1:])
+        code = main(Path(sys.argv[1]), *sys.argv[2:])
     sys.stdout.flush()
     sys.stderr.flush()
     # Tearing an interpreter down takes as long as its start.

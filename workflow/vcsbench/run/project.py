@@ -118,7 +118,12 @@ class Project:
         recipe, order = self.plan.recipe_json(study, cell), self.plan.position(study, cell, number)
         thresholds = json.dumps(self.config.thresholds, sort_keys=True)
         return shlex.join(
-            [recipe, *map(str, (number, order, self.config.settings.seed)), thresholds]
+            [
+                str(self.root),
+                recipe,
+                *map(str, (number, order, self.config.settings.seed)),
+                thresholds,
+            ]
         )
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:

@@ -50,12 +50,17 @@ RETRY_S = 0.1
 
 
 def run_workflow(
-    root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
+    root: Path,
+    options: Mapping[str, object],
+    configfiles: Sequence[str],
+    arguments: Sequence[str],
+    forcing: Sequence[str] = (),
 ) -> int:
     """Call Snakemake in a checkout with these arguments, and return the exit code.
 
     `options` override the keys of `configfiles`. If jobs fail, a second call makes the report of the other
-    results. Raise UserError for a configuration file that cannot be read.
+    results; without the arguments `forcing`, because it measures nothing. Raise UserError for a
+    configuration file that cannot be read.
     """
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
     processes.check_setpriv()  # it starts Snakemake
@@ -68,7 +73,7 @@ def run_workflow(
             raise UserError(f"{folder}: the file system is full. Free some space and run again.")
         _check_writable(root)
         _remove_unreadable(root)
-    status, is_failed = _call_snakemake(root, options, configfiles, arguments)
+    status, is_failed = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
     if folder := full_folder(root):
         if status:
             print_message(f"{folder}: the file system is full. Free some space and run again.")
