@@ -6,6 +6,7 @@ A long run of mutations prints its counts: python -m pytest -s -m slow tests/uni
 import copy
 import datetime
 import itertools
+import json
 import math
 import shutil
 import subprocess
@@ -536,3 +537,9 @@ def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, re
     print(f"{count} mutations: {len(refused)} refused")
     assert 0 < len(refused) < count
     assert all(printable(text) == text and len(text) <= LONGEST + 3 for text in refused)
+
+
+def test_read_yaml_of_json_file_reads_numbers_as_json(tmp_path):
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps({"margin": 5e-06}))
+    assert read_yaml(path) == {"margin": 5e-06}

@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,6 +61,10 @@ def read_yaml(path: Path) -> object:
         ) from None
     except OSError as error:
         raise UserError(sentence_of(error, path)) from None
+    if path.suffix == ".json":
+        # Programs write JSON with numbers such as 5e-06, which YAML 1.1 reads as text.
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
     return parse_yaml(text, path)
 
 
