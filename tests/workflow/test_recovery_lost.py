@@ -153,7 +153,7 @@ def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder)
             path.write_bytes(b"\xff\xfe\x00\x80")
     output = after_run.tool("run", "--cores", "2", code=1)
     assert re.search(r"\.snakemake: .*UnicodeDecodeError.*metadata", output)
-    for name in ("metadata", "incomplete", "locks"):
+    for name in ("metadata", "incomplete"):
         shutil.rmtree(place / name)
     after_run.tool("run", "--cores", "2")
     assert after_run.exports() == exports
