@@ -1,6 +1,7 @@
 """Evidence and flags of real runs: each fault is injected from outside the workflow."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -10,11 +11,28 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 
-from project import HOT, STUDY, needs, ruby, servers_of, slow, wait_for, write_program
-from vcsbench.evidence import flags
+from project import (
+    DEFAULT,
+    HOT,
+    STUDY,
+    needs,
+    ruby,
+    run_merged,
+    servers_of,
+    slow,
+    wait_for,
+    write_program,
+)
+from unit.study_grid import merge
+from vcsbench.config.models import Thresholds
+from vcsbench.config.validation import read_yaml
+from vcsbench.evidence import flags, same_work
+from vcsbench.files import context_path
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
+from vcsbench.run.project import Project
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -61,6 +79,26 @@ class Bench:
 
     def context(self, cell):
         return self.project.context(STUDY, f"log/{cell}", self.rounds)
+
+    def recipe(self, cell):
+        """Return the recipe of a cell. Other steps in its `state` make other runs under the same label."""
+        keys = yaml.safe_load(self.project.config.read_text())
+        project = Project(merge(read_yaml(DEFAULT), keys), self.project.path, [DEFAULT])
+        return json.loads(project.plan.recipe_json(STUDY, f"log/{cell}"))
+
+    def measure_recipe(self, recipe):
+        """Measure a round of a recipe, as the rule `cell` does, and return its context."""
+        export = self.project.path / "measured" / "round1.json"
+        export.parent.mkdir(exist_ok=True)
+        numbers = ("1", "0", "0")
+        command = [
+            *(sys.executable, "-m", "vcsbench.run.cell", json.dumps(recipe), *numbers),
+            *(json.dumps(Thresholds().model_dump()), export),
+        ]
+        modules = str(self.project.path / "workflow")
+        done = run_merged(command, self.project.path, 300, PYTHONPATH=modules)
+        assert done.returncode == 0, done.stdout
+        return json.loads(Path(context_path(export)).read_text())
 
     def measure(self, cell):
         return self.measure_all([cell])[cell]
@@ -148,6 +186,8 @@ def test_runs_undisturbed_have_no_invalid_flag(bench):
     warming, discarded = {}, set()
     for cell, (found, seen) in ((cell, measured[cell]) for cell in cells):
         assert not flags.INVALID & set(found), (cell, found, seen)
+        context = bench.context(cell)
+        assert not same_work.has_idle_server(context["runs"][0], context)
         assert not seen["other_servers"] or "other-server" in found
         cache = cell.rpartition("/")[2]
         # Access by file has no server to warm up.
@@ -202,8 +242,9 @@ def test_hot_run_losing_its_pages_is_measured_again(bench, when, attempts):
 HALVED = """#!{python}
 import json, subprocess, sys
 code = subprocess.call([{hyperfine!r}, *sys.argv[1:]])
-if "--export-json" in sys.argv:
-    path = sys.argv[sys.argv.index("--export-json") + 1]
+path = sys.argv[sys.argv.index("--export-json") + 1] if "--export-json" in sys.argv else ""
+# A try of hyperfine before the first cell exports elsewhere.
+if path.endswith("/export.json"):
     export = json.load(open(path))
     for result in export["results"]:
         result["times"] = [time / 2 for time in result.get("times", [])]
@@ -214,14 +255,59 @@ sys.exit(code)
 """
 
 
-def test_run_with_four_faults_has_the_flag_of_each(bench):
+def test_server_kept_against_its_label_has_server_reused(bench):
+    recipe = bench.recipe(f"{SVN}/hot-os")
+    recipe["state"]["prepare"].remove("stop-server")
+    run = bench.measure_recipe(recipe)["runs"][0]
+    assert "server-reused" in run["flags"] and run["evidence"]["server_runs_before"] == 1
+
+
+SHORT_EXPORT = """#!{python}
+import json, subprocess, sys
+code = subprocess.call([{hyperfine!r}, *sys.argv[1:]])
+path = sys.argv[sys.argv.index("--export-json") + 1] if "--export-json" in sys.argv else ""
+# A try of hyperfine before the first cell exports elsewhere.
+if path.endswith("/export.json"):
+    export = json.load(open(path))
+    for result in export["results"]:
+        for name in ("times", "exit_codes", "measurements"):
+            if name in result:
+                result[name].pop()
+    json.dump(export, open(path, "w"))
+sys.exit(code)
+"""
+
+
+def test_export_with_fewer_runs_is_refused(bench):
+    short = SHORT_EXPORT.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
+    with bench.program("hyperfine", short):
+        errors = bench.run([f"{FILE}/hot-os"])
+    assert str(bench.bin / "hyperfine") in errors and "Traceback" not in errors
+
+
+# The client reads the files itself: always, or when it is timed (its third run, after a warm-up).
+READ_FILES = """
+from urllib.parse import urlsplit
+if number >= {first}:
+    path = {root!r} + urlsplit(url).path
+    real = ["file://" + path if word == url else word for word in real]
+"""
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_client_that_reads_the_files_itself_has_server_idle(bench, first):
+    body = READ_FILES.format(first=first, root=str(bench.repositories))
+    cells = [f"{SVN}/hot-os", *([f"{HTTP}/hot-os"] if Programs().httpd else [])]
+    for cell in cells:
+        with bench.client(body):
+            bench.measure(cell)
+        context = bench.context(cell)
+        assert same_work.has_idle_server(context["runs"][0], context), context["captured_io"]
+
+
+def test_run_with_three_faults_has_the_flag_of_each(bench):
     root = str(bench.repositories)
     server = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
-    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
-    text = steps.read_text()
-    broken = text.replace("self.server.stop()", "bool(self.server)")
-    assert broken != text
-    steps.write_text(broken)
     halved = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
     proxy = "http://somebody:secret@proxy.invalid:3128"
     cells = [f"{SVN}/hot-os", f"{FILE}/cold"]
@@ -231,10 +317,8 @@ def test_run_with_four_faults_has_the_flag_of_each(bench):
                 measured = bench.measure_all(cells, MALLOC_ARENA_MAX="1", http_proxy=proxy)
         finally:
             other.kill()
-            steps.write_text(text)
     found, seen = measured[cells[0]]
     assert "other-server" in found and any(root in line for line in seen["other_servers"])
-    assert "server-reused" in found and seen["server_runs_before"] == 1
     # A cold run takes long enough to tell half of its time from delays.
     assert "clock" in measured[cells[1]][0], measured[cells[1]][1]["window_s"]
     context = bench.context(cells[0])

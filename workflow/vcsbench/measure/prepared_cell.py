@@ -248,7 +248,8 @@ class PreparedCell:
         self.reset_output()
 
 
-# The steps of hyperfine's --setup and --prepare.
+# The steps of hyperfine's --setup and --prepare. The `state` of a recipe lists them, so a recipe with other
+# steps is a fault under the same label (tests/workflow/test_evidence.py).
 STEPS: dict[str, tuple[Callable[[PreparedCell], None], str]] = {
     "restore": (PreparedCell.reset_output, "Remove the output of the last run"),
     "start-server": (
