@@ -79,7 +79,7 @@ bundle: ## Pack data, configuration and reports into bundles/NAME.tar.gz; STUDY=
 	$(vcsbench) bundle --name="$$NAME" $(flags) $(ARGS)
 
 .PHONY: import
-import: ## Check a bundle and make its reports again, in a folder of its own; BUNDLE=january.tar.gz
+import: ## Unpack a bundle into a new folder, and make its reports again; BUNDLE=january.tar.gz
 	$(setup)
 	$(vcsbench) import --name="$$NAME" $(ARGS) -- "$$BUNDLE"
 

@@ -273,7 +273,7 @@ def bundle(options: argparse.Namespace, keys: Keys) -> int:
 
 
 def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
-    """Check a bundle, unpack it into a folder of its own, and make its reports again."""
+    """Unpack a bundle into a new folder, and make its reports again."""
     from vcsbench.run import bundle
 
     print("\n".join(bundle.unpack_bundle(Path(options.bundle), options.name, ROOT)))
