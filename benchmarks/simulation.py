@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
 from stopping import by_minutes, by_width, judged
 
+from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
-from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import (
     ALPHA,
     TABLE_ALPHA,
@@ -135,8 +136,8 @@ def outcome(case: Case, seed: int = 1) -> Outcome:
         false_halves=float(np.mean([any(c) for c in false])),
         power=float((slowed["call"] == "slower").mean()),
         own_power=float((slowed["own"] == "slower").mean()),
-        false_alike=float((slowed["call"] == NOT_SHOWN).mean()),
-        alike=float((identical["call"] == NOT_SHOWN).mean()),
+        false_alike=float((slowed["call"] == Call.EQUAL).mean()),
+        alike=float((identical["call"] == Call.EQUAL).mean()),
     )
 
 

@@ -92,7 +92,7 @@ def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
         "n": [e.n for e in found],
         "error": [e.error for e in found],
         "degrees": [e.degrees for e in found],
-        "twin_sd": float(np.sqrt(noise.duplicates.variance)),
+        "duplicate_sd": float(np.sqrt(noise.duplicates.variance)),
         "withheld": "",
     }
     return add_calls(pd.DataFrame(rows), METRICS[DEFAULT].calls, DEFAULT_LIMITS)

@@ -10,31 +10,33 @@ import pytest
 
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
-from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import (
-    ON_ONE_MACHINE,
-    AdviceSettings,
-    advise,
-    less_work,
-    with_candidates,
-)
-from vcsbench.advice.cards import Effect, card_of, find_rule, pair_text
-from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
+from vcsbench.advice import decision
+from vcsbench.advice.advise import AdviceSettings, advise, less_work
+from vcsbench.advice.answer_texts import Effect, pair_text
+from vcsbench.advice.candidates import with_candidates
+from vcsbench.advice.cards import card_of
+from vcsbench.advice.decision import cases_of
 from vcsbench.advice.labels import CardQuestion, factors, questions_of
+from vcsbench.advice.rules import find_rule
+from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
+from vcsbench.statistics.comparisons import Limits, result_of
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
-NOISE = "too noisy to say"
+NOISE = "undecided"
+LIMITS = Limits()
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
 
 
 def row(ratio, call="", **where):
     """A row of a table f6-vs-f7; the call follows from the ratio."""
-    called = call or ("faster" if ratio > 1 else "slower" if ratio < 1 else "no difference shown")
+    called = call or ("faster" if ratio > 1 else "slower" if ratio < 1 else "equal")
+    result = result_of(called, ratio, LIMITS)
     plain = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
     numbers = {"ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.05, "n": 5.0}
-    sides = {"baseline": "f6", "candidate": "f7", "call": called, "withheld": ""}
+    numbers |= {"baseline_mean": ratio, "candidate_mean": 1.0, "within": 1.3}
+    sides = {"baseline": "f6", "candidate": "f7", "call": called, "result": result, "withheld": ""}
     return {**plain, **numbers, **sides, **where}
 
 
@@ -51,11 +53,11 @@ def card(*rows, axis="format", **options):
 
 @pytest.mark.parametrize(
     ("loss", "effect", "kind"),
-    [(1.09, 10, rule.VALUE), (1.11, 10, rule.DEPENDS), (1.14, 15, rule.VALUE)],
+    [(1.09, 10, AnswerKind.VALUE), (1.11, 10, AnswerKind.DEPENDS), (1.14, 15, AnswerKind.VALUE)],
 )
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
-    assert rule.recommend(found, "f6", effect)[0] == kind
+    assert decision.recommend(found, "f6", Limits(effect))[0] == kind
 
 
 def test_decide_that_depends_returns_the_simplest_rule():
@@ -64,8 +66,11 @@ def test_decide_that_depends_returns_the_simplest_rule():
     is_better = [(cell["command"], cell["cache"]) == ("log", "cold") for cell in cells]
     pairs = zip(cells, is_better, strict=True)
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
-    assert made.answer.kind == rule.DEPENDS
-    assert find_rule(made.cases, made) == {"f7": ["cold log"], "f6": ["warm log", "export"]}
+    assert made.answer.kind == AnswerKind.DEPENDS
+    assert find_rule(made.cases, "f6", "f6", LIMITS) == {
+        "f7": ["cold log"],
+        "f6": ["warm log", "export"],
+    }
     answer = card(row(1.9, command="export"), row(0.77)).answer
     assert answer.short == "depends" and answer.value == "f7"
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
@@ -73,58 +78,42 @@ def test_decide_that_depends_returns_the_simplest_rule():
     assert for_each == [("f7", "export"), ("f6", "log"), ("f7", "you")]
     assert "Decided" not in answer.sentence
     answer = card(row(1.9, command="export"), row(0.77), NOISY).answer
-    assert answer.kind == rule.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
-
-
-@pytest.mark.parametrize(
-    ("change", "outcome"),
-    [
-        ({"call": "too noisy to say"}, "too noisy"),
-        ({"call": "", "fixed_share": 0.51}, SMALL),
-        ({"fixed_share": 0.5}, BETTER),
-        ({"fixed_share": math.nan}, BETTER),
-        ({"call": ""}, "too few rounds"),
-        ({"call": "too noisy to say", "flags": "no-duplicates low-n"}, "too few rounds"),
-        ({"call": "too noisy to say", "flags": "no-duplicates"}, "no duplicates"),
-    ],
-)
-def test_outcome_of_a_row_follows_its_call_and_its_fixed_share(change, outcome):
-    assert outcome_of({**row(3.0, "faster"), **change}) == outcome
+    assert answer.kind == AnswerKind.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
 
 
 NOISY = row(0.2, NOISE, cache="hot-os")
-START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
+START_UP = row(0.2, "too small", cache="hot-svn")
 
 
 @pytest.mark.parametrize(
     ("rows", "kind", "value", "decided"),
     [
-        ([row(1.5), NOISY, START_UP], rule.VALUE, "f7", 1),
-        ([NOISY, START_UP], rule.UNDECIDED, "", 0),
-        ([], rule.NOT_MEASURED, "", 0),
-        ([row(1.03, "no difference shown")], rule.EQUAL, "f6", 1),  # keeps the reference
+        ([row(1.5), NOISY, START_UP], AnswerKind.VALUE, "f7", 1),
+        ([NOISY, START_UP], AnswerKind.UNDECIDED, "", 0),
+        ([], AnswerKind.NOT_MEASURED, "", 0),
+        ([row(1.03, "equal")], AnswerKind.EQUAL, "f6", 1),  # keeps the reference
         # A value of one harmless case is not better than one that wins where it counts.
         (
             [
                 *(row(3.0), row(0.95, cache="hot-os")),
-                row(1.0, "no difference shown", cache="hot-os", candidate="f8"),
+                row(1.0, "equal", cache="hot-os", candidate="f8"),
             ],
-            *(rule.VALUE, "f7", 2),
+            *(AnswerKind.VALUE, "f7", 2),
         ),
     ],
 )
 def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
     found = cases(*rows) if rows else []
-    assert rule.recommend(found, "f6", 10) == (kind, value)
+    assert decision.recommend(found, "f6", LIMITS) == (kind, value)
     of = [case for case in found if case.is_decided]
     assert len(of) == decided
     if value == "f7" and decided == 1:
-        assert rule.smallest_regret(of, "f6")[1]["f7"] == 1.0 and len(found) == 3
+        assert decision.worst_losses(of, "f6")["f7"] == 1.0 and len(found) == 3
 
 
 def test_answer_on_one_case_has_no_number_of_cases():
-    assert card(NOISY).answer.effect == "too noisy"
-    assert card(NOISY, START_UP).answer.effect == "too noisy in 1 of 2 cases"
+    assert card(NOISY).answer.effect == "wide interval"
+    assert card(NOISY, START_UP).answer.effect == "wide interval in 1 of 2 cases"
 
 
 def test_cases_of_two_tables_chain_their_values():
@@ -137,7 +126,7 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
     rows = (row(1.5), row(0.5, command="export"))
     parts = [("log", 90), ("export", 10)]
     workload = [{"name": n, "weight": w, "where": {"command": n}} for n, w in parts]
-    assert card(*rows).answer.kind == rule.DEPENDS
+    assert card(*rows).answer.kind == AnswerKind.DEPENDS
     assert card(*rows, workload=workload).answer.value == "f7"
     turned = [{**part, "weight": 100 - part["weight"]} for part in workload]
     assert card(*rows, workload=turned).answer.value == "f6"
@@ -146,11 +135,11 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
 
 
 def test_decide_does_not_count_mostly_start_up_against_a_value():
-    small = row(3.0, fixed_share=0.8, candidate="f8")
+    small = row(3.0, "too small", candidate="f8")
     found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
-    assert rule.recommend(found, "f6", 10) == (rule.VALUE, "f8")
+    assert decision.recommend(found, "f6", LIMITS) == (AnswerKind.VALUE, "f8")
     # In the first case f8 is not slower than f7 by anything that counts.
-    assert rule.smallest_regret(found, "f6")[1]["f8"] == 1.0
+    assert decision.worst_losses(found, "f6")["f8"] == 1.0
 
 
 def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
@@ -195,19 +184,19 @@ SURE = "(sure but small)"
 
 
 @pytest.mark.parametrize(
-    ("ratios", "wins", "losses"),
+    ("ratios", "gains", "regrets"),
     [
-        ([2.0, 1.05], f"cold log 2.0x, warm log 5.0 % faster {SURE}", "nowhere"),
-        ([1.06, 1.05], f"cold log 6.0 %, warm log 5.0 % faster {SURE}", "nowhere"),
-        ([2.0, 0.95], "cold log 2.0x faster", f"warm log 5.3 % slower {SURE}"),
-        ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
-        ([2.0, 2.01], "2.0x faster", "nowhere"),
+        ([2.0, 1.05], {"cold log": [2.0]}, {}),
+        ([1.06, 1.05], {}, {}),
+        ([2.0, 0.95], {"cold log": [2.0]}, {}),
+        ([2.0, 0.8], {"cold log": [2.0]}, {"warm log": [1.25]}),
     ],
 )
-def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
+def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, gains, regrets):
     found = cases(*(row(r, cache=c) for r, c in zip(ratios, ("cold", "hot-os"), strict=True)))
     effect = Effect.of("f7", found, "f6", 10)
-    assert (effect.wins, effect.losses if effect.regrets else "nowhere") == (wins, losses)
+    assert {group: pytest.approx(of) for group, of in gains.items()} == effect.gains
+    assert {group: pytest.approx(of) for group, of in regrets.items()} == effect.regrets
     for ratio, case in zip(ratios, found, strict=True):
         text = pair_text("format", case.pairs[0], 10)
         assert text.endswith(f" {SURE}") == (0.91 < ratio < 1.1)
@@ -221,7 +210,7 @@ def test_case_that_lacks_the_present_value_is_undecided_for_it():
     )
 
 
-SAME, TO_F8 = row(1.0, "no difference shown"), row(0.5, candidate="f8")
+SAME, TO_F8 = row(1.0, "equal"), row(0.5, candidate="f8")
 WARM = {"cache": "hot-os", "candidate": "f8"}
 
 
@@ -229,14 +218,19 @@ WARM = {"cache": "hot-os", "candidate": "f8"}
     ("rows", "present", "kind", "sentence"),
     [
         # Over file, the question compares http with svn.
-        ([row(2.0)], "f9", rule.NOT_MEASURED, "No case of this question has a result."),
-        ([row(1.0, NOISE), TO_F8], "f7", rule.UNDECIDED, "Too noisy."),
+        ([row(2.0)], "f9", AnswerKind.NOT_MEASURED, "No case of this question has a result."),
+        ([row(1.0, NOISE), TO_F8], "f7", AnswerKind.UNDECIDED, "Wide interval."),
         # Equal to the best value.
-        ([SAME, TO_F8], "f7", rule.VALUE, "You have f7: keep it if you change only this."),
+        ([SAME, TO_F8], "f7", AnswerKind.VALUE, "You have f7: keep it if you change only this."),
         # One of two cases compares the present value.
-        ([row(2.0), row(0.5, **WARM)], "f8", rule.VALUE, "Choose f6: warm log 2.0x faster."),
-        ([row(2.0), row(0.5, **WARM)], "f7", rule.VALUE, "You have f7: keep it if you"),
-        ([row(2.0), row(0.5, **WARM)], "", rule.VALUE, "Choose f7: cold log 2.0x faster (of 2 "),
+        ([row(2.0), row(0.5, **WARM)], "f8", AnswerKind.VALUE, "Choose f6: warm log 2.0x faster."),
+        ([row(2.0), row(0.5, **WARM)], "f7", AnswerKind.VALUE, "You have f7: keep it if you"),
+        (
+            [row(2.0), row(0.5, **WARM)],
+            "",
+            AnswerKind.VALUE,
+            "Choose f7: cold log 2.0x faster (of 2 ",
+        ),
     ],
 )
 def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(
@@ -282,24 +276,24 @@ def test_factors_below_10_percent_are_percentages(ratios, text):
 @pytest.mark.parametrize(
     ("ratios", "short", "kind"),
     [
-        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
-        ([1.5, 0.946, 1.0], f"f7: 5.7 % slower {SURE} in 1, 1.5x faster in 1 of 3", rule.DEPENDS),
-        ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", rule.VALUE),
-        ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),
-        ([1.5], "f7: 1.5x faster", rule.VALUE),
-        ([1.01], "f7: equal within 10 %", rule.EQUAL),
-        ([], "f7: undecided (too noisy)", rule.UNDECIDED),
+        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", AnswerKind.DEPENDS),
+        ([1.5, 0.946, 1.0], "f7: 1.5x faster in 1 of 3", AnswerKind.VALUE),
+        ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", AnswerKind.VALUE),
+        ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", AnswerKind.EQUAL),
+        ([1.5], "f7: 1.5x faster", AnswerKind.VALUE),
+        ([1.01], "f7: equal within 10 %", AnswerKind.EQUAL),
+        ([], "f7: undecided (wide interval)", AnswerKind.UNDECIDED),
     ],
 )
 def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
-    calls = ["no difference shown" if 0.96 < ratio < 1.04 else "" for ratio in ratios]
+    calls = ["equal" if 0.96 < ratio < 1.04 else "" for ratio in ratios]
     rows = [row(*of, ra=f"{n}") for n, of in enumerate(zip(ratios, calls, strict=True))]
     answer = on_builds(*(rows or [row(1.0, NOISE)])).answer
     assert (answer.short, answer.kind) == (short, kind)
 
 
 def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
-    again = row(0.97, "no difference shown", candidate="again")
+    again = row(0.97, "equal", candidate="again")
     made = on_builds(again, row(0.8))
     (only,) = made.candidates
     assert re.findall(r"f7|[\d.]+x", only.short) == ["f7", "1.2x"]
@@ -323,7 +317,7 @@ def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     ],
 )
 def test_average_of_a_build_is_compared_with_the_same_build(average, noise, is_larger, shown):
-    rows = [row(0.97, "no difference shown", candidate="again"), row(0.8)]
+    rows = [row(0.97, "equal", candidate="again"), row(0.8)]
     estimates = {
         name: replace(NO_ESTIMATE, value=value, low=low, high=high)
         for name, (value, low, high) in {"f7": average, "again": noise}.items()
@@ -339,8 +333,7 @@ def test_advise_on_builds_has_the_measured_average_and_no_situations(tmp_path):
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
     (made,) = advise(settings, frame).cards
     assert "average 1.3x slower" in made.answer.effect
-    row_ = {"ratio": 0.8, "baseline": "f6", "candidate": "f7", "flags": "same-binaries"}
-    advice = advise(settings, frame, [(DEFINITION, [{**row_, "call": "slower"}])])
+    advice = advise(settings, frame, [(DEFINITION, [row(0.8, flags="same-binaries")])])
     assert advice.situations == [] and advice.cards[0].answer.short == "no other build"
 
 
@@ -361,15 +354,15 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
     advice = advise(settings, frame)
     formats, packing = advice.cards
-    assert all(s.why_not.endswith(ON_ONE_MACHINE) for s in advice.situations)
+    assert {s.why for s in advice.situations} == {WhyNoBest.SEVERAL_HOSTS}
     cells = math.prod(len(values) for axis, values in VALUES.items() if axis != "format")
     message = FLAGS["hosts-differ"].sentence
-    assert (formats.answer.kind, formats.cases) == (rule.NOT_COMPARED, [])
+    assert (formats.answer.kind, formats.cases) == (AnswerKind.NOT_COMPARED, [])
     assert formats.notes == [f"{cells} comparisons left out: {message}"]
-    assert formats.answer_for({"command": "log"}).kind == rule.NOT_COMPARED
-    assert formats.answer_for({"command": "dump"}).kind == rule.NOT_MEASURED
+    assert formats.answer_for({"command": "log"}).kind == AnswerKind.NOT_COMPARED
+    assert formats.answer_for({"command": "dump"}).kind == AnswerKind.NOT_MEASURED
     # Both sides of these are on one host.
-    assert packing.answer.kind == rule.VALUE and packing.notes == []
+    assert packing.answer.kind == AnswerKind.VALUE and packing.notes == []
     (build,) = advise(
         replace(settings, questions=[replace(questions[0], aggregate=True)]), frame
     ).cards
@@ -378,7 +371,7 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
 
 def test_less_work_leaves_out_comparisons_of_several_hosts():
     definition = {"compare": {**DEFINITION["compare"], "metric": "read_calls"}}
-    of = {**row(2.0, "fewer"), "call": "fewer"}
+    of = row(2.0, "less")
     (sentence,) = less_work([(definition, [of])], 10)
     assert sentence.startswith("f7: 2.0x fewer") and "cases" not in sentence
-    assert less_work([(definition, [{**of, "withheld": "hosts"}])], 10) == []
+    assert less_work([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []

@@ -9,13 +9,14 @@ import pytest
 
 from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
+from vcsbench.codes import Call, WithheldCode
 from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
-from vcsbench.metrics import HIDDEN, METRICS, NO_RATIO, UNTRACED
+from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.report.grids import number_sentences
 from vcsbench.statistics.aggregation import add_metrics
-from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
@@ -156,7 +157,12 @@ def test_trace_columns_are_sums_of_both_sides_or_none():
 
 
 @pytest.mark.parametrize(
-    ("metric", "withheld"), [("flushes", HIDDEN), ("rpcs", None), ("seeks", UNTRACED)]
+    ("metric", "withheld"),
+    [
+        ("flushes", WithheldCode.HIDDEN_COUNT),
+        ("rpcs", None),
+        ("seeks", WithheldCode.UNTRACED),
+    ],
 )
 def test_table_of_missing_counts_has_reason(tmp_path, metric, withheld):
     measured = frame(tmp_path).assign(seeks=float("nan"))
@@ -199,7 +205,7 @@ def test_quotient_of_parts_is_of_the_runs_that_have_both():
 
 
 @pytest.mark.parametrize(
-    ("much", "call"), [(1.009, NOT_SHOWN), (0.992, NOT_SHOWN), (1.02, "reads less")]
+    ("much", "call"), [(1.009, Call.EQUAL), (0.992, Call.EQUAL), (1.02, Call.LESS)]
 )
 def test_table_counts_within_1_pct_are_equal(tmp_path, much, call):
     def counts(axes, number):
@@ -219,13 +225,13 @@ def test_count_of_0_has_no_ratio_and_the_reason(tmp_path, counts, rounds):
 
     measured = frame(tmp_path, calls)
     made = table(measured, CALLS)
-    assert set(made["withheld"]) == {NO_RATIO} and set(made["n"]) == {5}
+    assert set(made["withheld"]) == {WithheldCode.ZERO} and set(made["n"]) == {5}
     assert made[["value", "ratio", "low", "high"]].isna().all(axis=None)
     assert set(made["call"]) == {""}
     compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack", "metric": "read_calls"}
     finding = {**FINDING, "id": "x", "where": COLD, "compare": compare}
     (verdict,) = evaluate_findings([finding], list(ORDER), None, measured).to_dict("records")
-    assert (verdict["verdict"], verdict["why"]) == ("not measured", NO_RATIO)
+    assert verdict["verdict"] == "not measured" and WithheldCode.ZERO in verdict["reasons"]
 
 
 FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}
@@ -239,9 +245,9 @@ def test_finding_on_count(tmp_path):
     missing = {**FINDING, "id": "z", "where": {}, "level": "flushes"}
     measured = frame(tmp_path)
     rows = evaluate_findings([ratio, level, missing], list(ORDER), None, measured).set_index("id")
-    assert rows["verdict"].to_dict() == {"x": "reproduced", "y": "differs", "z": "not measured"}
+    assert rows["verdict"].to_dict() == {"x": "reproduced", "y": "stronger", "z": "not measured"}
     assert rows["measured"]["x"] == pytest.approx(2) and rows["measured"]["y"] == pytest.approx(80)
-    assert rows["why"]["z"] == HIDDEN
+    assert WithheldCode.HIDDEN_COUNT in rows["reasons"]["z"]
 
 
 def test_less_work_counts_cases_of_both_directions(tmp_path):
@@ -258,4 +264,4 @@ def test_table_varying_counts_have_interval(tmp_path):
     assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
     varying = made.loc["svn"]
     assert (varying["low"] < varying["ratio"]).all() and (varying["ratio"] < varying["high"]).all()
-    assert set(made["call"]) == {"reads more often"}
+    assert set(made["call"]) == {Call.MORE}

@@ -9,15 +9,10 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import rows_frame
+from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics import estimates
-from vcsbench.statistics.comparisons import (
-    DEFAULT_LIMITS,
-    NOT_SHOWN,
-    TOO_NOISY,
-    Limits,
-    is_difference,
-)
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits, is_difference
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
 BY_ROUNDS = 0.03  # the standard deviation of a mean log difference by its rounds
@@ -55,7 +50,7 @@ def test_moderated_outlier_is_excluded():
     assert made[:-1] == pytest.approx(alone, rel=0.02)
 
 
-WORDS = ("faster", "slower")
+WORDS = (Call.FASTER, Call.SLOWER)
 # A single comparison with this mean has a p-value of ALPHA.
 EDGE = stats.t.ppf(1 - estimates.ALPHA / 2, 4) * 0.01 / math.sqrt(5)
 
@@ -77,18 +72,20 @@ def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
     [
         (0.2, {}, "faster"),
         (-0.2, {}, "slower"),
-        (0.0, {}, NOT_SHOWN),
-        (0.0, {"spread": 0.1}, TOO_NOISY),
-        (0.2, {"n": 4}, TOO_NOISY),
-        (0.2, {"n": 1}, TOO_NOISY),
-        (0.2, {"has_duplicates": False}, TOO_NOISY),
+        (0.0, {}, Call.EQUAL),
+        (0.0, {"spread": 0.12}, Call.BOUNDED),
+        (0.0, {"spread": 0.2}, Call.UNDECIDED),
+        (0.2, {"n": 4}, "faster"),
+        (0.2, {"n": 3}, "faster"),
+        (0.2, {"n": 2}, Call.UNDECIDED),  # two rounds of one pair alone
+        (0.2, {"n": 2, "spread": 1e-5}, "faster"),
+        (0.2, {"n": 1}, Call.UNDECIDED),
+        (0.2, {"has_duplicates": False}, Call.UNDECIDED),
         (0.03, {"spread": 0.001}, "faster"),
         (1.01 * EDGE, {}, "faster"),
-        (0.99 * EDGE, {}, NOT_SHOWN),
+        (0.99 * EDGE, {}, Call.EQUAL),
         (0.5, {"spread": 0.0}, "faster"),
-        (0.0, {"spread": 0.0}, NOT_SHOWN),
-        (0.2, {"n": 3, "min_rounds": 3}, "faster"),
-        (0.2, {"n": 5, "min_rounds": 6}, TOO_NOISY),
+        (0.0, {"spread": 0.0}, Call.EQUAL),
     ],
 )
 def test_calls_of_known_interval_has_call(mean, options, expected):
@@ -111,8 +108,8 @@ def test_calls_of_equivalence_equals_two_one_sided_tests(side):
     means = np.linspace(0, 0.1, 200)
     most = max(mean for mean in means if chance(mean) <= estimates.EQUIVALENCE_ALPHA)
     assert 0.01 < most < 0.09
-    assert {call(side * mean, spread, n) for mean in means[means <= most]} == {NOT_SHOWN}
-    assert call(side * (most + 0.001), spread, n) != NOT_SHOWN
+    assert {call(side * mean, spread, n) for mean in means[means <= most]} == {Call.EQUAL}
+    assert call(side * (most + 0.001), spread, n) != Call.EQUAL
 
 
 def test_calls_of_holm_equals_textbook():
@@ -133,18 +130,19 @@ def test_calls_of_holm_equals_textbook():
 
 
 def test_calls_of_untested_rows_are_not_corrected_for():
-    one, others = ratio_with(0.04), [ratio_with(0.0, n=3)] * 50 + [estimates.NO_ESTIMATE] * 50
+    one, others = ratio_with(0.04), [ratio_with(0.0, n=1)] * 50 + [estimates.NO_ESTIMATE] * 50
     assert (
         call(0.04) == estimates.calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
     )
 
 
-@pytest.mark.parametrize(("withheld", "calls"), [("hosts", {"", "faster"}), ("", {NOT_SHOWN})])
+@pytest.mark.parametrize(("withheld", "calls"), [("zero", {"", "faster"}), ("", {Call.EQUAL})])
 def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withheld, calls):
     """The difference is significant alone, and not among 51 comparisons."""
     found = [ratio_with(0.03), *[ratio_with(0.0)] * 50]
     table = pd.DataFrame(found).rename(columns={"value": "ratio"})
     table = table.assign(flags="", withheld=["", *[withheld] * 50])
+    table = table.assign(share_baseline=math.nan, share_candidate=math.nan)
     metric = METRICS[DEFAULT]
     assert {*estimates.call_table(table, 0.0, metric, DEFAULT_LIMITS)["call"]} == calls
 
@@ -292,10 +290,3 @@ def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
     assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
     assert math.isnan(run_scatter(runs_frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
-
-
-@pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])
-def test_limits_noisy_machine_raises_effect(scatter, effect):
-    here = Limits().on_machine(scatter)
-    assert (here.min_effect_pct, here.min_rounds) == (effect, Limits().min_rounds)
-    assert Limits(min_effect_pct=30).on_machine(scatter).min_effect_pct == 30

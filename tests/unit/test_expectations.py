@@ -1,6 +1,7 @@
 """A user's expectations: their files, verdicts, and the output and exit codes of `check`."""
 
 import csv
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -47,11 +48,11 @@ EXPORT = {"where": {"command": "export"}}
     ("times", "changes", "verdict", "passes"),
     [
         (FAST, {}, "holds", "yes"),
-        (SLOW, {}, "differs", "no"),
-        (SLOW, UNSURE, "differs", "no"),
-        (MIXED, {}, "inconclusive", "no"),
-        (MIXED, UNSURE, "inconclusive", "yes"),
-        (MIXED, UNMEASURED, "inconclusive", "no"),
+        (SLOW, {}, "fails", "no"),
+        (SLOW, UNSURE, "fails", "no"),
+        (MIXED, {}, "undecided", "no"),
+        (MIXED, UNSURE, "undecided", "yes"),
+        (MIXED, UNMEASURED, "undecided", "no"),
         ([1.0], EXPORT, "not measured", "no"),
         ([1.0], {**EXPORT, **UNMEASURED}, "not measured", "yes"),
     ],
@@ -70,11 +71,12 @@ def test_evaluate_expectations_without_repo_uses_all():
     assert unmeasured_expectations("b", [expectation()])["passes"].tolist() == ["no"]
 
 
+REASONS = json.dumps([{"code": "other-work", "values": {"detail": "1 revision against 2"}}])
 ROW = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
-ROW |= {"measured": "1.2", "expected": "at most 2.0", "why": "", "passes": "yes"}
+ROW |= {"measured": "1.2", "expected": "at most 2.0", "reasons": "[]", "passes": "yes"}
 GOOD = {**ROW, "id": "good", "verdict": "holds"}
-ALLOWED = {**ROW, "id": "allowed", "verdict": "inconclusive", "why": "low n: 4 rounds"}
-BAD = {**ROW, "id": "bad", "verdict": "differs", "measured": "3", "passes": "no"}
+ALLOWED = {**ROW, "id": "allowed", "verdict": "undecided", "reasons": REASONS}
+BAD = {**ROW, "id": "bad", "verdict": "fails", "measured": "3", "passes": "no"}
 UNDECIDED = {**ALLOWED, "id": "undecided", "passes": "no"}
 NONE = {**ROW, "id": "none", "study": "b", "verdict": "not measured"} | {"measured": ""}
 NONE["passes"] = "no"
@@ -110,9 +112,13 @@ def test_check_writes_junit_and_markdown(tmp_path):
     assert counts == [["a", "3", "1", "1"], ["b", "1", "0", "1"]]
     good, bad, undecided = suites[0]
     assert [part.tag for part in good] == ["system-out"]
-    assert (bad[0].tag, undecided[0].tag, undecided[0].text) == ("failure", "error", ALLOWED["why"])
+    assert (bad[0].tag, undecided[0].tag, undecided[0].text) == (
+        "failure",
+        "error",
+        "other work: 1 revision against 2",
+    )
     message = bad[0].get("message") or ""
-    assert message.startswith("differs: 3.00 (1.00 to 1.50) s") and message.endswith(" 2.0")
+    assert message.startswith("does not hold: 3.00 (1.00 to 1.50) s") and message.endswith(" 2.0")
     lines = (tmp_path / check.MARKDOWN).read_text().splitlines()
     assert lines[0].startswith("**1 of 4 ")
     assert lines[4].startswith("| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 ")

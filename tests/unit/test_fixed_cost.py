@@ -7,12 +7,11 @@ import pytest
 
 from unit.study_grid import study_environment, study_grid
 from unit.synthetic import finding
+from vcsbench.codes import Verdict
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import separate_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
-from vcsbench.statistics.comparisons import TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.verdicts import REPRODUCED
 
 STUDY = "fsfs-san-2014"
 AXES = ["command", "ra", "repo", "format", "cache"]
@@ -100,7 +99,8 @@ FINDING = finding(expect={"over": "median", "at_least": 1.8})
 
 
 @pytest.mark.parametrize(
-    ("seconds", "verdict"), [(1.0, REPRODUCED), (0.030, TOO_SMALL), (0.05, TOO_SMALL)]
+    ("seconds", "verdict"),
+    [(1.0, Verdict.REPRODUCED), (0.030, Verdict.TOO_SMALL), (0.05, Verdict.TOO_SMALL)],
 )
 def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
     """At 0.05 s against 0.025 s, only the candidate is mostly fixed cost (0.02 s)."""
@@ -121,4 +121,4 @@ def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
         rows += [slow, runs("ruby", 0.028, count=6, ra=ra, format="f7")]
     check = finding(expect={"over": "max", "at_least": 1.8})
     (row,) = evaluate_findings([check], AXES, None, measured(*rows)).to_dict("records")
-    assert (row["verdict"], row["measured"]) == (TOO_SMALL, pytest.approx(1.0))
+    assert (row["verdict"], row["measured"]) == (Verdict.TOO_SMALL, pytest.approx(1.0))

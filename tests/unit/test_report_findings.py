@@ -3,30 +3,35 @@
 import csv
 import json
 import re
-import shlex
 import shutil
-import subprocess
 from dataclasses import replace
 
 import pytest
 
 from unit.report_files import DEFINITIONS, results_of
-from vcsbench.advice.cards import LESS_WORK
-from vcsbench.config.validation import read_yaml
+from vcsbench.advice.answer_texts import LESS_WORK
+from vcsbench.codes import (
+    Call,
+    ReasonCode,
+    Result,
+    Verdict,
+    WhyNoBest,
+    WhyUndecided,
+    WithheldCode,
+)
 from vcsbench.errors import UserError
 from vcsbench.report.findings_section import (
     MEANINGS,
     NO_REASON,
-    WITH_COMMAND,
-    WITHOUT_COMMAND,
+    REPEAT,
     finding_views,
     reason_lines,
 )
 from vcsbench.report.page import page_of
 from vcsbench.report.results import read_results
 from vcsbench.report.table_sections import reversed_table, table_sections
-from vcsbench.statistics import verdicts
-from vcsbench.statistics.verdicts import CELLS, Reason, ReasonTest
+from vcsbench.statistics import texts, verdicts
+from vcsbench.statistics.verdicts import Reason
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +40,14 @@ def results(whole_study):
 
 
 NAME = "hot-log-packing-penalty"
-LARGER = ReasonTest("fsfs-san-2014", "larger.yaml", "x: 1")
-BUILD = ReasonTest("builds", "old.yaml", f"[{CELLS}]", "install it", "{ra: svn}")
-VERSION = Reason("newer-version", {"measured": "1.14", "published": "1.9"}, BUILD)
-SCALE = Reason("scale", {"subject": "ruby", "share": 10.0}, LARGER)
-REASONS = [Reason("reversed"), SCALE, VERSION]
-RUN = "make report STUDY={0.study} ARGS='--configfile {0.file}'"
-NOT_IN_GRID = Reason("not-in-grid", {"cells": "x"})
-REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
+VERSION = Reason(ReasonCode.NEWER_VERSION, {"measured": "1.14", "published": "1.9"})
+SCALE = Reason(ReasonCode.SCALE, {"subject": "ruby", "share": 10.0})
+REASONS = [SCALE, VERSION]
+REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "reversed"}
 
 
 def views_of(results, reasons=REASONS, sections=(), **changes):
-    why = "; ".join(reason.text for reason in reasons)
-    change = {**REVERSED, "why": why, "reasons": reasons, **changes}
+    change = {**REVERSED, "reasons": reasons, **changes}
     rows = [{**row, **(change if row["id"] == NAME else {})} for row in results.findings]
     return finding_views(results, rows, results.definitions, sections)
 
@@ -72,18 +72,17 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert {*of_axis} == {"0.5x", "0.7x", "1x", "1.5x", "2x"}
     ours = {view.id: view.is_ours for view in views}
     assert ours["cache-size-no-help-cold"] and not ours["cold-log-packing-f6"]
-    view = view_of(views_of(results, [replace(VERSION, test=None)]))
-    assert [step.command for step in view.steps] == [""]
-    assert (view.verdict, view.news) == ("differs", "")
-    older = view_of(views_of(results, (), why="some cause"))
-    assert older.notes == ["some cause."]
+    weaker = view_of(views_of(results, verdict="weaker"))
+    assert (weaker.verdict, weaker.news) == ("weaker", "")
 
 
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.742, "0.74x"), (11.34, "11x"), (0.672, ""), (None, "")]
 )
 def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results, value, shown):
-    of_all = Reason("all-published", {"published": "24 pairs", "value": value, "shown": "x"})
+    of_all = Reason(
+        ReasonCode.ALL_PUBLISHED, {"published": "24 pairs", "value": value, "shown": "x"}
+    )
     reasons = [] if value is None else [of_all]
     view = view_of(views_of(results, reasons, published=0.674))
     assert (view.published, view.published_all.split(": ")[-1]) == ("0.67x", shown)
@@ -100,59 +99,25 @@ def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected)
     assert view.expected == expected
 
 
-@pytest.mark.parametrize("verdict", ["reversed", "differs"])
+@pytest.mark.parametrize("verdict", ["reversed", "weaker"])
 def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
-    view = view_of(views_of(results, [Reason("reversed")] * (verdict == "reversed")))
+    view = view_of(views_of(results, [], verdict=verdict))
     assert (view.verdict, [step.code for step in view.steps]) == (verdict, [NO_REASON])
     (line,) = reason_lines([(view.verdict, view.steps)])
-    assert line.tests == [(WITHOUT_COMMAND[NO_REASON], "")]
+    assert line.action == REPEAT
 
 
-def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
-    timed = replace(results, account={"taken_s": 900.0})
-    scale, version = view_of(views_of(timed)).steps
-    assert (scale.code, scale.before) == ("scale", "")
-    assert scale.command == f"echo 'x: 1' >larger.yaml && {RUN.format(LARGER)}"
-    assert scale.takes == "up to 60 min"
-    assert (version.code, version.before) == ("newer-version", "install it")
-    assert version.command == f"echo '[{{ra: svn}}]' >old.yaml && {RUN.format(BUILD)}"
-    given = replace(results, provenance={"command": "vcsbench run --configfile 'my b.yaml'"})
-    for step, file in zip(view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True):
-        words = shlex.split(step.command)
-        assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
-    few = views_of(given, [Reason("low-n", {"n": 4, "needed": 5})], verdict="")
-    (step,) = view_of(few).steps
-    assert re.findall(r"\d", step.text) == ["4", "5"]
-    assert shlex.split(step.command)[-1].endswith("--config rounds=5")
+def test_reason_lines_have_one_action_for_each_reason_the_most_frequent_first(results):
+    views = [view_of(views_of(results, reasons)) for reasons in ([SCALE, VERSION], [VERSION])]
+    lines = reason_lines([(view.verdict, view.steps) for view in views])
+    assert [line.findings for line in lines] == ["2 reversed", "1 reversed"]
+    assert [line.action for line in lines] == [texts.ACTIONS[r.code] for r in (VERSION, SCALE)]
 
 
-def test_reason_lines_join_tests_that_differ_in_their_cells(results):
-    other = replace(VERSION, test=replace(BUILD, cells="{ra: http}"))
-    views = [view_of(views_of(results, [reason])) for reason in (VERSION, other)]
-    (line,) = reason_lines([(view.verdict, view.steps) for view in views])
-    ((action, command),) = line.tests
-    assert action.startswith("install it") and line.findings == "2 differ"
-    assert command == f"echo '[{{ra: svn}}, {{ra: http}}]' >old.yaml && {RUN.format(BUILD)}"
+UNKNOWN = {"code": "x", "values": {}}
 
 
-def test_reason_lines_begin_with_the_fewest_rounds(results):
-    reasons = [Reason("needs-rounds", {"n": 5, "needed": n}) for n in (33, 188, 6)]
-    views = [view_of(views_of(results, [reason], verdict="inconclusive")) for reason in reasons]
-    (line,) = reason_lines([(view.verdict, view.steps) for view in views])
-    assert [command.rpartition("=")[2] for _, command in line.tests] == ["6'", "33'", "188'"]
-
-
-def test_command_of_a_strangers_test_writes_one_file_only(tmp_path):
-    hostile = ReasonTest("s", "a; touch b.yaml", "'; touch c; '<cells>", cells="$(touch d)")
-    subprocess.run(["sh", "-c", hostile.command("true")], cwd=tmp_path, check=True)
-    (file,) = tmp_path.iterdir()
-    assert (file.name, file.read_text()) == (hostile.file, "'; touch c; '$(touch d)\n")
-
-
-UNKNOWN = {"code": "x", "values": {}, "test": None}
-
-
-@pytest.mark.parametrize("text", ["x", "[1]", json.dumps([UNKNOWN]), '[{"code": "low-n"}]'])
+@pytest.mark.parametrize("text", ["x", "[1]", json.dumps([UNKNOWN]), '[{"code": "needs-rounds"}]'])
 def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path, text):
     shutil.copytree(whole_study.results, tmp_path / "results")
     path = tmp_path / "results/findings/fsfs-san-2014.csv"
@@ -166,44 +131,13 @@ def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path
         read_results(results.study, tmp_path / "results", DEFINITIONS, results.order)
 
 
-def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path):
-    study, value = results.study.name, "fast"
-    include = [{"command": "log", "config": "slow"}]
-    made = {"command": "vcsbench run", "config": {"grid": {study: {"include": include}}}}
-    changed = replace(results, provenance=made)
-    definition = {**results.definitions[NAME], "where": {"command": "log", "config": [value]}}
-    row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
-    # Two findings on the same cells.
-    view, _ = finding_views(changed, [row, row], {NAME: definition}, [])
-    (step,) = view.steps
-    assert step.text.startswith("log, tuned settings, not packed or packed")
-    (line,) = reason_lines([(view.verdict, view.steps)])
-    assert line.tests[0][1] == step.command
-    make, _, run = step.command.partition(" && ")
-    subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
-    part = {"command": ["log"], "config": [value], "packing": ["nopack", "pack"]}
-    assert read_yaml(tmp_path / "more.yaml") == {"grid": {study: {"include": [*include, part]}}}
-    assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
-
-
-@pytest.mark.parametrize(("builds", "can_add"), [({"trunk": {}}, False), ({"patch": {}}, True)])
-def test_finding_on_a_build_has_a_command_only_if_it_is_configured(results, builds, can_add):
-    config = {"grid": {results.study.name: {"include": []}}, "builds": builds}
-    order = {**results.order, "build": ["trunk", "patch"]}
-    changed = replace(
-        results, provenance={"command": "vcsbench run", "config": config}, order=order
-    )
-    definition = {**results.definitions[NAME], "where": {"build": ["patch"]}}
-    row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
-    (view,) = finding_views(changed, [row], {NAME: definition}, [])
-    assert bool(view.steps[0].command) == can_add
-
-
-def test_each_reason_of_a_verdict_has_something_to_do():
-    causes = {"reversed", "all-published", "not-compared", "crosses-bound"}
-    in_row = {"no-metric", "not-counted", "skipped", "other-work", "work-unknown", "saved-rounds"}
-    codes = verdicts.SENTENCES.keys() - causes - in_row
-    assert codes == WITH_COMMAND.keys() | WITHOUT_COMMAND.keys() - {NO_REASON}
+def test_every_code_has_a_text():
+    assert texts.REASONS.keys() == set(ReasonCode)
+    assert texts.ACTIONS.keys() == set(verdicts.EXPLAINING)
+    assert texts.CALLS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
+    assert texts.VERDICTS.keys() == set(Verdict) == MEANINGS.keys()
+    assert texts.UNDECIDED.keys() == set(WhyUndecided) and texts.NO_BEST.keys() == set(WhyNoBest)
+    assert all(texts.withheld_text([code]) for code in WithheldCode)
 
 
 COLD_LOG, PACKED = {"command": "log", "cache": "cold"}, {"packing": "pack"}
@@ -228,7 +162,7 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
     changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
     definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
-    found = [{**results.findings[0], "id": "x", "why": ""}]
+    found = [{**results.findings[0], "id": "x"}]
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.of == text
 
@@ -246,7 +180,7 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
     where = {"command": "null-log"}
     definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
-    found = [{**results.findings[0], "id": "x", "why": ""}]
+    found = [{**results.findings[0], "id": "x"}]
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.note == f"null-log: {LESS_WORK}"
     (card_view,) = page_of(replace(changed, findings=[]))["cards"]

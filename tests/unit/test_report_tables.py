@@ -12,7 +12,6 @@ from vcsbench.report import grids
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
-from vcsbench.statistics.comparisons import NOT_SHOWN
 
 ORDER = {
     "command": ["log", "dump"],
@@ -46,7 +45,14 @@ def labels(grid):
 
 def row(**values):
     usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
-    return {**usual, "call": "faster", "within": 1.15, "detectable": 1.08, **values}
+    return {
+        **usual,
+        "call": "faster",
+        "result": "different",
+        "within": 1.15,
+        "detectable": 1.08,
+        **values,
+    }
 
 
 def test_grid_follows_the_order_of_the_study_with_joined_headings():
@@ -95,9 +101,9 @@ def test_measured_points_only_differences_have_a_colour():
     keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
         {"command": "log", **keys, **row(ratio=1.22)},
-        {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="no difference shown")},
+        {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="equal")},
         # Counts that are equal in all rounds.
-        {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call=NOT_SHOWN)},
+        {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call="equal")},
     ]
     points = grids.measured_points(RATIO, rows, [])
     found = [(p.colour, p.text, p.mark) for p in points]

@@ -20,7 +20,6 @@ from unit.study_grid import study_grid  # noqa: E402
 from vcsbench.evidence.measurements import collect, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
-from vcsbench.statistics.noise import run_scatter  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
 
 STUDY = "fsfs-san-2014"
@@ -42,8 +41,8 @@ def computed(folder):
     frame = read_measurements(io.StringIO(text))
     params = StudyParams(STUDY, here)
     block = params.definition.block
-    limits, scatter = Limits.of(here.config), run_scatter(frame, block)
-    tables = make_tables(frame, params.tables, params.order, block, limits, scatter)
+    limits = Limits.of(here.config)
+    tables = make_tables(frame, params.tables, params.order, block, limits)
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
     return {"measurements": text, **found}
 

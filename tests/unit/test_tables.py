@@ -99,7 +99,7 @@ def test_make_table_ratio_is_of_geometric_means_of_times_and_medians_of_counts()
 
 @pytest.mark.parametrize(
     ("metric", "call", "best", "worst"),
-    [("elapsed_s", "slower", min, max), ("throughput_mb_s", "higher", max, min)],
+    [("elapsed_s", "slower", min, max), ("throughput_mb_s", "more", max, min)],
 )
 def test_make_table_call_and_reduction_follow_which_value_is_better(metric, call, best, worst):
     """Both metrics have the same values, which are larger for f7."""
@@ -191,10 +191,10 @@ def test_make_table_of_some_cells_has_the_noise_of_all():
         for suffix in ["", "~2"] * (value == "f6" and cache == "hot-os") or [""]
     ]
     frame = rows_frame(rows, elapsed_s=np.exp(random.normal(0, 0.1, len(rows))))
-    axes, columns = {"format": ["f6", "f7"], "cache": caches}, ["low", "high", "twin_sd"]
+    axes, columns = {"format": ["f6", "f7"], "cache": caches}, ["low", "high", "duplicate_sd"]
     of_all, of_some = (table_of(frame, {**FORMATS, **on}, axes) for on in ({}, {"where": COLD}))
     assert of_some[columns].iloc[0].tolist() == of_all[columns].iloc[0].tolist()
-    assert of_some["twin_sd"].notna().all() and "no-duplicates" not in of_some["flags"].iloc[0]
+    assert of_some["duplicate_sd"].notna().all() and "no-duplicates" not in of_some["flags"].iloc[0]
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     expect(project, level("in-no-time", 0.00001), level("on-cold-disks", 9, cache="cold"))
     *_, holds, differs, missing, _, summary = check(project, repository, code=3)
     assert holds.startswith("holds: ")
-    assert differs.startswith(f"differs: {STUDY} in-no-time: 0.")
+    assert differs.startswith(f"does not hold: {STUDY} in-no-time: 0.")
     assert re.search(f"expected at most 1e-05{UNKNOWN}$", differs)
     assert missing.startswith(f"not measured: {STUDY} on-cold-disks: ")
     assert summary.startswith("1 of 3 ")

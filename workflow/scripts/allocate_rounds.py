@@ -30,7 +30,7 @@ def decide() -> None:
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
     frame = read_measurements(io.StringIO(collected.measurements.to_csv(index=False)))
-    limits = Limits(**compared["limits"]).on_machine(run_scatter(frame, compared["block"]))
+    limits = Limits(**compared["limits"])
     spent = time_breakdown(frame, compared["block"], given.prepared)
     set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
     left = 60 * params.minutes - set_up_s - taken_s(spent, len(given.exports))
@@ -54,9 +54,8 @@ def account() -> None:
     limits, scatter = Limits(**compared["limits"]), run_scatter(frame, compared["block"])
     folder = Path(snakemake.input.tables)
     tables = {name: read_frame(folder / f"{name}.csv", NUMBERS) for name in compared["tables"]}
-    here = limits.on_machine(scatter)
     report = budget_report(
-        comparisons_of(tables, compared["tables"], compared["block"], here),
+        comparisons_of(tables, compared["tables"], compared["block"], limits),
         time_breakdown(frame, compared["block"], params.prepared),
         len(frame[["cell", "round"]].drop_duplicates()),
         limits,

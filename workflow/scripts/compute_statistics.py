@@ -3,7 +3,6 @@
 Tables and findings come from measurements and from published numbers.
 """
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.finding_checks import Conditions
-from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
 from vcsbench.statistics.verdicts import OF_EXPECTATIONS
 
@@ -34,11 +32,10 @@ def compare_measured() -> None:
     """Write each table of the measurements, and one against each baseline with notes for its reader."""
     params, study = snakemake.params, snakemake.wildcards.study
     frame = read_measurements(snakemake.input.numbers)
-    scatter = run_scatter(frame, params.block)
-    write_tables(frame, scatter)
+    write_tables(frame)
     if not params.baselines:
         return
-    folder, limits = Path(snakemake.output[0]), Limits(**params.limits).on_machine(scatter)
+    folder, limits = Path(snakemake.output[0]), Limits(**params.limits)
     now = baseline_comparison.load_current(study, RESULTS)
     for baseline in params.baselines:
         before = baseline_comparison.load_baseline(baseline, study)
@@ -49,11 +46,11 @@ def compare_measured() -> None:
         write_frame(table, folder / f"{name}.csv")
 
 
-def write_tables(frame: pd.DataFrame, scatter: float = math.nan) -> None:
+def write_tables(frame: pd.DataFrame) -> None:
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
     limits = Limits(**params.limits)
-    made = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
+    made = make_tables(frame, params.definitions, params.order, params.block, limits)
     for name, table in made.items():
         write_frame(table, folder / f"{name}.csv")
 

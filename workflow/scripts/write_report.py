@@ -14,7 +14,6 @@ from vcsbench.report.results import read_results
 from vcsbench.run.job import run_rule
 from vcsbench.run.provenance import provenance
 from vcsbench.statistics.comparisons import NUMBERS, Limits
-from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any
 
@@ -22,7 +21,7 @@ snakemake: Any
 def write_advice() -> None:
     inputs, params = snakemake.input, snakemake.params
     frame = read_measurements(inputs.measurements)
-    limits = Limits(**params.limits).on_machine(run_scatter(frame, params.block))
+    limits = Limits(**params.limits)
     for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
     questions = questions_of(params.questions, params.apply_commands)

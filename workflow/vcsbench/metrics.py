@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from vcsbench.codes import Call, WithheldCode
+
 if TYPE_CHECKING:
     from pandas import Series
 
@@ -18,16 +20,15 @@ DEFAULT = "elapsed_s"
 # COUNT names the count in the tables of the metric COUNTS, as an axis does.
 COUNT, COUNTS = "count", "counts"
 MIB = 2**20
-# Why a measured cell may lack a count of the kernel, by its columns, or a count under strace.
-HIDDEN = "not counted: the storage is in memory, or the kernel does not show the count"
+# Why a measured cell may lack a count of the kernel, by its columns.
 KERNEL_COUNTS = {
-    **dict.fromkeys(
-        ["call_bytes", "device_bytes", "written_bytes", "read_calls", "flushes"], HIDDEN
-    ),
-    "instructions": "not counted: the machine has no free counter of instructions for this user",
+    "call_bytes": WithheldCode.HIDDEN_COUNT,
+    "device_bytes": WithheldCode.HIDDEN_COUNT,
+    "written_bytes": WithheldCode.HIDDEN_COUNT,
+    "read_calls": WithheldCode.HIDDEN_COUNT,
+    "flushes": WithheldCode.HIDDEN_COUNT,
+    "instructions": WithheldCode.NO_COUNTER,
 }
-NO_RATIO = "no ratio: a value is 0"
-UNTRACED = "not counted: strace is missing, or the study does not trace the cell's system calls"
 
 
 class Words(NamedTuple):
@@ -87,11 +88,14 @@ class Metric:
             object.__setattr__(self, "words", MORE)
 
     @property
-    def why_missing(self) -> str:
-        """Return the possible reasons of a measured cell without a value; "" if it needs none."""
+    def why_missing(self) -> WithheldCode | None:
+        """Return why a measured cell may have no value; None if it always has one."""
         if self.once:
-            return UNTRACED
-        return next((KERNEL_COUNTS[name] for name in self.needs if name in KERNEL_COUNTS), "")
+            return WithheldCode.UNTRACED
+        for name in self.needs:
+            if name in KERNEL_COUNTS:
+                return KERNEL_COUNTS[name]
+        return None
 
     @property
     def gain(self) -> int:
@@ -99,10 +103,18 @@ class Metric:
         return 1 if self.better == LOW else -1
 
     @property
-    def calls(self) -> tuple[str, str]:
+    def calls(self) -> tuple[Call, Call]:
         """Return the calls of a candidate with a ratio baseline / candidate above 1 and below 1."""
-        better, worse = self.words.better, self.words.worse
-        return (better, worse) if self.better == LOW else (worse, better)
+        if self.words is FASTER:
+            return Call.FASTER, Call.SLOWER
+        return Call.LESS, Call.MORE
+
+    @property
+    def change_words(self) -> tuple[str, str]:
+        """Return the words for a candidate with a ratio above 1 and below 1."""
+        if self.better == LOW:
+            return self.words.better, self.words.worse
+        return self.words.worse, self.words.better
 
 
 # fmt: off

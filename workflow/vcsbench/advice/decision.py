@@ -1,9 +1,8 @@
-"""The cases of a question, and the decision rule: recommend the value with the smallest worst regret.
+"""The cases of a question, and the decision rule: recommend the value with the smallest worst loss.
 
-The regret of a value in a case is its time divided by the best time there. With a workload the rule
-takes the smallest weighted mean of the logarithms of the regrets. A value that is missing or too noisy
-in a case counts as the reference, which stays if the user changes nothing. One that is mostly start-up
-has no regret.
+The loss of a value in a case is its time divided by the best time there. A value without a decided
+comparison in a case counts as the reference, which stays if the user changes nothing. A comparison that is
+bounded has its bound as the largest loss. One that is mostly start-up has no loss.
 """
 
 import math
@@ -11,57 +10,102 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
-from vcsbench.evidence import same_work
-from vcsbench.evidence.flags import FLAGS
-from vcsbench.metrics import DEFAULT, METRICS, name_in
-from vcsbench.statistics import comparisons, verdicts
-from vcsbench.words import count_of, is_number
+from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
+from vcsbench.evidence.flags import FLAGS, Flag
+from vcsbench.metrics import DEFAULT, name_in
+from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
+from vcsbench.statistics.texts import withheld_text
+from vcsbench.words import count_of
 
 Row = Mapping[Any, Any]
 Where = Mapping[str, str]
-Cell = tuple[str, ...]
 
-BETTER, WORSE, EQUAL = "better", "worse", comparisons.EQUAL
-NOISY, SMALL, FEW = "too noisy", comparisons.TOO_SMALL, "too few rounds"
-NO_DUPLICATES = "no duplicates"
-VALUE, DEPENDS, UNDECIDED = "value", "depends", comparisons.UNDECIDED
-NOT_MEASURED, NOT_COMPARED = verdicts.NOT_MEASURED, "not compared"
-NO_SHARED_ROUND = "no round has valid runs of both sides"
-# A table withholds comparisons with these flags.
-REFUSING = {"hosts-differ", *same_work.REFUSED}
+# Losses that are equal but for rounding.
 SAME = 1e-9
-SAME_BINARIES = "same-binaries"
 
 
 @dataclass(frozen=True)
 class Pair:
     """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
 
-    `fixed_share` is the larger share of fixed cost of the two, 0 if unknown; `flags` are of both.
+    `within` is the largest ratio, in either direction, that is possible. `fixed_share` is the larger share
+    of fixed cost of the two, 0 if unknown; `flags` are of both. `times` are the geometric means of both
+    sides over their common rounds, in seconds: their quotient is the ratio.
     """
 
     baseline: str
     candidate: str
     ratio: float
-    low: float
-    high: float
-    rounds: int
-    outcome: str
+    low: float = 0.0
+    high: float = 0.0
+    rounds: int = 0
+    call: Call = Call.UNDECIDED
+    result: Result = Result.UNDECIDED
+    why_undecided: WhyUndecided | None = None
+    within: float = 0.0
     fixed_share: float = 0.0
     detectable: float = 0.0
-    flags: str = ""
+    flags: tuple[str, ...] = ()
+    times: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of_row(cls, row: ComparisonRow) -> "Pair":
+        """Return the comparison of a row. Unknown numbers are 0, because JSON has no NaN."""
+        numbers = {
+            name: getattr(row, name) if math.isfinite(getattr(row, name)) else 0.0
+            for name in ("low", "high", "within", "fixed_share", "detectable")
+        }
+        return cls(
+            row.baseline,
+            row.candidate,
+            row.ratio,
+            rounds=row.n,
+            call=row.call or Call.UNDECIDED,
+            result=row.result or Result.UNDECIDED,
+            why_undecided=row.why_undecided,
+            flags=row.flags,
+            times=(row.baseline_mean, row.candidate_mean),
+            **numbers,
+        )
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return self.baseline, self.candidate
 
     @property
     def is_decided(self) -> bool:
-        return self.outcome in (BETTER, WORSE, EQUAL)
+        return self.result in (Result.DIFFERENT, Result.EQUAL)
 
     @property
     def is_noise_check(self) -> bool:
         """Return True if both builds have the same binaries (A/A test)."""
-        return SAME_BINARIES in self.flags.split()
+        return Flag.SAME_BINARIES in self.flags
+
+    @property
+    def is_at_least(self) -> bool:
+        """Return True if the true factor is larger, because start-up is part of both sides."""
+        return Flag.AT_LEAST in self.flags
+
+    @property
+    def proven_ratio(self) -> float:
+        """Return the ratio to decide by: 1 if equal, the near end of the interval if `at least`."""
+        if self.result != Result.DIFFERENT:
+            return 1.0
+        return self.near_end if self.is_at_least else self.ratio
+
+    @property
+    def near_end(self) -> float:
+        """Return the end of the interval that is nearer to 1."""
+        return self.low if self.ratio > 1 else self.high
+
+    def largest_loss(self, value: str) -> float:
+        """Return the largest factor by which one side of a bounded comparison can be slower."""
+        is_leading = (self.ratio > 1) == (value == self.candidate)
+        factor = max(self.ratio, 1 / self.ratio)
+        # `within` is the factor times the error. Against the direction of the factor, only the error counts.
+        return max(1.0, self.within / factor**2) if is_leading else self.within
 
 
 @dataclass(frozen=True)
@@ -79,25 +123,28 @@ class Case:
     def costs(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best one, from the decided pairs.
 
-        Values without a decided path to the first pair's baseline are missing. Equal values cost the
-        same.
+        Values without a decided path to the first pair's baseline are missing.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
-        logs = {decided[0].baseline: 0.0} if decided else {}
+        logs: dict[str, float] = {}
+        if decided:
+            logs[decided[0].baseline] = 0.0
+        # Each pass reaches at least one more value, if there is a path to it.
         for _ in decided:
             for pair in decided:
-                step = 0.0 if pair.outcome == EQUAL else math.log(pair.ratio)
-                if pair.baseline in logs:
-                    logs.setdefault(pair.candidate, logs[pair.baseline] - step)
-                elif pair.candidate in logs:
+                step = math.log(pair.proven_ratio)
+                if pair.baseline in logs and pair.candidate not in logs:
+                    logs[pair.candidate] = logs[pair.baseline] - step
+                elif pair.candidate in logs and pair.baseline not in logs:
                     logs[pair.baseline] = logs[pair.candidate] + step
         least = min(logs.values(), default=0.0)
         return {value: math.exp(log - least) for value, log in logs.items()}
 
     @cached_property
     def small(self) -> set[str]:
-        pairs = [pair for pair in self.pairs if pair.outcome == SMALL]
-        return {side for p in pairs for side in (p.baseline, p.candidate)} - self.costs.keys()
+        """Return the values that are only compared in pairs that are mostly start-up."""
+        sides = {side for p in self.pairs if p.result == Result.TOO_SMALL for side in p.sides}
+        return sides - self.costs.keys()
 
     @property
     def is_decided(self) -> bool:
@@ -111,10 +158,20 @@ class Case:
     def is_small(self) -> bool:
         return bool(self.small) and not self.costs
 
-    def regret(self, value: str, reference: str) -> float:
+    def loss(self, value: str, reference: str) -> float:
+        """Return the factor by which a value is slower than the best one, at most."""
+        if value in self.costs:
+            return self.costs[value]
         if value in self.small:
             return 1.0
-        return self.costs.get(value, self.costs.get(reference, 1.0))
+        bounds = [
+            pair.largest_loss(value)
+            for pair in self.pairs
+            if pair.result == Result.BOUNDED and value in pair.sides
+        ]
+        if bounds:
+            return max(bounds)
+        return self.costs.get(reference, 1.0)
 
 
 @dataclass(frozen=True)
@@ -140,68 +197,60 @@ class Withheld:
     where: Where
     baseline: str
     candidate: str
-    reason: str
+    codes: tuple[WithheldCode, ...] = (WithheldCode.NO_SHARED_ROUND,)
+    detail: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Return why there is no result, and what to do."""
+        advice = next((FLAGS[code].advice for code in self.codes if code in FLAGS), "")
+        return f"{withheld_text(self.codes, self.detail)}. {advice}".strip()
 
 
 def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
+    """Return True if a table compares the elapsed times of values of an axis."""
     is_of_axis = (definition.get("compare") or {}).get("axis") == axis
-    return (
-        is_of_axis and name_in(definition) == DEFAULT and not {"by", "reduce"} & definition.keys()
-    )
+    is_special = "by" in definition or "reduce" in definition
+    return is_of_axis and name_in(definition) == DEFAULT and not is_special
 
 
 def cases_of(
     axis: str,
-    rows: Iterable[Row],
+    records: Iterable[Row],
     axes: Sequence[str],
     values: Sequence[str] = (),
-    times: Mapping[Cell, float] | None = None,
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `rows` are from the tables that compare elapsed times of the axis. `axes` are the study's in order,
-    `values` restrict what is compared (all if empty), `times` has the geometric mean of each cell.
+    `records` are rows of the tables that compare elapsed times of the axis. `axes` are the study's in
+    order, `values` restrict what is compared (all if empty).
     """
-    place, others = list(axes).index(axis), [name for name in axes if name != axis]
-    pairs_of: dict[Cell, dict[tuple[str, str], Pair]] = {}
+    others = [name for name in axes if name != axis]
+    pairs_of: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = {}
     withheld: list[Withheld] = []
-    for row in rows:
-        sides = str(row["baseline"]), str(row["candidate"])
+    for row in comparison_rows(records):
+        sides = row.baseline, row.candidate
         if values and not {*sides} <= {*values}:
             continue
-        where = {name: str(row.get(name) or "") for name in others}
-        flags = str(row.get("flags") or "")
-        if is_number(row.get("ratio")) and not row.get("withheld"):
-            low, high, n, share, detectable = (
-                row[name] if is_number(row.get(name)) else 0.0
-                for name in ("low", "high", "n", "fixed_share", "detectable")
-            )
-            ratio, outcome = float(row["ratio"]), outcome_of(row)
-            pair = Pair(*sides, ratio, low, high, int(n), outcome, share, detectable, flags)
-            pairs_of.setdefault(tuple(where.values()), {}).setdefault(sides, pair)
+        where = {name: row.where.get(name, "") for name in others}
+        if row.has_ratio:
+            pairs = pairs_of.setdefault(tuple(where.values()), {})
+            # Two tables may compare the same cells.
+            pairs.setdefault(sides, Pair.of_row(row))
             continue
-        remedy = next((FLAGS[flag].advice for flag in flags.split() if flag in REFUSING), "")
-        reason = f"{row.get('withheld') or NO_SHARED_ROUND}. {remedy}".strip()
-        if (comparison := Withheld(where, *sides, reason)) not in withheld:
+        codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
+        comparison = Withheld(where, *sides, codes, row.detail)
+        if comparison not in withheld:
             withheld.append(comparison)
     cases = []
     for key, pairs in pairs_of.items():
-        values_of = dict.fromkeys(side for both in pairs for side in both)
-        known = {side: (times or {}).get((*key[:place], side, *key[place:])) for side in values_of}
-        seconds = {side: value for side, value in known.items() if value}
-        cases.append(Case(dict(zip(others, key, strict=True)), tuple(pairs.values()), seconds))
+        times: dict[str, float] = {}
+        for pair in pairs.values():
+            for value, seconds in zip(pair.sides, pair.times, strict=True):
+                times.setdefault(value, seconds)
+        where = dict(zip(others, key, strict=True))
+        cases.append(Case(where, tuple(pairs.values()), times))
     return cases, withheld
-
-
-def outcome_of(row: Row) -> str:
-    result, flags = comparisons.result_of(row), str(row.get("flags") or "").split()
-    if result == comparisons.DIFFERENT:
-        return BETTER if row["call"] == METRICS[DEFAULT].words.better else WORSE
-    if result != UNDECIDED:
-        return result
-    if "low-n" in flags or not row.get("call"):
-        return FEW
-    return NO_DUPLICATES if "no-duplicates" in flags else NOISY
 
 
 def missing_values(
@@ -211,7 +260,7 @@ def missing_values(
 
     `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
     """
-    compared = {side for c in cases for p in c.pairs for side in (p.baseline, p.candidate)}
+    compared = {side for case in cases for pair in case.pairs for side in pair.sides}
     failed = {row["cell"]: str(row["reason"]) for row in failures}
     reasons: dict[str, Counter[str]] = {}
     for row in grid:
@@ -219,41 +268,71 @@ def missing_values(
         reason = str(row.get("skip") or "") or failed.get(row["cell"], "")
         if value and value not in compared and reason:
             reasons.setdefault(value, Counter())[reason] += 1
-    return [Missing(value, of.most_common(1)[0][0], of.total()) for value, of in reasons.items()]
+    missing = []
+    for value, counts in reasons.items():
+        reason, _ = counts.most_common(1)[0]
+        missing.append(Missing(value, reason, counts.total()))
+    return missing
 
 
 def recommend(
-    cases: Sequence[Case], reference: str, min_effect_pct: float, weights: Sequence[float] = ()
-) -> tuple[str, str]:
-    """Return the kind of the answer, and the value to choose even if the answer depends on the case."""
+    cases: Sequence[Case], reference: str, limits: Limits, weights: Sequence[float] = ()
+) -> tuple[AnswerKind, str]:
+    """Return the kind of the answer, and the value to choose even if the answer depends on the case.
+
+    `weights` of the cases are of the user's workload. Without a decided case there is no value.
+    """
     decided = [case for case in cases if case.is_decided]
     if not decided:
-        return UNDECIDED if cases else NOT_MEASURED, ""
-    best, worst = smallest_regret(decided, reference)
-    if max(worst.values()) <= 1 + SAME:
-        return EQUAL, reference if reference in worst else next(iter(worst))
+        return (AnswerKind.UNDECIDED if cases else AnswerKind.NOT_MEASURED), ""
+    if all(cost <= 1 + SAME for case in decided for cost in case.costs.values()):
+        values = dict.fromkeys(value for case in decided for value in case.costs)
+        return AnswerKind.EQUAL, reference if reference in values else next(iter(values))
     if any(weights):
-        # An undecided case has no regret.
-        return VALUE, min(worst, key=lambda value: _log_regret(value, cases, reference, weights))
-    return VALUE if worst[best] <= 1 + min_effect_pct / 100 + SAME else DEPENDS, best
+        means = {
+            value: mean_log_loss(value, cases, reference, weights)
+            for value in decided_values(decided)
+        }
+        return AnswerKind.VALUE, min(means, key=lambda value: means[value])
+    best = best_value(cases, reference, limits)
+    # A loss that is only possible does not make the answer depend on the case.
+    losses = [case.costs[best] for case in decided if best in case.costs]
+    is_small = max(losses, default=1.0) <= limits.margin + SAME
+    return (AnswerKind.VALUE if is_small else AnswerKind.DEPENDS), best
 
 
-def smallest_regret(cases: Sequence[Case], reference: str) -> tuple[str, dict[str, float]]:
-    """Return the value with the smallest worst regret, and the worst regret of each value.
+def decided_values(cases: Iterable[Case]) -> list[str]:
+    """Return the values that the cases decide, in their order."""
+    return list(dict.fromkeys(value for case in cases for value in case.costs))
 
-    Of equal values, the smallest mean is best.
+
+def worst_losses(cases: Sequence[Case], reference: str) -> dict[str, float]:
+    """Return the largest loss of each decided value over the cases."""
+    return {
+        value: max(case.loss(value, reference) for case in cases) for value in decided_values(cases)
+    }
+
+
+def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
+    """Return the value with the smallest worst loss.
+
+    Worst losses that differ by less than the margin are a tie. The smallest mean loss breaks it, then the
+    reference. Needs a decided case.
     """
-    values = dict.fromkeys(value for case in cases for value in case.costs)
-    worst = {value: max(case.regret(value, reference) for case in cases) for value in values}
+    worst = worst_losses(cases, reference)
+    least = min(worst.values())
+    tied = [value for value, loss in worst.items() if loss < least * limits.margin]
+    means = {value: mean_log_loss(value, cases, reference) for value in tied}
+    smallest = min(means.values())
+    best = [value for value in tied if means[value] <= smallest + SAME]
+    return reference if reference in best else best[0]
 
-    def rank(value: str) -> tuple[float, float]:
-        return round(worst[value], 6), _log_regret(value, cases, reference)
 
-    return min(worst, key=rank), worst
-
-
-def _log_regret(
-    value: str, cases: Sequence[Case], reference: str, weights: Iterable[float] = repeat(1.0)
+def mean_log_loss(
+    value: str, cases: Sequence[Case], reference: str, weights: Sequence[float] = ()
 ) -> float:
-    logs = (math.log(case.regret(value, reference)) for case in cases)
-    return math.fsum(weight * log for log, weight in zip(logs, weights, strict=False))
+    """Return the (weighted) mean of the logarithms of a value's losses."""
+    weights = weights or [1.0] * len(cases)
+    logs = [math.log(case.loss(value, reference)) for case in cases]
+    total = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
+    return total / math.fsum(weights)

@@ -391,11 +391,8 @@ class Settings(Model):
     of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A
     build that is listed twice is no such duplicate: it is a value of its own."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
-    """The smallest effect worth noting, in per cent. A comparison is equal if its difference is shown to be
-    below it, and undecided if it is called neither different nor equal (docs/statistics.md)."""
-    min_effect_pct_if_noisy: Percentage = key(15, was="notable_noisy_pct")
-    """Used instead of `min_effect_pct` on a noisy machine (timed runs of a cell scatter by more than 6 %),
-    unless `min_effect_pct` is larger."""
+    """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if
+    its difference is shown to be below it (docs/statistics.md)."""
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
         | Annotated[list[WorkloadPart], Field(min_length=1)]

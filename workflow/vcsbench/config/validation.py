@@ -305,7 +305,15 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     return levels
 
 
+# Keys that went, and what to do.
+REMOVED = {
+    "min_effect_pct_if_noisy": "The margin is `min_effect_pct` on every machine: remove the key.",
+}
+
+
 def _similar(keys: Keys, model: type) -> str:
+    if keys[-1] in REMOVED:
+        return REMOVED[str(keys[-1])]
     fields = _levels(keys, model)[-1]
     for name, field in fields.items():
         if keys[-1] and str(keys[-1]) == field.get("was"):

@@ -162,7 +162,7 @@ class Flag(enum.StrEnum):
         "Use a larger scale to be sure of differences below 10 %.")
     MOSTLY_FIXED_COST = ("mostly-fixed-cost",
         "More than a quarter of the time is fixed cost: starting the client and connecting.",
-        "Up to a half it is answered, but use a larger scale to be sure. Above, it decides nothing.")
+        "Up to a half it is answered. Above, a difference counts if it is larger than the start-up.")
     OUTLIER_10 = ("outlier-10",
         "A run is more than 10 % from its cell's median.",
         "Look at the single rounds before you trust a small difference.")
@@ -181,6 +181,9 @@ class Flag(enum.StrEnum):
     NOT_IN_TURNS = ("not-in-turns",
         "The two sides were measured one after the other, not in turns.",
         "Its interval is wider. Measure both again: `--forcerun cell`.")
+    AT_LEAST = ("at-least",
+        "More than half of the faster side's time is start-up, which is part of both sides.",
+        "Read the near end of the interval as the least factor. A larger scale shows the true one.")
     NOT_SAVED = ("not-saved",
         "The saved baseline has no valid run of this cell.",
         "Save a baseline that has it.")
@@ -200,7 +203,7 @@ class Flag(enum.StrEnum):
         "No cell was measured twice, so the systematic noise is unknown.",
         "Set `duplicates` to 1 or more. Only the duplicates are measured.")
     LOW_N = ("low-n",
-        "Fewer rounds than the threshold `min_rounds`.",
+        "Fewer rounds than the threshold `min_rounds`: the interval is wide.",
         "Raise `rounds`. Only the new ones are measured.")
     # fmt: on
 

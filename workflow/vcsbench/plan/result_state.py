@@ -20,8 +20,8 @@ from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/budget"
 ALL, NOTHING = "all", "nothing"
-# The reason of a cell-round without a result in a run that measures nothing.
-OUTDATED = "outdated, measured with other settings, programs, or another version of vcsbench"
+# The reason of a cell-round without a result in a run that measures nothing. Pages have a text for it.
+OUTDATED = "outdated"
 # Folders below results/ that remove_unreadable() leaves alone: logs and builds are no data, and a job that
 # reads an unreadable record of a preparation makes it again without measuring again.
 UNCHECKED = ("logs", "builds", "cluster", "loaded", "repositories")

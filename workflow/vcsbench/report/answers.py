@@ -7,9 +7,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from vcsbench import words
-from vcsbench.advice import decision as rule
-from vcsbench.advice.cards import Answer, Card, Situation, fits
-from vcsbench.advice.decision import SAME_BINARIES, Case, Pair, Row, Where
+from vcsbench.advice.answer_texts import Answer
+from vcsbench.advice.cards import Card, Situation, fits
+from vcsbench.advice.decision import Case, Pair, Row, Where
 from vcsbench.advice.labels import (
     SLIGHT,
     ActionStep,
@@ -22,7 +22,8 @@ from vcsbench.advice.labels import (
 )
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
-from vcsbench.evidence.flags import BUSY
+from vcsbench.codes import AnswerKind
+from vcsbench.evidence.flags import BUSY, Flag
 from vcsbench.formats import default_format
 from vcsbench.report import charts
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
@@ -36,7 +37,7 @@ LOADING = ("Loading {} into all formats at the same time", "seconds")
 WORK = {"format": LOADING, "packing": ("Packing {}", "pack_seconds")}
 NEARLY_ALL = 0.8
 # Cards show these in other words, or not.
-PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", SAME_BINARIES)
+PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES)
 # One answer over few cases can rest on these. Elsewhere an interval has the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 GUARD, GUARD_PCT = "my-expectations.yaml", (5, 10, 15, 20, 30, 50)
@@ -70,7 +71,7 @@ class CardView(NamedTuple):
 
 def card_views(results: Results) -> list[CardView]:
     """Return the cards in the order of applying changes, as the questions of a study, the rest last."""
-    unanswered, shown = (rule.NOT_MEASURED, rule.NOT_COMPARED), shown_flags(results)
+    unanswered, shown = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED), shown_flags(results)
     ranked = sorted(results.advice.cards, key=lambda card: card.answer.kind in unanswered)
     return [_card_view(card, results, shown) for card in ranked]
 
@@ -85,7 +86,7 @@ def is_disturbed_everywhere(results: Results) -> bool:
 def shown_flags(results: Results) -> set[str]:
     """Return the flags that rows name: no flag of nearly all comparisons, nor a disturbance everywhere."""
     flags = [
-        [f for f in pair.flags.split() if card.question.aggregate or f not in DOUBTS]
+        [f for f in pair.flags if card.question.aggregate or f not in DOUBTS]
         for card in results.advice.cards
         for case in card.cases
         for pair in case.pairs

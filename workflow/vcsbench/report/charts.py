@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.cards import LESS_WORK, Card, has_less_work, pair_text
-from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
+from vcsbench.advice.answer_texts import LESS_WORK, has_less_work, pair_outcome, pair_text
+from vcsbench.advice.cards import Card
+from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes import STATES
+from vcsbench.codes import Call
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import (
@@ -26,7 +28,12 @@ from vcsbench.report.results import (
     varying,
 )
 
-STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
+STYLES = {
+    Call.FASTER: "candidate",
+    Call.SLOWER: "reference",
+    Call.EQUAL: "equal",
+    Call.TOO_SMALL: "small",
+}
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
@@ -117,19 +124,18 @@ def forest_row(
     if has_several:
         same = " (the same build)" if pair.is_noise_check else ""
         label = f"{labels.value_label(name, pair.candidate)}{same}: {label}"
-    style = STYLES.get(pair.outcome, "undecided")
+    style = STYLES.get(pair.call, "undecided")
     text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair, style, band, title)
-    seconds = [case.times[side] for side in (pair.baseline, pair.candidate) if side in case.times]
-    times = labels.seconds_of_both(seconds) if len(seconds) == 2 else []
+    times = labels.seconds_of_both(pair.times if all(pair.times) else [])
     of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
-    disturbed, flags = flag_texts(pair.flags.split(), shown_flags, is_hot(cache), of_both)
+    disturbed, flags = flag_texts(pair.flags, shown_flags, is_hot(cache), of_both)
     notes = [disturbed]
     if card.question.aggregate and all(runs):
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
-    if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
+    if pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED) and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
@@ -141,11 +147,11 @@ def forest_row(
     notes += [f"flags: {', '.join(flags)}"] * bool(flags)
     notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
-    if pair.outcome in (BETTER, WORSE):
+    if pair.call in (Call.FASTER, Call.SLOWER):
         winner = labels.value_label(name, sides[pair.ratio >= 1])
         gain = labels.at_least_1(pair.ratio)
     has_interval = 0 < pair.low < pair.high
-    interval = labels.change_between(pair.low, pair.high) if has_interval else pair.outcome
+    interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
     range_ = f"{labels.value_label(name, pair.candidate)} {interval}"
     where = {axis: value for axis, value in case.where.items() if value}
     about = where, sides, label, drawing, text, winner, gain, times, range_

@@ -1,110 +1,61 @@
 """The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
-import json
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import LESS_WORK, has_less_work
+from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import change, times, times_between, value_label
-from vcsbench.axes.client_server import BUILD_AXIS
+from vcsbench.codes import Call, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
 from vcsbench.report.answers import shown_flags
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
-from vcsbench.report.summary import command_with, seconds_of_rounds, variables_of, verdict_counts
+from vcsbench.report.summary import verdict_counts
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
-from vcsbench.statistics import comparisons, verdicts
+from vcsbench.statistics import comparisons, texts, verdicts
 
 MEANINGS = {
-    verdicts.REVERSED: "the other side is faster now",
-    verdicts.DIFFERS: "the measured interval is outside the expected range",
-    comparisons.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
+    Verdict.REVERSED: "the other side is faster now",
+    Verdict.GONE: "an effect was published, and there is none here",
+    Verdict.WEAKER: "the effect is smaller than published",
+    Verdict.STRONGER: "the effect is larger than published",
+    Verdict.FAILS: "the measured interval is outside the expected range",
+    Verdict.MIXED: "its pairs disagree by more than the margin",
+    Verdict.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
     "delayed acknowledgements (see Fixed cost)",
-    verdicts.INCONCLUSIVE: "the interval crosses an end of the range",
-    verdicts.REPRODUCED: "the interval is inside the range",
-    verdicts.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
+    Verdict.UNDECIDED: "the interval crosses an end of the range",
+    Verdict.REPRODUCED: "the interval is inside the range",
+    Verdict.HOLDS: "the interval is inside the range",
+    Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
 }
-_STYLES = {comparisons.TOO_SMALL: "small", verdicts.INCONCLUSIVE: "undecided"}
-DIFFERENT = (verdicts.REVERSED, verdicts.DIFFERS)
-# Of a finding that differs, if no condition other than published explains it.
-NO_REASON = "no-reason"
+_STYLES = {Verdict.TOO_SMALL: "small", Verdict.UNDECIDED: "undecided"}
+# Verdicts that possible reasons can explain.
+DIFFERENT = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
+NO_REASON = "no reason known"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
-NOT_IN_GRID = "not-in-grid"
-LARGER_HELPS = ("scale", "fixed-cost")
-NEEDS_ROUNDS = ("needs-rounds", "low-n")
-# What to do about a reason, with and without a command. The test of a build or storage names its action.
-WITH_COMMAND = {
-    **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
-    "other-storage": "measure on the published storage",
-    **dict.fromkeys(NEEDS_ROUNDS, "measure more rounds"),
-    NOT_IN_GRID: "add the cells, left out by default so that a run fits its minutes",
-}
-WITHOUT_COMMAND = {
-    "fixed-cost": "measure a larger repository",
-    "newer-version": "cannot be tested here: the study builds has no such cells",
-    "same-machine": "measure with a server on another machine (key server, docs/working-copies.md)",
-    "other-system": "cannot be tested here: servers run on Linux",
-    "fewer-cells": "measure the other cells (config/full.yaml)",
-    NOT_IN_GRID: "name their values in the configuration (key grid, config/README.md)",
-    NO_REASON: "repeat the run on another machine",
-    "on-bound": "nothing: the true value is at an end of the range",
-    "partial": "nothing: the value is of the measured cells",
-    "no-duplicates": "set duplicates to 1 or more",
-    "not-in-turns": "measure both sides again (--forcerun cell)",
-    "hosts-differ": "measure both sides on one machine",
-    "incomplete": "see Failed rounds and Flags below Quality",
-    "no-result": "see Failed rounds and Flags below Quality",
-    "no-baseline": "save a baseline first",
-}
-IN_ITS_ROW = "see the cause in its row"
-LONGER = "longer than this run (make plan estimates it)"
+REPEAT = "Repeat the run on another machine."
 
 
 class Step(NamedTuple):
-    """A reason of a verdict, and what to do about it.
-
-    `run` is the command of a run, which a `test` prepares; `takes` is its duration in words, `rounds` its
-    number of rounds.
-    """
+    """A reason of a verdict in words, and what to do about it."""
 
     code: str
     label: str
     text: str
-    run: str = ""
-    takes: str = ""
-    rounds: int = 0
-    test: verdicts.ReasonTest | None = None
-
-    @property
-    def before(self) -> str:
-        return self.test.before if self.test else ""
-
-    @property
-    def command(self) -> str:
-        return self.test.command(self.run) if self.test else self.run
-
-    @property
-    def action(self) -> str:
-        if not self.run:
-            return WITHOUT_COMMAND.get(self.code, IN_ITS_ROW)
-        what = ": ".join(filter(None, [WITH_COMMAND.get(self.code), self.before])) or "test it"
-        what += f", {self.rounds} in all" if self.rounds else ""
-        return f"{what}; takes {self.takes}" if self.takes else what
+    action: str = ""
 
 
 class ReasonLine(NamedTuple):
-    """A reason, the number of its findings by verdict, and what to do: texts, each with a command or ""."""
+    """A reason, the number of its findings by verdict, and what to do."""
 
     label: str
     findings: str
-    tests: Sequence[tuple[str, str]]
+    action: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +64,7 @@ class FindingFacts:
 
     id: str
     statement: str
-    verdict: str = verdicts.NOT_MEASURED
+    verdict: str = Verdict.NOT_MEASURED
     expected: str = ""
     published: str = ""
     measured: str = ""
@@ -135,6 +86,7 @@ class FindingView(FindingFacts):
     published_all: str
     ratio: str
     of: str
+    is_different: bool
     steps: Sequence[Step]
     notes: Sequence[str]
     note: str
@@ -150,7 +102,6 @@ def finding_views(
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     views, shown = [], shown_flags(results)
-    command_to_add = _command_to_add(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
         expect = definition.get("expect") or {}
@@ -162,9 +113,9 @@ def finding_views(
         interval = None if None in (row["low"], row["high"]) else (row["low"], row["high"])
         expected = row["expected"] if bounds == [None, None] else _expected(bounds, unit)
         published, measured = (_written(row[name], unit) for name in ("published", "measured"))
-        verdict = verdicts.verdict_for_reader(row)
-        steps, notes = reason_steps(results, definition, row, verdict, command_to_add)
-        is_measured = verdict != verdicts.NOT_MEASURED
+        verdict = row["verdict"]
+        steps, notes = reason_steps(row)
+        is_measured = verdict != Verdict.NOT_MEASURED
         note, flags = _flags(results, definition, shown) if is_measured else ("", [])
         of = row.get("over", "")
         if section and expect.get("over") == comparisons.MEDIAN:
@@ -176,68 +127,47 @@ def finding_views(
             unit,
         )
         interval_text = _range(*interval, unit) if interval else ""
-        texts = row["id"], row["statement"], verdict, expected, published, measured, interval_text
         view = FindingView(
-            *texts,
+            id=row["id"],
+            statement=row["statement"],
+            verdict=verdict,
+            expected=expected,
+            published=published,
+            measured=measured,
+            interval=interval_text,
             is_ours=bool(expect.get("ours")),
             published_all=_published_all(row, unit),
             ratio=_ratio_text(row, definition),
             of=of,
+            is_different=verdict in DIFFERENT,
             steps=steps,
             notes=notes,
             note=note,
             flags=flags,
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
-            news=_news(row, definition) if verdict == verdicts.REVERSED else "",
+            news=_news(row, definition) if verdict == Verdict.REVERSED else "",
             picture=picture,
         )
         views.append(view)
     return sorted(views, key=lambda view: [*MEANINGS, view.verdict].index(view.verdict))
 
 
-def reason_steps(
-    results: Results, definition: Row, row: Row, verdict: str, command_to_add: tuple[str, str]
-) -> tuple[list[Step], list[str]]:
-    """Return the reasons of a verdict, and other remarks. `command_to_add` is of _command_to_add."""
-    given = variables_of(results.provenance.get("command", ""), results.study.name)
+def reason_steps(row: Row) -> tuple[list[Step], list[str]]:
+    """Return the reasons of a verdict, the most likely one first, and other remarks."""
     steps: list[Step] = []
-    reasons = row.get("reasons") or ()
-    # Files of older versions have only the text.
-    notes = [f"{row['why']}."] if row.get("why") and not reasons else []
-    for reason in reasons:
-        label, _, text = reason.sentence.partition(": ")
-        step = Step(reason.code, label, text)
-        if reason.code == "all-published":
+    notes = []
+    for reason in row.get("reasons") or ():
+        text = texts.reason_text(reason)
+        label, _, facts = text.partition(": ")
+        if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
-        if verdict in DIFFERENT and reason.code not in verdicts.POSSIBLE:
-            notes += [f"{reason.sentence}."] * (reason.code != "reversed")
+        if row["verdict"] in DIFFERENT and reason.code not in verdicts.EXPLAINING:
+            notes.append(f"{text}.")
             continue
-        if reason.code in NEEDS_ROUNDS:
-            rounds = int(f"{reason.values['needed']:.0f}")
-            seconds = seconds_of_rounds(results.account, rounds)
-            step = step._replace(
-                text=text.replace(f"`rounds: {rounds}`", f"{rounds} in all"),
-                rounds=rounds,
-                run=command_with(given, f"--config rounds={rounds}"),
-                takes=f"{words.duration(seconds)} more" if seconds else "",
-            )
-        elif reason.code == NOT_IN_GRID:
-            cells = _cells_of(results, definition)
-            named = [" or ".join(value_label(a, v) for v in values) for a, values in cells.items()]
-            step = step._replace(text=", ".join(named))
-            if _can_be_added(results, cells):
-                step = step._replace(run=command_to_add[0], takes=command_to_add[1])
-        elif test := reason.test:
-            taken = results.account.get("taken_s") if reason.code in LARGER_HELPS else None
-            step = step._replace(
-                run=command_with({**given, "STUDY": test.study}, f"--configfile {test.file}"),
-                takes=f"up to {words.duration(verdicts.LARGER * taken)}" if taken else LONGER,
-                test=test,
-            )
-        steps.append(step)
-    if verdict in DIFFERENT and not steps:
-        steps.append(Step(NO_REASON, "no reason known", NOTHING_EXPLAINS))
+        steps.append(Step(reason.code, label, facts, texts.ACTIONS.get(reason.code, "")))
+    if row["verdict"] in DIFFERENT and not steps:
+        steps.append(Step(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
     return steps, notes
 
 
@@ -247,45 +177,6 @@ def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
     sides = [compare.get(side) for side in comparisons.SIDES]
     where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
     return {axis: axis_values(v) for axis, v in where.items() if axis in results.order}
-
-
-def _can_be_added(results: Results, cells: Mapping[str, list[str]]) -> bool:
-    """Return True if the configuration of the run has all values of some cells.
-
-    A study can name builds that the configuration lacks. A run refuses those.
-    """
-    measured = {cell.get(BUILD_AXIS, "") for cell in results.grid}
-    known = {**results.order, BUILD_AXIS: {*results.configured("builds"), *measured}}
-    has_all = all({*values} <= {*known[axis]} for axis, values in cells.items())
-    return bool(results.grid_settings and cells) and has_all
-
-
-def _command_to_add(
-    results: Results, rows: Rows, definitions: Mapping[str, Row]
-) -> tuple[str, str]:
-    """Return the command that adds the cells of all findings that are not in the grid.
-
-    The second value is its duration in words, "" if it is unknown.
-    """
-    lacking = (
-        _cells_of(results, definitions.get(row["id"], {}))
-        for row in rows
-        if any(reason.code == NOT_IN_GRID for reason in row.get("reasons") or ())
-    )
-    added: list[dict[str, list[str]]] = []
-    for cells in lacking:
-        if cells not in added and _can_be_added(results, cells):
-            added.append(cells)
-    include, order = results.grid_settings.get("include", []), results.order
-    content = json.dumps({"grid": {results.study.name: {"include": [*include, *added]}}})
-    given = variables_of(results.provenance.get("command", ""), results.study.name)
-    run = command_with(given, "--configfile more.yaml")
-    known = {tuple(cell.get(axis, "") for axis in order) for cell in results.grid}
-    here = {axis: {values[at] for values in known} for at, axis in enumerate(order)}
-    new = {c for cells in added for c in product(*({**here, **cells}[axis] for axis in order))}
-    seconds = cell_seconds(results) * len(new - known)
-    taken = f"up to {words.duration(seconds)}" if seconds else ""
-    return f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}", taken
 
 
 def cell_seconds(results: Results) -> float:
@@ -301,28 +192,18 @@ def cell_seconds(results: Results) -> float:
 def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
     """Return what to do about each reason, the one with most findings first.
 
-    `findings` are verdicts and steps. Tests that differ only in their cells have one command.
+    `findings` are verdicts and steps.
     """
-    known = (
-        (number, verdict, step) for number, (verdict, of) in enumerate(findings) for step in of
-    )
-    lines = []
-    for label, members in grouped_by(known, lambda item: item[2].label).items():
-        by_number = {number: verdict for number, verdict, _ in members}
-        steps = sorted((step for *_, step in members), key=lambda step: step.rounds)
-        runs = grouped_by(
-            (step for step in steps if step.run),
-            lambda step: (step.run, step.test and replace(step.test, cells="")),
-        )
-        tests = []
-        for (_, test), same in runs.items():
-            cells = ", ".join(unique_values(step.test.cells for step in same if step.test))
-            joined = same[0]._replace(test=test and replace(test, cells=cells))
-            tests.append((joined.action, joined.command))
-        counts = verdict_counts(by_number.values())
-        line = ReasonLine(label, counts, tests or [(steps[0].action, "")])
-        lines.append((len(by_number), line))
-    return [line for _, line in sorted(lines, key=lambda item: -item[0])]
+    verdicts_of: dict[str, list[str]] = {}
+    actions: dict[str, str] = {}
+    for verdict, steps in findings:
+        for label, same in grouped_by(steps, lambda step: step.label).items():
+            verdicts_of.setdefault(label, []).append(verdict)
+            actions[label] = same[0].action
+    labels = sorted(verdicts_of, key=lambda label: -len(verdicts_of[label]))
+    return [
+        ReasonLine(label, verdict_counts(verdicts_of[label]), actions[label]) for label in labels
+    ]
 
 
 def _expected(bounds: Sequence[float | None], unit: str) -> str:
@@ -345,7 +226,7 @@ def _written(number: object, unit: str) -> str:
 def _published_all(row: Row, unit: str) -> str:
     """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured, or have the same value."""
     for reason in row.get("reasons") or ():
-        if reason.code == "all-published":
+        if reason.code == ReasonCode.ALL_PUBLISHED:
             text = _written(reason.values.get("value"), unit)
             if text != _written(row["published"], unit):
                 return f"all {reason.values['published']} published: {text}"
@@ -366,7 +247,7 @@ def _ratio_text(row: Row, definition: Row) -> str:
 
 def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs."""
-    compare, few = definition.get("compare") or {}, "too few rounds"
+    compare = definition.get("compare") or {}
     points = [p for p in section.measured_points if not p.is_small and overlaps(where, p.keys)]
     rows = [p.row for p in points if p.row and words.is_number(p.row.get("ratio"))]
     if len(rows) < 2:
@@ -375,14 +256,16 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     is_same = section.baseline == str(compare.get("baseline", section.baseline))
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
     text = f"{len(rows)} pairs, {_range(min(ratios), max(ratios), 'x')}"
-    turned = {} if is_same else {"faster": "slower", "slower": "faster"}
-    calls = Counter(row.get("call") or few for row in rows)
+    turned = {} if is_same else {Call.FASTER: Call.SLOWER, Call.SLOWER: Call.FASTER}
+    calls: Counter[str] = Counter()
+    for row in rows:
+        call = row.get("call") or Call.UNDECIDED
+        calls[turned.get(call, call)] += 1
     if len(calls) == 1:
         return text
-    known = {call: comparisons.CALL_LABELS.get(call, turned.get(call, call)) for call in calls}
-    undecided = [call for call in (comparisons.TOO_NOISY, few) if call in calls]
+    undecided = [call for call in (Call.BOUNDED, Call.UNDECIDED) if call in calls]
     called = [call for call in calls if call not in undecided]
-    outcomes = [f"{known[call]} in {calls[call]}" for call in (*called, *undecided)]
+    outcomes = [f"{texts.CALLS[Call(call)]} in {calls[call]}" for call in (*called, *undecided)]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
     mixed = "mixed: " if len(called) > 1 else ""
     return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(outcomes)}"
@@ -394,11 +277,11 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = (flag for run in runs for flag in run["flags"].split())
     is_hot = all(charts.is_hot(run.get("cache") or "") for run in runs)
-    disturbed, texts = charts.flag_texts(flags, shown, is_hot, runs)
+    disturbed, flag_names = charts.flag_texts(flags, shown, is_hot, runs)
     of_access = runs if "svn" in compare.values() else ()
     less = unique_values(run["command"] for run in of_access if has_less_work(compare["axis"], run))
     less = [f"{' or '.join(less)}: {LESS_WORK}"] if less else []
-    return "; ".join(filter(None, [*less, disturbed, *texts])), texts
+    return "; ".join(filter(None, [*less, disturbed, *flag_names])), flag_names
 
 
 def _news(row: Row, definition: Row) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.decision import EQUAL, FEW, NO_DUPLICATES, NOISY, SMALL, Row, outcome_of
+from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import (
     axis_label,
     case_label,
@@ -17,6 +17,7 @@ from vcsbench.advice.labels import (
     detectable_text,
     value_label,
 )
+from vcsbench.codes import Call, WhyUndecided
 from vcsbench.config.study import matches_cell
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
@@ -31,13 +32,12 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
-from vcsbench.statistics import comparisons
+from vcsbench.statistics import comparisons, texts
 
 # In this order. Deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}
 DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
-CALL_MARKS = {comparisons.NOT_SHOWN: "≈", comparisons.TOO_NOISY: "~", comparisons.TOO_SMALL: "s"}
-UNDECIDED = (NOISY, FEW, NO_DUPLICATES)
+CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
     "failed": ("failed", "no round has a result"),
@@ -291,7 +291,7 @@ def ratio_of(row: Row) -> float:
 
 def change_words(metric: Metric) -> tuple[str, str]:
     """Return the words for a ratio above 1 and below 1 after a factor: `faster`, `less often`."""
-    more, less = (w if metric.words.verb else w.partition(" ")[2] for w in metric.calls)
+    more, less = (w if metric.words.verb else w.partition(" ")[2] for w in metric.change_words)
     return more, less
 
 
@@ -321,6 +321,7 @@ class ExpectedRow:
     skip: str = ""
     failures: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    is_outdated: bool = False
 
 
 def measured_points(
@@ -347,10 +348,11 @@ def measured_points(
 def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) -> Point:
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
     flagged = [f"Flagged {words.enumeration(flags)}."] if flags else []
-    outcome = outcome_of(row) if compares else ""
-    mark = CALL_MARKS.get(row.get("call", ""), "")
-    mark = {FEW: "", SMALL: CALL_MARKS[comparisons.TOO_SMALL]}.get(outcome, mark)
-    differs = comparisons.is_difference(row.get("call", "")) and outcome != SMALL
+    call = row.get("call", "")
+    mark = CALL_MARKS.get(call, "")
+    if compares and _comparison(row).why_undecided == WhyUndecided.FEW_ROUNDS:
+        mark = ""
+    differs = comparisons.is_difference(call)
     point = numbered_point(definition, row, "measured", differs)
     if compares:
         ratio, changes = ratio_of(row), change_words(metric_in(definition))
@@ -359,7 +361,7 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) 
         point,
         mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
         deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
-        is_small=outcome == SMALL,
+        is_small=call == Call.TOO_SMALL,
         title=" ".join([*number_sentences(row, definition), *expected.failures, *flagged]),
         # A row of a table by runs is not all of a cell.
         cells=() if definition.get("by") else expected.cells,
@@ -381,16 +383,22 @@ def _absent(expected: ExpectedRow, row: Row | None) -> Point:
         title = f"not measured: {expected.skip}"
         return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
     if expected.failures and row is None and not expected.flags:
-        is_old = all(reason.endswith(OUTDATED) for reason in expected.failures)
-        kind, title = "outdated" if is_old else "failed", "; ".join(expected.failures)
+        kind, title = "failed", "; ".join(expected.failures)
+        if expected.is_outdated:
+            kind, title = "outdated", texts.OUTDATED
         return Point(keys, kind, text=kind, title=title)
     flags = row["flags"].split() if row is not None else expected.flags
     if row is None or not row.get("withheld"):
         why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
         return Point(keys, "withheld", text="left out", title=f"{why}; see Flags")
-    texts = {UNKNOWN: "unknown", OTHER: "other work"}
-    text = next((texts[flag] for flag in flags if flag in texts), "left out")
-    return Point(keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"])
+    short = {UNKNOWN: "unknown", OTHER: "other work"}
+    text = next((short[flag] for flag in flags if flag in short), "left out")
+    why = texts.withheld_text(row["withheld"].split(), row.get("detail") or "")
+    return Point(keys, "withheld", text=text, title=why, reason=why)
+
+
+def _comparison(row: Row) -> comparisons.ComparisonRow:
+    return comparisons.ComparisonRow.of_record(row)
 
 
 def sides_of(definition: Row) -> tuple[str, str]:
@@ -412,20 +420,25 @@ def number_sentences(row: Row, definition: Row) -> list[str]:
         return [f"{words.with_unit(row['value'], metric.unit)}, {of}."]
     candidate = value_label(definition["compare"]["axis"], row["candidate"])
     quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
-    ratio, changes, outcome = ratio_of(row), change_words(metric), outcome_of(row)
+    ratio, changes = ratio_of(row), change_words(metric)
+    comparison = _comparison(row)
     text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
     if not has_interval(row):
         return [f"{text}, {over}; too few for an interval. {quotient} = {number}."]
-    calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
-    if outcome in (EQUAL, SMALL, *UNDECIDED):
-        undecided = "undecided: " if outcome in UNDECIDED else ""
-        calls = [f"{undecided}{outcome}.".capitalize()]
-    if comparisons.is_exact(row):
+    if comparison.call and comparisons.is_difference(comparison.call):
+        more, less = metric.change_words
+        calls = [f"{candidate} {metric.words.verb}{more if ratio > 1 else less}."]
+    elif comparison.why_undecided:
+        calls = [f"Undecided: {texts.UNDECIDED[comparison.why_undecided]}."]
+    else:
+        calls = [f"{texts.CALLS[comparison.call or Call.UNDECIDED]}.".capitalize()]
+    if comparison.is_exact:
         exact = over if metric.once else f"exact: all {rounds} count the same"
         return [f"{text}, {exact}. {quotient} = {number}.", *calls]
     interval = change_between(row["low"], row["high"], changes)
     text = f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}."
-    if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
+    is_open = comparison.call in (Call.BOUNDED, Call.UNDECIDED)
+    if is_open and not row["low"] <= 1 <= row["high"]:
         calls.append(CORRECTED)
     if words.is_number(row.get("detectable")):
         calls.append(f"The smallest detectable difference is {detectable_text(row['detectable'])}.")
@@ -450,7 +463,9 @@ def expected_rows(
         lost = [failure for name in names for failure in failed.get(name, [])]
         reasons = tuple(f"round {failure['round']:.0f}: {failure['reason']}" for failure in lost)
         flags = {f for name in names for run in runs.get(name, []) for f in run["flags"].split()}
-        expected.append(ExpectedRow(keys, names, skip, reasons, tuple(sorted(flags & INVALID))))
+        is_old = bool(lost) and all(failure["reason"] == OUTDATED for failure in lost)
+        invalid = tuple(sorted(flags & INVALID))
+        expected.append(ExpectedRow(keys, names, skip, reasons, invalid, is_old))
     return expected
 
 

@@ -22,6 +22,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, case_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
+from vcsbench.codes import Result
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
@@ -52,7 +53,7 @@ from vcsbench.report.table_sections import (
     table_sections,
     title_of,
 )
-from vcsbench.statistics import comparisons
+from vcsbench.statistics import comparisons, texts
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each script uses those before it.
@@ -193,12 +194,11 @@ def page_of(results: Results) -> dict[str, Any]:
 
 
 def _answers(results: Results, cards: Sequence[answers.CardView]) -> dict[str, Any]:
-    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
-    usual = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
+    limit = f"{results.advice.min_effect_pct:g} %"
     picks = answers.picks_of(results, cards)
     packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     return {
-        "threshold": f"A difference below {limit}{usual} is no reason to change.",
+        "threshold": f"A difference below {limit} is no reason to change.",
         "min_effect": limit,
         "picks": picks,
         "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
@@ -286,7 +286,7 @@ def _condition(results: Results, setup: Setup) -> str:
 def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
     phrases, reasons = [], [row["reason"] for row in results.failures]
     if old := reasons.count(OUTDATED):
-        cells = f"{words.count_of(old, 'cell-round')} left out ({OUTDATED})"
+        cells = f"{words.count_of(old, 'cell-round')} left out ({texts.OUTDATED})"
         phrases.append(f"{cells}, `{command}` measures them again")
     if failed := len(reasons) - old:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
@@ -301,17 +301,18 @@ def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
 def _uncertain(results: Results, in_cards: int, steps: Sequence[summary.NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer."""
     account, counts = results.account, summary.count_results(results.account)
-    if not counts[comparisons.TOO_SMALL] + counts[comparisons.UNDECIDED]:
+    if not counts[Result.TOO_SMALL] + counts[Result.UNDECIDED]:
         return []
-    noisy = account.get("noisy") if counts[comparisons.UNDECIDED] else None
-    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
+    scatter = account.get("scatter_pct") or 0.0
+    is_noisy = counts[Result.UNDECIDED] and scatter > comparisons.NOISY_PCT
+    why = f" (runs of a cell scatter by {scatter:.2g} %)" if is_noisy else ""
     sentences = [f"Over all cases, answered: {summary.results_text(account)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
         sentences.append(f"{rest} of all are in tables only, not in cards.")
-    if counts[comparisons.TOO_SMALL]:
+    if counts[Result.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     has_more_rounds = any(step.name == summary.MORE_ROUNDS for step in steps)
-    if counts[comparisons.UNDECIDED] and not has_more_rounds:
+    if counts[Result.UNDECIDED] and not has_more_rounds:
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
@@ -361,9 +362,10 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 
 def _glossary(results: Results) -> dict[str, str]:
-    mixed = {"mixed": "the pairs of a finding have different results"}
-    verdicts = {**MEANINGS, **mixed} if results.findings or results.expectations else {}
-    meanings = {**verdicts, **results.glossary.others}
+    meanings: dict[str, str] = {}
+    if results.findings or results.expectations:
+        meanings = {texts.VERDICTS[verdict]: meaning for verdict, meaning in MEANINGS.items()}
+    meanings |= results.glossary.others
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):
@@ -379,9 +381,7 @@ def history_table(history: Row) -> PlainTable | None:
     for time in history.get("times", []):
         first, last = (words.moment(time[name]) for name in ("first", "last"))
         before, changed = time["before"], "; ".join(time["changed"])
-        numbers = {
-            comparisons.CALL_LABELS.get(call, call): n for call, n in time["calls"].items() if n
-        }
+        numbers = {texts.CALLS[call]: n for call, n in time["calls"].items() if n}
         calls = ", ".join(f"{number} {call}" for call, number in numbers.items())
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(time["hosts"]))

@@ -88,17 +88,15 @@ def runs_text(runs: Rows, what_cells_are: str = "") -> str:
 
 def noise_verdict(account: Row) -> str:
     """Return a sentence on the noise of a run: acceptable or high, "" if it is unknown."""
-    noisy = account.get("noisy") or {}
-    scatter, limit = noisy.get("scatter_pct") or account.get("scatter_pct"), f"{NOISY_PCT:g} %"
+    scatter, limit = account.get("scatter_pct"), f"{NOISY_PCT:g} %"
     if not scatter:
         return ""
     text = f"runs of a typical cell scatter by {scatter:.2g} % within and between rounds"
     if scatter <= NOISY_PCT:
         return f"Noise is acceptable: {text} (acceptable: up to {limit})."
-    usual = f", not {noisy['usual_pct']:g} %" if "usual_pct" in noisy else ""
     return (
-        f"Noise is high: {text} (acceptable: up to {limit}), so equal means within "
-        f"{account['min_effect_pct']:g} %{usual}, and intervals are wide. Measure again on a quiet machine."
+        f"Noise is high: {text} (acceptable: up to {limit}), so intervals are wide. "
+        f"Measure again on a quiet machine."
     )
 
 

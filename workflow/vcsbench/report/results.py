@@ -28,6 +28,7 @@ from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
+from vcsbench.statistics.texts import reason_text
 
 Rows = Sequence[Row]
 Item = TypeVar("Item")
@@ -50,8 +51,8 @@ COUNTS = {"round", "run"}
 CSV_FILES = {
     "grid": ("cell", "skip"),
     "failures": ("cell", "round", "reason"),
-    "findings": verdicts.LEAST_OF_FINDINGS,
-    "expectations": (*verdicts.LEAST_OF_FINDINGS, "passes"),
+    "findings": verdicts.OF_FINDINGS,
+    "expectations": verdicts.OF_EXPECTATIONS,
 }
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 AGAIN = "Delete the file and run again."
@@ -247,7 +248,7 @@ def read_advice(path: Path) -> Advice | None:
 def _read_reasons(text: str, path: Path) -> list[verdicts.Reason]:
     try:
         reasons = REASONS.validate_json(text)
-        _ = [reason.text for reason in reasons]
+        _ = [reason_text(reason) for reason in reasons]
     except (ValueError, LookupError, TypeError, AttributeError):
         raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
     return reasons

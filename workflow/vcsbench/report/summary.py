@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import Card
-from vcsbench.advice.decision import NOT_COMPARED, NOT_MEASURED, Row
+from vcsbench.advice.decision import Row
+from vcsbench.codes import AnswerKind, Result, Verdict
 from vcsbench.config.study import Study
 from vcsbench.evidence import flags
 from vcsbench.external import printable
@@ -25,9 +26,8 @@ from vcsbench.report.results import (
     Results,
     read_advice,
     read_records,
-    unique_values,
 )
-from vcsbench.statistics import comparisons, verdicts
+from vcsbench.statistics import texts
 
 MEASURE_NOTHING = f"measure={NOTHING}"
 MORE_ROUNDS = "More rounds"
@@ -45,10 +45,8 @@ HEADER = (
 # The width of the columns; the answers share the width of the longest.
 _QUESTION, _ANSWER, _LONGEST = 12, 10, 20
 _INDENT = " " * _QUESTION
-_VERDICTS = (
-    *(verdicts.REPRODUCED, verdicts.HOLDS, verdicts.DIFFERS, verdicts.REVERSED),
-    *(verdicts.INCONCLUSIVE, comparisons.TOO_SMALL, verdicts.NOT_MEASURED),
-)
+# A longer run takes so many times the scale.
+LARGER = 4
 
 
 class NextStep(NamedTuple):
@@ -101,17 +99,23 @@ def command_with(given: Mapping[str, str], arguments: str, target: str = "report
 
 
 def count_results(account: Row) -> Counter[str]:
-    """Return the comparisons of all tables by their result (comparisons.RESULTS)."""
+    """Return the comparisons of all tables by their result (codes.Result)."""
     counts: Counter[str] = Counter()
     for table in account.get("tables", {}).values():
         counts.update(table)
     return counts
 
 
+def count_open(account: Row) -> int:
+    """Return the number of comparisons that more rounds may decide."""
+    counts = count_results(account)
+    return counts[Result.BOUNDED] + counts[Result.UNDECIDED]
+
+
 def count_disturbed(cards: Iterable[Card]) -> tuple[int, int, bool]:
     """Return the number of comparisons that other programs disturbed, of all, and True for most of them."""
     pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
-    disturbed = sum(not flags.BUSY.isdisjoint(pair.flags.split()) for pair in pairs)
+    disturbed = sum(not flags.BUSY.isdisjoint(pair.flags) for pair in pairs)
     return disturbed, len(pairs), 2 * disturbed > len(pairs)
 
 
@@ -136,17 +140,17 @@ def next_steps(results: Results, given: Mapping[str, str]) -> Iterator[NextStep]
     builds = [card for card in results.advice.cards if card.question.aggregate]
     of_builds = [pair.flags for card in builds for case in card.cases for pair in case.pairs]
     # More rounds neither shorten a start-up, nor do they reduce the noise between duplicates.
-    effects = {
-        "answer what is too small": counts[comparisons.TOO_SMALL],
-        "show smaller differences": any("too-short" in of.split() for of in of_builds),
-        "may decide the rest": counts[comparisons.UNDECIDED] and not more_rounds,
+    effects: dict[str, bool | int] = {
+        "answer what is too small": counts[Result.TOO_SMALL],
+        "show smaller differences": any("too-short" in own for own in of_builds),
+        "may decide the rest": count_open(results.account) and not more_rounds,
     }
     larger = next((text for text, applies in effects.items() if applies), "")
     if larger and (scales := _larger_scales(results)):
         run = command_with(given, "--configfile larger.yaml")
         command = f"echo 'repositories: {{{scales}}}' >larger.yaml && {run}"
-        taken = words.duration(verdicts.LARGER * taken_s)
-        effect = f"runs {verdicts.LARGER} times as long {larger}, in up to {taken}"
+        taken = words.duration(LARGER * taken_s)
+        effect = f"runs {LARGER} times as long {larger}, in up to {taken}"
         yield NextStep("Longer runs", effect, command)
 
 
@@ -159,7 +163,7 @@ def _more_rounds(account: Row, given: Mapping[str, str]) -> list[NextStep]:
     if account.get("minutes") is None:
         done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
         totals = [0, *(done + more for more in account.get("more_rounds", []))]
-        undecided = count_results(account)[comparisons.UNDECIDED]
+        undecided = count_open(account)
         outlook = [(seconds_of_rounds(account, n), undecided - i, n) for i, n in enumerate(totals)]
     else:
         moments = account.get("outlook", [])
@@ -186,7 +190,7 @@ def _larger_scales(results: Results) -> str:
     values = {value for row in results.grid for value in row.values()}
     generated = {} if results.configured("repository") else results.configured("repositories")
     return ", ".join(
-        f"{name}: {{scale: {min(1, verdicts.LARGER * of['scale']):.3g}}}"
+        f"{name}: {{scale: {min(1, LARGER * of['scale']):.3g}}}"
         for name, of in generated.items()
         if name in values and of.get("scale", 1) < 1
     )
@@ -195,21 +199,28 @@ def _larger_scales(results: Results) -> str:
 def results_text(account: Row) -> str:
     """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`, "" without comparisons."""
     counts = count_results(account)
-    answered, all_ = counts[comparisons.DIFFERENT] + counts[comparisons.EQUAL], counts.total()
-    texts = [f"{answered} of {words.count_of(all_, 'comparison')}"]
-    texts += [
-        f"{counts[n]} {n}" for n in (comparisons.TOO_SMALL, comparisons.UNDECIDED) if counts[n]
-    ]
-    return ", ".join(texts) if all_ else ""
+    total = counts.total()
+    if not total:
+        return ""
+    answered = counts[Result.DIFFERENT] + counts[Result.EQUAL]
+    parts = [f"{answered} of {words.count_of(total, 'comparison')}"]
+    for result in (Result.BOUNDED, Result.TOO_SMALL, Result.UNDECIDED):
+        if counts[result]:
+            parts.append(f"{counts[result]} {texts.RESULTS[result]}")
+    return ", ".join(parts)
 
 
 def verdict_counts(of_findings: Iterable[str]) -> str:
     """Return `6 reproduced, 5 differ, 1 reversed`."""
-    counts, plural = Counter(of_findings), {verdicts.DIFFERS: "differ", verdicts.HOLDS: "hold"}
-    known = [(counts[v], v) for v in unique_values([*_VERDICTS, *counts]) if counts[v]]
-    return ", ".join(
-        f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}" for n, verdict in known
-    )
+    counts = Counter(of_findings)
+    plural = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
+    parts = []
+    others = [verdict for verdict in Verdict if verdict != Verdict.NOT_MEASURED]
+    for verdict in (*others, Verdict.NOT_MEASURED):
+        if counts[verdict]:
+            text = texts.VERDICTS[verdict] if counts[verdict] == 1 else plural.get(verdict, verdict)
+            parts.append(f"{counts[verdict]} {text}")
+    return ", ".join(parts)
 
 
 def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) -> list[str]:
@@ -253,12 +264,12 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     withheld: dict[str, list[str]] = {}
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
-        if answer.kind == NOT_MEASURED and not card.lines:
+        if answer.kind == AnswerKind.NOT_MEASURED and not card.lines:
             missing.append(short)
-        elif answer.kind == NOT_COMPARED and not card.lines:
+        elif answer.kind == AnswerKind.NOT_COMPARED and not card.lines:
             withheld.setdefault(" ".join(card.notes), []).append(short)
-        elif texts := [*(answer.effect for answer in card.candidates), *card.lines]:
-            for number, text in enumerate(texts):
+        elif candidate_lines := [*(answer.effect for answer in card.candidates), *card.lines]:
+            for number, text in enumerate(candidate_lines):
                 yield ("" if number else short), "", text
         else:
             yield short, answer.short, answer.effect
@@ -269,8 +280,8 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     for reason, questions in withheld.items():
         yield "Uncompared", "", f"{', '.join(questions)}: {reason}"
     answered = [results_text(study.account) or "no comparison has a result"]
-    of_findings = [verdicts.verdict_for_reader(finding) for finding in study.findings]
-    if {*of_findings} - {verdicts.NOT_MEASURED}:
+    of_findings = [finding["verdict"] for finding in study.findings]
+    if {*of_findings} - {Verdict.NOT_MEASURED}:
         answered.append(f"{len(of_findings)} findings: {verdict_counts(of_findings)}")
     yield "Answered", "", "; ".join(answered)
     disturbed, number, _ = count_disturbed(study.advice.cards)
@@ -289,8 +300,9 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     for name, reasons in (("Skipped", skipped), ("Failed", others), ("Outdated", old)):
         if reasons:
             reason, of = _most_frequent(reasons, len(reasons))
+            reason = texts.OUTDATED if reason == OUTDATED else reason
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    if not has_steps and count_results(study.account)[comparisons.TOO_SMALL]:
+    if not has_steps and count_results(study.account)[Result.TOO_SMALL]:
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import LESS_WORK, has_less_work
+from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import (
     PICTOGRAMS,

@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,27 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
+from vcsbench.codes import Call, WithheldCode
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
+from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.external import one_line
 from vcsbench.files import write_bytes, write_json
 from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.statistics import baselines, estimates, tables
-from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
+from vcsbench.statistics import baselines, comparisons, estimates, tables
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_cell, by_round
 from vcsbench.statistics.baselines import CellSettings, Description
-from vcsbench.statistics.comparisons import (
-    DEFAULT_LIMITS,
-    NOT_SHOWN,
-    TOO_NOISY,
-    Limits,
-    is_difference,
-)
-from vcsbench.statistics.noise import Noise, noise_by_metric, run_scatter
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
+from vcsbench.statistics.noise import Noise, noise_by_metric
 
-NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
-SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
+# The keys of CellSettings that must be equal.
+SETTINGS = {
+    WithheldCode.OTHER_COMMAND: "command",
+    WithheldCode.OTHER_REPOSITORY: "repository",
+    WithheldCode.OTHER_METHOD: "method",
+}
 Key = tuple[str, ...]
 Row = Mapping[Any, Any]
 
@@ -119,30 +118,35 @@ def pair_cells(
     rows, ratios = [], []
     for key, cell in current.items():
         point = dict(zip(axes, key, strict=True))
-        sides, refused = [cells[key] for cells in (saved, since) if key in cells], {}
-        if len(sides) == 2:
+        numbers: dict[str, Any] = {"n": 0}
+        if key in saved and key in since:
+            sides = [saved[key], since[key]]
             name = same_work.name_of(point, axes)
             path = "/".join(value or "-" for value in key)
             settings = [side.description["cells"].get(path) for side in (before, now)]
-            refused = _refused(settings, sides, name)
+            refused, detail = _refused(settings, sides, name)
             ratios.append(estimates.unpaired_ratio(*(side["logs"] for side in sides)))
+            numbers |= tables.share_columns([side[FIXED_SHARE] for side in sides])
+            for name, side in zip(comparisons.MEANS, sides, strict=True):
+                numbers[name] = math.exp(float(np.mean(side["logs"])))
         else:
-            flag, sides = SAME_RUNS if key in saved else NOT_SAVED, [cell]
-            refused = {flag: flags.flag_message(flag)}
+            refused = [WithheldCode.SAME_RUNS if key in saved else WithheldCode.NOT_SAVED]
+            sides, detail = [cell], ""
             ratios.append(estimates.NO_ESTIMATE)
         quotient = sides[0][DEFAULT] / sides[-1][DEFAULT]
-        of_cell = [*tables.own_flags(side["flags"] for side in sides), *refused]
-        withheld = "; ".join(refused.values())
-        facts = {"n": 0, "hosts": _hosts(sides), "refused": [*refused]}
-        rows.append(tables.table_row(point, 100 * (quotient - 1), of_cell, withheld, facts))
+        row_flags = [*tables.own_flags(side["flags"] for side in sides), *refused]
+        numbers |= {"hosts": _hosts(sides), "refused": refused}
+        value = 100 * (quotient - 1)
+        rows.append(tables.table_row(point, value, row_flags, " ".join(refused), detail, numbers))
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*estimates.moderated(*columns.reshape(-1, 2).T), strict=True)
     for row, ratio, (variance, degrees) in zip(rows, ratios, variances, strict=True):
         error = math.sqrt(variance / max(ratio.n, 1))
         ratio = noise.with_error(replace(ratio, error=error, degrees=degrees), [])
-        row |= {} if row["refused"] else tables.ratio_columns(ratio)
+        if not row["refused"]:
+            row |= tables.ratio_columns(ratio)
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
-    return pairs.assign(twin_sd=math.sqrt(noise.duplicates.variance))
+    return pairs.assign(duplicate_sd=math.sqrt(noise.duplicates.variance))
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
@@ -164,19 +168,20 @@ def _hosts(sides: Sequence[Row]) -> list[str]:
 
 def _refused(
     settings: Sequence[CellSettings | None], sides: Sequence[Row], command: str
-) -> dict[str, str]:
-    """Return the reason by flag."""
-    refused = {}
-    if len(hosts := _hosts(sides)) > 1:
-        refused[HOSTS] = f"{flags.flag_message(HOSTS)} ({', '.join(hosts)})"
+) -> tuple[list[WithheldCode], str]:
+    """Return why a saved and a current cell are not compared, and the figures in which works differ."""
+    codes = []
+    if len(_hosts(sides)) > 1:
+        codes.append(WithheldCode.HOSTS_DIFFER)
     before, now = (dict(side or {}) for side in settings)
-    for flag, key in SETTINGS.items():
+    for code, key in SETTINGS.items():
         if before.get(key) != now.get(key):
-            refused[flag] = flags.flag_message(flag)
+            codes.append(code)
     works = {"saved": sides[0]["work"], baselines.NOW: sides[1]["work"]}
-    if other := same_work.refusal(command, works):
-        refused[other.flag] = other.reason
-    return refused
+    other = same_work.refusal(command, works)
+    if other:
+        codes.append(WithheldCode(other.flag))
+    return codes, other.reason if other else ""
 
 
 def baseline_table(
@@ -186,10 +191,12 @@ def baseline_table(
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
     """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
-    is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
-    of_cells = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
+    row_flags = []
+    for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
+        has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
+        row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
     table = estimates.call_table(
-        pairs.assign(flags=of_cells), pairs["twin_sd"], METRICS[DEFAULT], limits
+        pairs.assign(flags=row_flags), pairs["duplicate_sd"], METRICS[DEFAULT], limits
     ).assign(baseline=baseline, candidate=baselines.NOW)
     return tables.finish_table(
         in_order(table, order, order), baselines.table_name(baseline), [*order]
@@ -250,8 +257,7 @@ def history(
         calls: Counter[str] = Counter()
         if before:
             pairs = pair_cells(before, snapshot, axes, block)
-            here = limits.on_machine(run_scatter(snapshot.frame, block))
-            calls.update(baseline_table(before.name, pairs, order, here)["call"])
+            calls.update(baseline_table(before.name, pairs, order, limits)["call"])
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
         for (*key, host), of in group_rows(rounds, [*axes, "host"]):
@@ -261,19 +267,20 @@ def history(
             if line in latest:
                 old_settings, old_side = latest[line]
                 name = same_work.name_of(cell, axes)
-                changes[line] += bool(_refused([old_settings, settings], [old_side, side], name))
+                refused, _ = _refused([old_settings, settings], [old_side, side], name)
+                changes[line] += bool(refused)
             latest[line] = settings, side
             label = f"settings {1 + changes[line]}" if changes[line] else ""
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
             points.append({**point, "value": estimates.ratio_interval(of["log"]).value})
-        description, different = snapshot.description, sorted(filter(is_difference, calls))
+        description = snapshot.description
         times.append(
             {
                 "name": snapshot.name,
                 **{key: description[key] for key in ("first", "last")},
                 "hosts": list(description["hosts"]),
                 "before": before.name if before else "",
-                "calls": {word: calls[word] for word in [*different, NOT_SHOWN, TOO_NOISY]},
+                "calls": {call: calls[call] for call in Call if calls[call]},
                 "changed": baselines.changes(before.description, description) if before else [],
             }
         )

@@ -15,30 +15,29 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
+from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.comparisons import (
     ALL_DECIDED,
-    DIFFERENT,
-    RESULTS,
     SIDES,
     TIME_IS_UP,
-    TOO_SMALL,
-    UNDECIDED,
     UNREACHABLE,
+    ComparisonRow,
     Limits,
+    comparison_rows,
     is_difference,
-    result_of,
     scatter_pct,
 )
 from vcsbench.statistics.estimates import EQUIVALENCE_ALPHA, add_calls, holm_level, t_quantile
 
+# Comparisons that get more rounds.
+OPEN = (Result.BOUNDED, Result.UNDECIDED)
 # A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
 AROUND_S = 25.0
@@ -53,13 +52,17 @@ class Comparison:
 
     table: str
     blocks: frozenset[str]
-    result: str
+    result: Result
     more: float
 
     @property
     def is_reachable(self) -> bool:
         """Return True if more rounds make it precise enough."""
         return 0 < self.more < math.inf
+
+    @property
+    def is_open(self) -> bool:
+        return self.result in OPEN
 
 
 def comparisons_of(
@@ -68,45 +71,44 @@ def comparisons_of(
     block: Sequence[str],
     limits: Limits,
 ) -> list[Comparison]:
+    """Return the comparisons of all tables that have a result, with the rounds that they need."""
     comparisons = []
     for name, table in tables.items():
         table = table[table["ratio"].notna() & (table["withheld"] == "")]
-        rows, definition = table.to_dict("records"), definitions[name]
-        # A row that is mostly fixed cost has no call, but Holm's correction may have rejected it.
+        rows, definition = comparison_rows(table.to_dict("records")), definitions[name]
+        # A row that start-up can explain has no difference, but Holm's correction may have rejected it.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
-        level = holm_level(
-            sum(
-                result_of(row) != DIFFERENT and not is_difference(call)
-                for row, call in zip(rows, calls, strict=True)
-            )
-        )
+        not_rejected = [call for call in calls if not is_difference(call)]
+        level = holm_level(len(not_rejected))
         axis = definition["compare"]["axis"]
         for row in rows:
-            where = {key: row.get(key) for key in block}
-            blocks = frozenset(block_name(block, {**where, axis: row[side]}) for side in SIDES)
-            more = max(0, comparison_rounds(row, level, limits) - int(row["n"]))
-            comparisons.append(Comparison(name, blocks, result_of(row), more))
+            values = {"baseline": row.baseline, "candidate": row.candidate}
+            places = [{**row.where, axis: values[side]} for side in SIDES]
+            blocks = frozenset(block_name(block, place) for place in places)
+            more = max(0, comparison_rounds(row, level, limits) - row.n)
+            result = row.result or Result.UNDECIDED
+            comparisons.append(Comparison(name, blocks, result, more))
     return comparisons
 
 
-def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
-    """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
+def comparison_rounds(row: ComparisonRow, level: float, limits: Limits) -> float:
+    """Return the rounds after which a row is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the error of duplicates is mostly
     chance. More rounds do not help a row that is mostly fixed cost.
     """
-    if result_of(row) == TOO_SMALL:
+    if row.result == Result.TOO_SMALL:
         return limits.min_rounds
     # One round has neither an error nor a difference of duplicates.
-    if math.isnan(row["error"]):
+    if math.isnan(row.error):
         return limits.min_rounds
-    if math.isnan(row["twin_sd"]):
+    if math.isnan(row.duplicate_sd):
         return math.inf
-    difference = t_quantile(row["degrees"], 1 - level)
-    equivalence = t_quantile(row["degrees"], 1 - 2 * EQUIVALENCE_ALPHA)
-    smallest = math.log1p(limits.min_effect_pct / 100) / (difference + equivalence)
-    narrow = max(smallest, abs(math.log(row["ratio"])) / 2 / difference)
-    return max(limits.min_rounds, math.ceil(row["n"] * (row["error"] / narrow) ** 2))
+    difference = t_quantile(row.degrees, 1 - level)
+    equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
+    smallest = math.log(limits.margin) / (difference + equivalence)
+    narrow = max(smallest, abs(math.log(row.ratio)) / 2 / difference)
+    return max(limits.min_rounds, math.ceil(row.n * (row.error / narrow) ** 2))
 
 
 @dataclass
@@ -136,7 +138,7 @@ def undecided_over_time(
 
     If the last entry has any, no number of rounds decides them.
     """
-    undecided = [c for c in comparisons if c.result == UNDECIDED]
+    undecided = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(c.table for c in undecided))]
     groups = _groups(comparisons, round_s)
     for seconds in _assignments(groups, FORECAST_S):
@@ -195,7 +197,7 @@ def allocate_rounds(
             return rounds, ""
     if any(c.is_reachable for c in comparisons):
         return Counter(), TIME_IS_UP
-    is_open = any(c.result == UNDECIDED for c in comparisons)
+    is_open = any(comparison.is_open for comparison in comparisons)
     return Counter(), UNREACHABLE if is_open else ALL_DECIDED
 
 
@@ -206,9 +208,17 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    here, percent = limits.on_machine(scatter), scatter_pct(scatter)
+    """Return the account of a study: its time, the results of its comparisons, and what more time gives.
+
+    `scatter` is of run_scatter.
+    """
     tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
+    more_rounds = [
+        int(comparison.more)
+        for comparison in comparisons
+        if comparison.is_open and comparison.is_reachable
+    ]
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
         "spent_s": {
@@ -217,20 +227,15 @@ def budget_report(
             "waiting": round(spent.waiting_s, 1),
         },
         "timed_s": round(spent.timed_s, 1),
-        "min_effect_pct": here.min_effect_pct,
-        "scatter_pct": round(percent, 1),
-        "noisy": None
-        if here == limits
-        else {"scatter_pct": percent, "usual_pct": limits.min_effect_pct},
+        "min_effect_pct": limits.min_effect_pct,
+        "scatter_pct": round(scatter_pct(scatter), 1),
         "blocks": [
             {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()
         ],
-        "tables": {name: {result: counts[name, result] for result in RESULTS} for name in tables},
-        # The further rounds of all cells that decide each undecided comparison.
-        "more_rounds": sorted(
-            int(c.more) for c in comparisons if c.result == UNDECIDED and c.is_reachable
-        ),
+        "tables": {name: {result: counts[name, result] for result in Result} for name in tables},
+        # The further rounds of all cells that decide each open comparison.
+        "more_rounds": sorted(more_rounds),
         "outlook": [
             {"seconds": round(seconds, 1), "left": undecided}
             for seconds, undecided in undecided_over_time(comparisons, spent.round_s)

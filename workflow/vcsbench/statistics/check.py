@@ -9,14 +9,19 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from vcsbench import words
+from vcsbench.codes import Verdict
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows, write_bytes
-from vcsbench.statistics.verdicts import DIFFERS, INCONCLUSIVE, NOT_MEASURED, OF_EXPECTATIONS
+from vcsbench.statistics import texts
+from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Reason
 
 Row = Mapping[str, str]
 NOTHING, FAILED, UNDECIDED = 1, 3, 4
 JUNIT, MARKDOWN = "check.junit.xml", "check.md"
+REASONS = TypeAdapter(list[Reason])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,10 +40,10 @@ def main(arguments: Sequence[str]) -> int:
         )
         return NOTHING
     for row in rows:
-        verdict = row["verdict"]
-        if row["passes"] == "yes" and verdict in (INCONCLUSIVE, NOT_MEASURED):
+        verdict = texts.VERDICTS[Verdict(row["verdict"])]
+        if row["passes"] == "yes" and row["verdict"] != Verdict.HOLDS:
             verdict += ", allowed"
-        why = f" [{row['why']}]" if row["why"] else ""
+        why = f" [{reasons_of(row)}]" if reasons_of(row) else ""
         print(
             f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
         )
@@ -48,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     print("as files:", words.enumeration(list(map(str, files))))
     print(summary(rows))
     failed = {row["verdict"] for row in rows if row["passes"] != "yes"}
-    return FAILED if DIFFERS in failed else UNDECIDED if failed else 0
+    return FAILED if Verdict.FAILS in failed else UNDECIDED if failed else 0
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -62,16 +67,17 @@ def junit(rows: Sequence[Row]) -> str:
     for study in dict.fromkeys(row["study"] for row in rows):
         of_study = [row for row in rows if row["study"] == study]
         failed = [row for row in of_study if row["passes"] != "yes"]
-        failures = sum(row["verdict"] == DIFFERS for row in failed)
+        failures = sum(row["verdict"] == Verdict.FAILS for row in failed)
         numbers = {"tests": len(of_study), "failures": failures, "errors": len(failed) - failures}
         attributes = {"name": study} | {name: str(number) for name, number in numbers.items()}
         suite = ET.SubElement(suites, "testsuite", attributes)
         for row in of_study:
             case = ET.SubElement(suite, "testcase", classname=study, name=row["id"])
             if row["passes"] != "yes":
-                kind = "failure" if row["verdict"] == DIFFERS else "error"
-                message = f"{row['verdict']}: {value_of(row)}, expected {row['expected']}"
-                ET.SubElement(case, kind, message=message).text = row["why"] or None
+                kind = "failure" if row["verdict"] == Verdict.FAILS else "error"
+                verdict = texts.VERDICTS[Verdict(row["verdict"])]
+                message = f"{verdict}: {value_of(row)}, expected {row['expected']}"
+                ET.SubElement(case, kind, message=message).text = reasons_of(row) or None
             output = f"{row['statement']} {value_of(row)}".strip()
             ET.SubElement(case, "system-out").text = output
     ET.indent(suites)
@@ -89,8 +95,14 @@ def markdown(rows: Sequence[Row]) -> str:
         sign = "✓" if row["passes"] == "yes" else "✗"
         statement = row["statement"].replace("|", "\\|")
         name = f"{statement} (`{row['study']}` `{row['id']}`)"
-        lines.append(f"| {sign} {row['verdict']} | {name} | {row['expected']} | {value_of(row)} |")
+        verdict = texts.VERDICTS[Verdict(row["verdict"])]
+        lines.append(f"| {sign} {verdict} | {name} | {row['expected']} | {value_of(row)} |")
     return "\n".join(lines) + "\n"
+
+
+def reasons_of(row: Row) -> str:
+    reasons = REASONS.validate_json(row["reasons"] or "[]")
+    return "; ".join(texts.reason_text(reason) for reason in reasons)
 
 
 def value_of(row: Row) -> str:

@@ -16,8 +16,13 @@ Both have degrees of freedom from the prior, therefore one or two pairs suffice.
 A difference is called with Holm's correction over all comparisons of a table:
 
 - It is significant alone at ALPHA, and by Holm's procedure in its table at TABLE_ALPHA.
-- *Equal* (NOT_SHOWN): two one-sided tests at EQUIVALENCE_ALPHA show less than the smallest notable effect.
-- Otherwise *undecided* (TOO_NOISY); always with too few rounds, or without duplicates.
+- *Equal*: two one-sided tests at EQUIVALENCE_ALPHA show less than the margin.
+- *Bounded*: they show less than 1.5 margins.
+- *Undecided*: otherwise, and always after a single round or without duplicates.
+- *Too small*: start-up alone can explain the difference (comparisons.can_be_start_up).
+
+Two rounds can decide, because the variances of all cells are moderated: five cells with two rounds know
+nearly as much about the scatter as one cell with ten.
 
 Counts that are equal in every round have no noise: the ratio is its own interval from two rounds on. A
 count that differs by 1 % or less is equal. docs/statistics.md has the error rates.
@@ -32,9 +37,16 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from vcsbench.codes import Call
 from vcsbench.evidence import flags
+from vcsbench.evidence.flags import DECIDING_SHARE, Flag
 from vcsbench.metrics import Metric
-from vcsbench.statistics.comparisons import NOT_SHOWN, TOO_NOISY, Limits, is_difference
+from vcsbench.statistics.comparisons import (
+    Limits,
+    can_be_start_up,
+    is_difference,
+    result_of,
+)
 
 CONFIDENCE = 0.95
 POWER = 0.9
@@ -62,9 +74,19 @@ EQUIVALENCE_ALPHA = 0.045
 
 MIN_COUNT_ROUNDS = 2
 COUNT_TOLERANCE = 0.01
-NOISE_FLAGS = {"low-n", "no-duplicates"}
-TIME_FLAGS = {"outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "saturated"}
-TIME_FLAGS |= {"mean-cpu", "cpu-steal", "cpu-busy", "throttled"}
+NOISE_FLAGS: set[str] = {Flag.LOW_N, Flag.NO_DUPLICATES}
+# These flags are about times, and say nothing about counts.
+TIME_FLAGS: set[str] = {
+    Flag.OUTLIER_10,
+    Flag.OUTLIER_20,
+    Flag.TOO_SHORT,
+    Flag.MOSTLY_FIXED_COST,
+    Flag.SATURATED,
+    Flag.MEAN_CPU,
+    Flag.CPU_STEAL,
+    Flag.CPU_BUSY,
+    Flag.THROTTLED,
+}
 
 
 @dataclass(frozen=True)
@@ -309,46 +331,86 @@ def _posterior(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) 
 def call_table(
     table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return the table with calls. A withheld row has none, and the correction excludes it."""
-    is_known, is_compared = table["ratio"].notna(), table["withheld"] == ""
-    unknown = zip(table["flags"], is_known & np.isnan(duplicate_sd), strict=True)
-    flagged = [flags.add_flag(own, "no-duplicates", missing) for own, missing in unknown]
-    sd = np.where(is_known & is_compared, duplicate_sd, np.nan)
-    table = add_calls(table.assign(twin_sd=sd, flags=flagged), metric.calls, limits)
-    table = call_exact_rows(table, metric) if metric.exact else table
-    return table.assign(call=table["call"].where(is_compared, ""))
+    """Return a table with the columns of comparisons.CALL.
+
+    Needs ratio, low, high, n, error, degrees, flags, withheld, and the shares of fixed cost of both sides,
+    `share_baseline` and `share_candidate`. A withheld row has no call, and the correction excludes it.
+    """
+    is_known = table["ratio"].notna()
+    is_compared = is_known & (table["withheld"] == "")
+    lacks_duplicates = is_known & np.isnan(duplicate_sd)
+    flagged = [
+        flags.add_flag(own, Flag.NO_DUPLICATES, is_missing)
+        for own, is_missing in zip(table["flags"], lacks_duplicates, strict=True)
+    ]
+    sd = np.where(is_compared, duplicate_sd, np.nan)
+    table = add_calls(table.assign(duplicate_sd=sd, flags=flagged), metric.calls, limits)
+    table = call_exact_rows(table, metric) if metric.exact else call_start_up(table)
+    table = table.assign(call=table["call"].where(is_compared, ""))
+    results = [
+        result_of(call, ratio, limits, is_count=metric.exact) or ""
+        for call, ratio in zip(table["call"], table["ratio"], strict=True)
+    ]
+    return table.assign(result=results)
 
 
-def add_calls(table: pd.DataFrame, differences: tuple[str, str], limits: Limits) -> pd.DataFrame:
+def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose calls exclude differences that start-up can explain.
+
+    If one side is mostly start-up and the difference is larger than that, the true factor is larger than
+    the measured one, because start-up is part of both sides. Such a row has the flag `at-least`.
+    """
+    calls: list[str] = []
+    row_flags: list[str] = []
+    for row in table.to_dict("records"):
+        call, own_flags = row["call"], row["flags"]
+        shares = row["share_baseline"], row["share_candidate"]
+        is_faster = row["ratio"] >= 1
+        slow_share, fast_share = shares if is_faster else reversed(shares)
+        least_factor = row["low"] if is_faster else 1 / row["high"]
+        is_known = call and not math.isnan(least_factor)
+        if is_known and can_be_start_up(fast_share, slow_share, least_factor):
+            call = Call.TOO_SMALL
+        elif is_difference(call) and fast_share > DECIDING_SHARE:
+            own_flags = flags.add_flag(own_flags, Flag.AT_LEAST, True)
+        calls.append(call)
+        row_flags.append(own_flags)
+    return table.assign(call=calls, flags=row_flags)
+
+
+def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
     """Return the table with the columns call, detectable and within.
 
-    Needs ratio, n, error, degrees and twin_sd (NaN without duplicates). `differences` are the calls of the
-    candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is
-    the smallest ratio that 9 of 10 equal experiments would call, at the level of the row.
+    Needs ratio, n, error, degrees and duplicate_sd (NaN without duplicates). `differences` are the calls of
+    the candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is
+    the smallest ratio that 9 of 10 equal experiments would call, at the level of the row. A row that
+    cannot be called has none.
     """
-    ratio, n, error, degrees, duplicate_sd = (
-        table[name].to_numpy(float) for name in ("ratio", "n", "error", "degrees", "twin_sd")
+    ratio, error, degrees, duplicate_sd = (
+        table[name].to_numpy(float) for name in ("ratio", "error", "degrees", "duplicate_sd")
     )
     mean = np.log(ratio)
-    is_short = (n < limits.min_rounds) | np.isnan(duplicate_sd)
-    is_testable = np.isfinite(mean + error) & ~is_short
+    # A single round has no error, and a study without duplicates does not know its systematic noise.
+    is_testable = np.isfinite(mean + error) & ~np.isnan(duplicate_sd)
     significant, level = _holm(p_values(mean, error, degrees), is_testable)
     within = np.abs(mean) + _one_sided(degrees, EQUIVALENCE_ALPHA) * error
     calls = np.select(
         [
             ~np.isfinite(mean),
-            is_short,
+            ~is_testable,
             significant & (mean > 0),
             significant,
-            within <= math.log1p(limits.min_effect_pct / 100),
+            within <= math.log(limits.margin),
+            within <= math.log(limits.bound),
         ],
-        ["", TOO_NOISY, *differences, NOT_SHOWN],
-        TOO_NOISY,
+        ["", Call.UNDECIDED, *differences, Call.EQUAL, Call.BOUNDED],
+        Call.UNDECIDED,
     )
     with np.errstate(over="ignore"):
+        detectable = np.exp(detectable_effect(error, degrees, level))
         return table.assign(
             call=calls,
-            detectable=np.exp(detectable_effect(error, degrees, level)),
+            detectable=np.where(is_testable, detectable, math.nan),
             within=np.exp(within),
         )
 
@@ -356,13 +418,14 @@ def add_calls(table: pd.DataFrame, differences: tuple[str, str], limits: Limits)
 def calls_of(
     estimates: Sequence[Estimate],
     has_duplicates: bool,
-    differences: tuple[str, str],
+    differences: tuple[Call, Call],
     limits: Limits,
-) -> list[str]:
-    """Correct ratios together, by their errors (Noise.with_error)."""
+) -> list[Call | None]:
+    """Return the calls of ratios, corrected together, by their errors (Noise.with_error)."""
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    table = table.assign(twin_sd=0.0 if has_duplicates else math.nan)
-    return [str(call) for call in add_calls(table, differences, limits)["call"]]
+    table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
+    calls = add_calls(table, differences, limits)["call"]
+    return [Call(call) if call else None for call in calls]
 
 
 def detectable_effect(
@@ -407,16 +470,19 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 
 
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """Return a table of counts: a count that is equal in every round is called without any noise."""
     low, high, ratios = (table[name].astype(float) for name in ("low", "high", "ratio"))
-    constant = np.isfinite(low) & (low == high)
-    calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])
-    calls = calls.mask(constant & (ratios < 1), metric.calls[1])
-    near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
+    is_constant = np.isfinite(low) & (low == high)
+    less, more = metric.calls
+    calls = table["call"].mask(is_constant & (ratios > 1), less)
+    calls = calls.mask(is_constant & (ratios < 1), more)
+    is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
+    is_called = is_constant | calls.map(is_difference)
     without_noise = [_without(own, NOISE_FLAGS) for own in table["flags"]]
     return table.assign(
-        call=calls.mask(near & (constant | calls.map(is_difference)), NOT_SHOWN),
-        detectable=table["detectable"].mask(constant, 1.0),
-        flags=table["flags"].mask(constant, without_noise),
+        call=calls.mask(is_near & is_called, Call.EQUAL),
+        detectable=table["detectable"].mask(is_constant, 1.0),
+        flags=table["flags"].mask(is_constant, without_noise),
     )
 
 

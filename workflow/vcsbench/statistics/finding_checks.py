@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
+from vcsbench.codes import ReasonCode, Verdict, WithheldCode
 from vcsbench.config.study import axis_values, matches_cell
-from vcsbench.evidence import flags, same_work
+from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import METRICS, NO_RATIO, name_in
-from vcsbench.statistics import comparisons, verdicts
+from vcsbench.metrics import METRICS, name_in
+from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
-from vcsbench.statistics.baseline_comparison import HOSTS
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
@@ -29,7 +29,7 @@ from vcsbench.statistics.estimates import (
     mean_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
-from vcsbench.statistics.verdicts import LARGER, Reason, ReasonTest
+from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -88,7 +88,7 @@ class Evaluation:
     """
 
     estimate: Estimate = NO_ESTIMATE
-    verdict: str = verdicts.NOT_MEASURED
+    verdict: Verdict = Verdict.NOT_MEASURED
     reasons: Sequence[Reason] = ()
     over: str = ""
     values: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -139,7 +139,7 @@ class CellCheck:
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         if self.metric not in rounds:
-            return Evaluation(reasons=[Reason("no-metric", {"metric": self.metric})])
+            return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.involved(rounds)
         # Ratios of several hosts are averaged. Values of several hosts are neither averaged nor divided.
         hosts = group_rows(rows, self.keys if self.sides else [])["host"]
@@ -147,28 +147,26 @@ class CellCheck:
             return _of_several_hosts(several)
         values, refused = self._comparable(self.values(rows))
         noise = context.noise(self.metric, self.statistic)
-        subject = same_work.subject_axis(self.axes)
         large, total = self._without_small(values), self.count(values)
         others = list[Reason]()
         if excluded := total - self.count(large):
             numbers = {"excluded": excluded, "total": words.count_of(total, self.noun)}
-            test = larger_scale(self.rows_of(values, rows), subject, context)
-            others.append(Reason("fixed-cost", numbers, test))
+            others.append(Reason(ReasonCode.FIXED_COST, numbers))
             if large.empty:
                 small = self._with_error(values, noise)
-                return Evaluation(small, comparisons.TOO_SMALL, others, values=values)
+                return Evaluation(small, Verdict.TOO_SMALL, others, values=values)
         if large.empty:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
         value, count = self._with_error(large, noise), self.count(large)
         if not value.n:
-            incomplete = Reason("incomplete", {"total": words.count_of(count, self.noun)})
-            return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=[*refused, incomplete])
+            incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
+            return Evaluation(verdict=Verdict.UNDECIDED, reasons=[*refused, incomplete])
         if not all(map(noise.are_in_turns, self.pairs(large))):
-            others.append(Reason("not-in-turns"))
+            others.append(Reason(ReasonCode.NOT_IN_TURNS))
         others = [*self._partial(rounds, count, context.grid), *others]
         if refused:
             return Evaluation(
-                value, verdicts.INCONCLUSIVE, [*refused, *others], self.over(count), large
+                value, Verdict.UNDECIDED, [*refused, *others], self.over(count), large
             )
         verdict, reasons = verdict_of(self.finding, value, context.limits, noise.has_duplicates)
         if not value.is_ratio:
@@ -239,32 +237,34 @@ class CellCheck:
 
     def _comparable(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         """Return the values of the same work, and the reasons for leaving others out."""
-        refused: dict[str, Reason] = {}
+        refused: list[Reason] = []
         for _, of_key in group_rows(values, self.keys):
             first = of_key.iloc[0].to_dict()
             refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
             if refusal and refusal.flag in self.refused_work:
-                reason = Reason(refusal.flag, {"reason": refusal.reason})
+                reason = Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
             elif np.isinf(of_key["value"]).any():
-                reason = Reason("not-counted", {"reason": NO_RATIO})
+                reason = Reason(ReasonCode.NOT_COUNTED, {"withheld": WithheldCode.ZERO})
             else:
                 continue
-            refused.setdefault(reason.text, reason)
+            if reason not in refused:
+                refused.append(reason)
             values = values.drop(of_key.index)
-        return values, list(refused.values())
+        return values, refused
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        if len(rows) and (reason := METRICS[self.metric].why_missing):
-            return Reason("not-counted", {"reason": reason})
+        why_missing = METRICS[self.metric].why_missing
+        if len(rows) and why_missing:
+            return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
                 named = [f"{a} {' or '.join(axis_values(v))}" for a, v in where.items()]
-                return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
+                return Reason(ReasonCode.NOT_IN_GRID, {"cells": ", ".join(named) or "any"})
             if all(cell["skip"] for cell in cells):
-                return Reason("skipped", {"reason": cells[0]["skip"]})
-        return Reason("no-result")
+                return Reason(ReasonCode.SKIPPED, {"reason": cells[0]["skip"]})
+        return Reason(ReasonCode.NO_RESULT)
 
     def _partial(
         self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
@@ -278,7 +278,9 @@ class CellCheck:
         if len(measured) == len(cells):
             return []
         numbers = {"measured": len(measured), "total": len(cells)}
-        return [Reason("partial", {**numbers, "reduced": words.count_of(count, self.noun)})]
+        return [
+            Reason(ReasonCode.PARTIAL, {**numbers, "reduced": words.count_of(count, self.noun)})
+        ]
 
 
 class PairCheck(CellCheck):
@@ -327,67 +329,83 @@ class BaselineCheck(CellCheck):
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         name = self.compare["to"]
         if name not in context.baselines:
-            return Evaluation(reasons=[Reason("no-baseline", {"name": name})])
+            return Evaluation(reasons=[Reason(ReasonCode.NO_BASELINE, {"name": name})])
         pairs = self.involved(context.baselines[name])
         if pairs.empty:
             return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
-        other_host = pairs["refused"].map(lambda refused: HOSTS in refused)
+        other_host = pairs["refused"].map(lambda refused: WithheldCode.HOSTS_DIFFER in refused)
         if other_host.any():
             return _of_several_hosts(chain.from_iterable(pairs["hosts"][other_host]))
         counts = Counter(chain.from_iterable(pairs["refused"]))
         excluded = [
-            Reason("not-compared", {"flag": flag, "excluded": counts[flag], "total": len(pairs)})
-            for flag in flags.joined(counts).split()
+            Reason(
+                ReasonCode.NOT_COMPARED,
+                {"withheld": code, "excluded": counts[code], "total": len(pairs)},
+            )
+            for code in WithheldCode
+            if counts[code]
         ]
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
-            return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=excluded)
+            return Evaluation(verdict=Verdict.UNDECIDED, reasons=excluded)
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
-        has_duplicates = bool(compared["twin_sd"].notna().all())
+        has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = verdict_of(self.finding, value, context.limits, has_duplicates)
-        verdict = verdicts.INCONCLUSIVE if excluded and verdict == verdicts.REPRODUCED else verdict
+        verdict = Verdict.UNDECIDED if excluded and verdict == Verdict.REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self.over(len(compared)))
 
 
 def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
-    reason = Reason("hosts-differ", {"hosts": ", ".join(sorted({*hosts}))})
-    return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=[reason])
+    reason = Reason(ReasonCode.HOSTS_DIFFER, {"hosts": ", ".join(sorted({*hosts}))})
+    return Evaluation(verdict=Verdict.UNDECIDED, reasons=[reason])
 
 
 def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits, has_duplicates: bool = True
-) -> tuple[str, list[Reason]]:
-    if measured.n < limits.min_rounds:
-        values = {"n": measured.n, "needed": limits.min_rounds}
-        return verdicts.INCONCLUSIVE, [Reason("low-n", values)]
-    unknown = [] if has_duplicates else [Reason("no-duplicates")]
+) -> tuple[Verdict, list[Reason]]:
+    if measured.n < comparisons.CALLED_ROUNDS:
+        return Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)]
+    unknown = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     if is_expected(finding, measured.low) and is_expected(finding, measured.high):
-        return verdicts.REPRODUCED, unknown
+        return Verdict.REPRODUCED, unknown
     low, high = expected_bounds(finding)
     if measured.high < low or measured.low > high:
-        is_reversed = measured.high < 1 < low or high < 1 < measured.low
-        return verdicts.DIFFERS, [Reason("reversed")] * (
-            measured.is_ratio and is_reversed
-        ) + unknown
-    if not measured.error > 0:
-        return verdicts.INCONCLUSIVE, [Reason("crosses-bound")]
+        return direction_of(finding, measured), unknown
+    return Verdict.UNDECIDED, [*unknown, _why_undecided(finding, measured)]
+
+
+def direction_of(finding: FindingDefinition, measured: Estimate) -> Verdict:
+    low, high = expected_bounds(finding)
+    value = measured.value
+    if "compare" not in finding:
+        return Verdict.WEAKER if value < low else Verdict.STRONGER
+    if low <= 1 <= high:
+        return Verdict.STRONGER
+    if low > 1:
+        if measured.high < 1:
+            return Verdict.REVERSED
+        return Verdict.WEAKER if value < low else Verdict.STRONGER
+    if measured.low > 1:
+        return Verdict.REVERSED
+    return Verdict.WEAKER if value > high else Verdict.STRONGER
+
+
+def _why_undecided(finding: FindingDefinition, measured: Estimate) -> Reason:
+    """Return the number of rounds that should decide a value whose interval crosses a bound."""
     if "to" in finding.get("compare", {}):
-        return verdicts.INCONCLUSIVE, [Reason("saved-rounds")]
-    # Intervals of ratios are symmetric as logarithms.
-    on: Callable[[float], float] = math.log if measured.is_ratio else float
+        return Reason(ReasonCode.SAVED_ROUNDS)
+    on = math.log if measured.is_ratio else float
     value, shrink = on(measured.value), 0.0
-    for bound in (low, high):
+    for bound in expected_bounds(finding):
         if measured.low <= bound <= measured.high:
-            # The interval of a least or greatest value is wider on one side.
             half = on(measured.high if bound > measured.value else measured.low) - value
             room = on(bound) - value
             shrink = max(shrink, half / room if room else math.inf)
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
-        return verdicts.INCONCLUSIVE, [Reason("on-bound")]
-    needed = math.ceil(needed)
-    return verdicts.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
+        return Reason(ReasonCode.ON_BOUND)
+    return Reason(ReasonCode.NEEDS_ROUNDS, {"needed": math.ceil(needed), "n": measured.n})
 
 
 def is_expected(finding: FindingDefinition, value: float) -> bool:
@@ -400,21 +418,10 @@ def expected_bounds(finding: FindingDefinition) -> tuple[float, float]:
     return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)
 
 
-def larger_scale(rows: pd.DataFrame, subject: str, context: EvaluationContext) -> ReasonTest | None:
-    """Return the run that measures the repositories of `rows` at a larger scale."""
-    whole = context.published.scale or 1.0
-    scales = ", ".join(
-        f"{name}: {{scale: {min(whole, LARGER * scale):.3g}}}"
-        for name, scale in smaller_scales(rows, subject, context)
-    )
-    return (
-        ReasonTest(context.study, "larger.yaml", f"repositories: {{{scales}}}") if scales else None
-    )
-
-
 def smaller_scales(
     rows: pd.DataFrame, subject: str, context: EvaluationContext
 ) -> list[tuple[str, float]]:
+    """Return the repositories of rows that are smaller than published, with their scales."""
     names = dict.fromkeys(rows[subject]) if subject else ()
     scales = {name: context.scales.get(name, math.inf) for name in names}
     whole = context.published.scale or 0.0

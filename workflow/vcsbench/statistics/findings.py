@@ -16,6 +16,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.axes import STATES
+from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
@@ -25,21 +26,13 @@ from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
 from vcsbench.statistics.noise import Noise, noise_by_metric
-from vcsbench.statistics.verdicts import CELLS, Reason, ReasonTest
+from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-WEAKER, STRONGER = "weaker", "stronger"
+DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.REVERSED)
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
-# The axes of the study `builds`, and the values of those with a list of their own.
-BUILD_AXES = ("command", "ra", "format", "packing", "config", "cache")
-BUILD_VALUES = {
-    "command": {"log", "null-log", "export", "null-export", "dump"},
-    "cache": {"cold", "hot-os", "hot-svn"},
-}
-# States with the same promises.
-BUILD_NAMES = {"hot": "hot-svn"}
 
 
 def context_of(
@@ -117,8 +110,7 @@ def evaluate_findings(
                 "over": ours.over,
                 "expected": bounds_text(finding),
                 "verdict": ours.verdict,
-                "why": "; ".join(reason.text for reason in reasons),
-                "reasons": json.dumps([asdict(reason) for reason in reasons], default=float),
+                "reasons": _reasons_json(reasons),
             }
         )
     return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
@@ -141,12 +133,12 @@ def _published(
     unit = "x" if theirs.is_ratio else f" {check.unit}".rstrip()
     shown = f"{words.significant(theirs.value)}{unit}"
     numbers = {"published": count, "value": theirs.value, "shown": shown}
-    reasons = [Reason("all-published", numbers)]
+    reasons = [Reason(ReasonCode.ALL_PUBLISHED, numbers)]
     low, high = finding_checks.expected_bounds(check.finding)
     sides = [(v > high) - (v < low) for v in (same.value, ours.estimate.value)]
-    if ours.verdict == verdicts.DIFFERS and sides[0] == sides[1]:
+    if ours.verdict in DIFFERENT and sides[0] == sides[1]:
         numbers = {"measured": number, "published": count, "value": same.value}
-        reasons.append(Reason("fewer-cells", numbers))
+        reasons.append(Reason(ReasonCode.FEWER_CELLS, numbers))
     return same, reasons
 
 
@@ -157,27 +149,31 @@ def evaluate_expectations(
     context: EvaluationContext,
 ) -> pd.DataFrame:
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    return _with_passes(
-        expectations, rows.replace({"verdict": {verdicts.REPRODUCED: verdicts.HOLDS}})
-    )
+    renamed = {Verdict.REPRODUCED: Verdict.HOLDS, **dict.fromkeys(DIFFERENT, Verdict.FAILS)}
+    return _with_passes(expectations, rows.replace({"verdict": renamed}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
     rows = evaluate_findings(expectations, [], None, None)
-    return _with_passes(expectations, rows.assign(why=f"the key `studies` lacks {study}"))
+    reasons = _reasons_json([Reason(ReasonCode.STUDY_NOT_MEASURED, {"study": study})])
+    return _with_passes(expectations, rows.assign(reasons=reasons))
 
 
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
-    allowing = {
-        verdicts.INCONCLUSIVE: "allow_inconclusive",
-        verdicts.NOT_MEASURED: "allow_not_measured",
-    }
-    pairs = zip(expectations, rows["verdict"], strict=True)
-    passes = [
-        verdict == verdicts.HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs
-    ]
-    columns = verdicts.OF_EXPECTATIONS
-    return rows.assign(passes=["yes" if passed else "no" for passed in passes])[columns]
+    """Return the rows with `passes`: yes if it holds, or if its key allows the verdict."""
+    passes = []
+    for expectation, verdict in zip(expectations, rows["verdict"], strict=True):
+        does_pass = verdict == Verdict.HOLDS
+        if verdict in (Verdict.UNDECIDED, Verdict.TOO_SMALL):
+            does_pass = expectation.get("allow_inconclusive", False)
+        elif verdict == Verdict.NOT_MEASURED:
+            does_pass = expectation.get("allow_not_measured", False)
+        passes.append("yes" if does_pass else "no")
+    return rows.assign(passes=passes)[verdicts.OF_EXPECTATIONS]
+
+
+def _reasons_json(reasons: Sequence[Reason]) -> str:
+    return json.dumps([asdict(reason) for reason in reasons], default=float)
 
 
 def bounds_text(finding: FindingDefinition) -> str:
@@ -197,78 +193,47 @@ def reasons_of_difference(
     check: CellCheck, ours: Evaluation, rounds: pd.DataFrame, context: EvaluationContext
 ) -> Iterable[Reason]:
     """Return the possible reasons if the value of cells differs."""
-    if ours.verdict != verdicts.DIFFERS or ours.values.empty:
+    if ours.verdict not in DIFFERENT or ours.values.empty:
         return ()
     cells = (check.estimate(of).value for _, of in group_rows(ours.values, check.keys))
     # A condition that all cells share does not explain a level that only some of them lack.
     is_expected = partial(finding_checks.is_expected, check.finding)
     is_mixed = not check.sides and any(map(is_expected, cells))
-    direction = "" if is_mixed else direction_of(check.finding, ours.estimate.value)
+    direction = None if is_mixed else ours.verdict
     rows = check.rows_of(ours.values, check.involved(rounds))
     return possible_reasons(direction, rows, same_work.subject_axis(check.axes), context)
 
 
 def possible_reasons(
-    direction: str, rows: pd.DataFrame, subject: str, context: EvaluationContext
+    direction: Verdict | None, rows: pd.DataFrame, subject: str, context: EvaluationContext
 ) -> Iterator[Reason]:
-    """Yield the conditions that can explain a direction, each with the run that tests it.
+    """Yield the conditions that can explain a direction.
 
     `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
     """
     published = context.published
-    smaller = finding_checks.smaller_scales(rows, subject, context)
-    for name, scale in smaller if direction == WEAKER else ():
-        values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
-        yield Reason("scale", values, finding_checks.larger_scale(rows, subject, context))
     kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
     if published.storage not in kinds and direction in set().union(
         *(_effects(kind, published.storage) for kind in kinds)
     ):
-        values = {"measured": words.enumeration(kinds), "published": published.storage}
-        names = {*rows["storage"]} - {"ram"} if "storage" in rows else set()
-        folders = ", ".join(f"{name}: /mnt/other" for name in sorted(names) or ["other"])
-        storage = f"{{storages: {{{folders}}}{'' if names else ', storage: other'}}}"
-        before = f"replace /mnt/other by a folder on {published.storage}"
-        yield Reason(
-            "other-storage", values, ReasonTest(context.study, "other.yaml", storage, before)
-        )
-    if published.server and direction == STRONGER:
-        yield Reason("same-machine", {})
-    accesses = {*rows["ra"]} if "ra" in rows else set()
-    if published.system not in ("", "Linux") and accesses and "file" not in accesses:
-        yield Reason("other-system", {"published": published.system})
+        values: dict[str, object] = {
+            "measured": words.enumeration(kinds),
+            "published": published.storage,
+        }
+        yield Reason(ReasonCode.OTHER_STORAGE, values)
+    smaller = finding_checks.smaller_scales(rows, subject, context)
+    for name, scale in smaller if direction == Verdict.WEAKER else ():
+        values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
+        yield Reason(ReasonCode.SCALE, values)
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}
-        yield Reason("newer-version", values, _older_build(rows, published.subversion))
-
-
-def direction_of(finding: FindingDefinition, value: float) -> str:
-    low, high = finding_checks.expected_bounds(finding)
-    if "compare" not in finding:
-        return WEAKER if value < low else STRONGER
-    if low <= 1 <= high:
-        return STRONGER
-    if low > 1:
-        return verdicts.REVERSED if value < 1 else WEAKER if value < low else STRONGER
-    return verdicts.REVERSED if value > 1 else WEAKER if value > high else STRONGER
-
-
-def _older_build(rows: pd.DataFrame, version: str) -> ReasonTest | None:
-    """Return the run that measures the cells of `rows` with an older build, too."""
-    used = {
-        axis: [BUILD_NAMES.get(value, value) for value in dict.fromkeys(filter(None, rows[axis]))]
-        for axis in BUILD_AXES
-        if axis in rows
-    }
-    if not all(values.issuperset(used.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
-        return None
-    cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in used.items() if values)
-    folder = f"/opt/svn-{version}"
-    builds = f"builds: {{old: {{prefix: {folder}}}, new: {{}}}}"
-    content = f"{{{builds}, grid: {{builds: {{include: [{CELLS}]}}}}}}"
-    first = f"install Subversion {version} in {folder} and compare the builds old and new"
-    return ReasonTest("builds", "old.yaml", content, first, f"{{{cells}}}")
+        yield Reason(ReasonCode.NEWER_VERSION, values)
+    accesses = {*rows["ra"]} if "ra" in rows else set()
+    if published.system not in ("", "Linux") and accesses and "file" not in accesses:
+        yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
+    if published.server and direction == Verdict.STRONGER:
+        yield Reason(ReasonCode.SAME_MACHINE)
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
@@ -277,13 +242,17 @@ def _reads_storage(rows: pd.DataFrame) -> bool:
     return any(promises.get("os") != "hot" for promises in states)
 
 
-def _effects(kind: str, published: str) -> set[str]:
+def _effects(kind: str, published: str) -> set[Verdict]:
     """Return the directions that a storage explains. A virtual disk may be faster or slower."""
     if not published:
         return set()
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]
-    effects = {WEAKER, verdicts.REVERSED} if min(ranks) < SLOWNESS[published] else set()
-    return effects | {STRONGER} if max(ranks) > SLOWNESS[published] else effects
+    effects = set()
+    if min(ranks) < SLOWNESS[published]:
+        effects |= {Verdict.WEAKER, Verdict.REVERSED}
+    if max(ranks) > SLOWNESS[published]:
+        effects.add(Verdict.STRONGER)
+    return effects
 
 
 def _is_newer(version: str, published: str) -> bool:

@@ -1,4 +1,7 @@
-"""Tables of a study, by the same code from measured and from published numbers."""
+"""Make the tables of a study, by the same code from measured and from published numbers.
+
+A table has levels (a row per cell) or comparisons (a row per pair of cells that differ in one axis).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vcsbench.codes import WithheldCode
 from vcsbench.config.study import ComparisonDefinition, TableDefinition
 from vcsbench.evidence import flags, run_columns, same_work
+from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows, in_order
-from vcsbench.metrics import COUNT, NO_RATIO, Metric, metric_in
+from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
@@ -31,7 +36,6 @@ from vcsbench.statistics.estimates import (
 from vcsbench.statistics.noise import NO_NOISE, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
-OF_SIDES = ("hosts", "flags", "work", FIXED_SHARE)
 
 
 class Aggregation:
@@ -58,10 +62,10 @@ class Aggregation:
             else cache(lambda of: noise_by_metric(frame, keys, block, self.rounds(of), of))
         )
 
-    def why_missing(self, metric: Metric) -> str:
-        """Return why a cell may lack a value of a metric; "" if rows without it are left out."""
+    def why_missing(self, metric: Metric) -> WithheldCode | None:
+        """Return why a cell may lack a value of a metric; None if rows without it are left out."""
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
-        return metric.why_missing if is_counted else ""
+        return metric.why_missing if is_counted else None
 
     def noise(self, metric: str, statistic: str) -> Noise:
         return self.noises(statistic)(metric) if self.is_measured else NO_NOISE
@@ -98,24 +102,25 @@ def make_tables(
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
-    scatter: float = math.nan,
 ) -> dict[str, pd.DataFrame]:
     """Return tables by name, with the columns of comparisons.columns().
 
     `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
     sorts the rows. Cells that agree on the axes of `block` run next to each other. A cell or pair without a
-    number has no row. `scatter` (noise.run_scatter) raises the limits of noisy metrics.
+    number has no row.
     """
     everything = Aggregation(frame, order, block)
+    # Tables that select the same rows share their aggregates, which take most of the time.
+    selecting = ["where", "by", "each"]
+    if STATISTIC in frame:
+        selecting.append("reduce")
     shared: dict[str, Aggregation] = {}
     tables = {}
-    selecting = ["where", "by", "each", *["reduce"] * (STATISTIC in frame)]
     for name, definition in definitions.items():
-        key = json.dumps([definition.get(key) for key in selecting])
-        if key not in shared:
-            shared[key] = everything.selected(definition)
-        own_limits = limits if metric_in(definition).exact else limits.on_machine(scatter)
-        tables[name] = _table(name, definition, shared[key], own_limits)
+        selection = json.dumps([definition.get(key) for key in selecting])
+        if selection not in shared:
+            shared[selection] = everything.selected(definition)
+        tables[name] = _table(name, definition, shared[selection], limits)
     return tables
 
 
@@ -123,26 +128,25 @@ def _table(
     name: str, definition: TableDefinition, aggregation: Aggregation, limits: Limits
 ) -> pd.DataFrame:
     metric, order, keys = metric_in(definition), aggregation.order, list(aggregation.order)
-    if compare := definition.get("compare"):
+    compare = definition.get("compare")
+    if compare:
         table = _comparisons(aggregation, definition, compare, metric, limits)
         keys.remove(compare["axis"])
         if compare["axis"] == run_columns.BUILD_AXIS:
             table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
         if aggregation.is_measured and not table.empty:
             noise = aggregation.noise(metric.name, _statistic_of_rounds(definition))
-            sd = math.sqrt(noise.duplicates.variance)
-            table = call_table(table, sd, metric, limits)
-            # The correction includes these rows, but they decide nothing.
-            small = table[FIXED_SHARE] > flags.DECIDING_SHARE
-            table["call"] = table["call"].mask(small, "")
+            duplicate_sd = math.sqrt(noise.duplicates.variance)
+            table = call_table(table, duplicate_sd, metric, limits)
         order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
         table = in_order(_levels(aggregation, definition, metric, limits), order, keys)
-    empty = [] if aggregation.is_measured else [*comparisons.STATISTICS]
-    empty += comparisons.CALL if "call" not in table else []
     if metric.once and aggregation.is_measured:
         table = table.assign(n=table["n"].clip(upper=1))
+    empty = [] if aggregation.is_measured else [*comparisons.STATISTICS]
+    if "call" not in table:
+        empty += comparisons.CALL
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(without_time_flags(table, metric), name, keys)
 
@@ -158,37 +162,59 @@ def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.Data
 def rows_frame(
     records: Sequence[Mapping[str, object]], keys: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    columns = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *others]
-    return pd.DataFrame(records, columns=columns)
+    """Return the records of table_row as a frame. `keys` identify a row, `others` are more columns."""
+    shares = [f"share_{side}" for side in SIDES]
+    columns = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *shares]
+    return pd.DataFrame(records, columns=[*columns, *comparisons.MEANS, "detail", *others])
 
 
 def table_row(
-    point: Row, value: float, words: Iterable[str], withheld: str, others: Row
+    point: Row,
+    value: float,
+    row_flags: Iterable[str],
+    withheld: WithheldCode | str | None,
+    detail: str,
+    numbers: Row,
 ) -> dict[str, Any]:
-    """Return a row with the keys of its point and other columns. A withheld one has no value."""
-    value = math.nan if withheld else value
-    return {**point, **others, "value": value, "flags": flags.joined(words), "withheld": withheld}
+    """Return a row with the values of its axes and other columns. A withheld one has no value."""
+    return {
+        **point,
+        **numbers,
+        "value": math.nan if withheld else value,
+        "flags": flags.joined(row_flags),
+        "withheld": withheld or "",
+        "detail": detail,
+    }
 
 
 def _levels(
     aggregation: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    records, keys, missing = [], list(aggregation.order), aggregation.why_missing(metric)
+    """Return a row per cell with its value."""
+    keys, why_missing = list(aggregation.order), aggregation.why_missing(metric)
     reduce = definition.get("reduce", MEDIAN)
     cells = _with_metric(aggregation.cells(reduce), metric)
     rounds = _with_metric(aggregation.rounds(reduce), metric)
     # Rounds without the value do not count. Both frames have the cells in the same order.
     counts = group_rows(rounds, keys)[metric.name].count()
+    records = []
     for cell, n in zip(cells.to_dict("records"), counts, strict=True):
-        row_flags, withheld = _withheld([cell], metric, missing)
+        value, detail = cell[metric.name], ""
+        row_flags = cell["flags"].split()
+        withheld = None
+        if len(set(cell["hosts"].split())) > 1:
+            withheld = WithheldCode.HOSTS_DIFFER
+            row_flags.append(Flag.HOSTS_DIFFER)
+        elif math.isnan(value):
+            withheld = why_missing
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
-            withheld = refused.reason
-        row_flags += cell["flags"].split()
-        row_flags += [] if metric.once else low_n(n, limits)
+            withheld, detail = WithheldCode.OTHER_WORK, refused.reason
+        if not metric.once and limits.has_few_rounds(n):
+            row_flags.append(Flag.LOW_N)
         point = {**{key: cell[key] for key in keys}, **dict.fromkeys(SIDES, "")}
         numbers = {"n": n, FIXED_SHARE: math.nan if metric.exact else cell[FIXED_SHARE]}
-        records.append(table_row(point, cell[metric.name], row_flags, withheld, numbers))
+        records.append(table_row(point, value, row_flags, withheld, detail, numbers))
     return _without_empty(rows_frame(records, keys))
 
 
@@ -199,50 +225,81 @@ def _comparisons(
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Return a row per candidate and pair of cells; rounds are paired within a host."""
-    records, keys, axis = [], list(aggregation.order), compare["axis"]
-    shared, reduce = [key for key in keys if key != axis], definition.get("reduce", MEDIAN)
-    of_rounds, missing = _statistic_of_rounds(definition), aggregation.why_missing(metric)
+    """Return a row per candidate and pair of cells; rounds are paired within a host.
+
+    The column `value` is of the cells' aggregates as published, by default medians. The ratio and its
+    interval are of the rounds, by default of geometric means.
+    """
+    keys, axis = list(aggregation.order), compare["axis"]
+    shared = [key for key in keys if key != axis]
+    of_rounds = _statistic_of_rounds(definition)
     noise = aggregation.noise(metric.name, of_rounds)
-    cells = _with_metric(aggregation.cells(reduce), metric)
+    cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
     rounds = _with_metric(aggregation.rounds(of_rounds), metric)
+    records = []
     for candidate in compare["candidates"]:
-        names = (compare["baseline"], candidate)
-        both = pair_rows(cells, axis, names, shared)
-        logs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
-        estimates = _estimates(logs, shared, metric)
-        for pair in both.assign(quotient=_quotients(both, metric.name)).to_dict("records"):
+        names = compare["baseline"], candidate
+        cell_pairs = pair_rows(cells, axis, names, shared)
+        cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, metric.name))
+        round_pairs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
+        estimates = _estimates(round_pairs, shared, metric)
+        means = _means(round_pairs, shared, metric)
+        for pair in cell_pairs.to_dict("records"):
             where = {key: pair[key] for key in shared}
-            ends = [tuple((where | {axis: name})[key] for key in keys) for name in names]
-            estimate, end = estimates.get(tuple(where.values()), NO_ESTIMATE), (ends[0], ends[1])
-            estimate = noise.with_error(estimate, [end])
-            sides = [
-                {name: pair[f"{name}_{side}"] for name in (*OF_SIDES, metric.name)}
-                for side in SIDES
-            ]
-            row_flags, withheld = _withheld(sides, metric, missing)
-            if estimate.n and math.isnan(estimate.value):
-                withheld = withheld or NO_RATIO
-            row_flags += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
-            row_flags += [] if noise.are_in_turns(end) else ["not-in-turns"]
-            works = dict(zip(names, (side["work"] for side in sides), strict=True))
-            refused = same_work.refusal(same_work.name_of(where, shared), works)
-            numbers: dict[str, float] = {"n": estimate.n}
-            if refused and not any(map(same_work.is_unchecked, works.values())):
-                row_flags, withheld = [*row_flags, refused.flag], refused.reason
-            else:
-                share = np.fmax(sides[0][FIXED_SHARE], sides[1][FIXED_SHARE])
-                numbers = ratio_columns(estimate)
-                numbers[FIXED_SHARE] = math.nan if metric.exact else share
-            point = {**where, **dict(zip(SIDES, names, strict=True))}
-            value = 100 * (pair["quotient"] - 1)
-            records.append(table_row(point, value, row_flags, withheld, numbers))
+            first, second = (tuple((where | {axis: name})[key] for key in keys) for name in names)
+            estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
+            estimate = noise.with_error(estimate, [(first, second)])
+            why_missing = aggregation.why_missing(metric)
+            record = _comparison(where, names, pair, estimate, metric, why_missing)
+            if not record["withheld"]:
+                record |= means.get(tuple(where.values()), {})
+            if limits.has_few_rounds(estimate.n):
+                record["flags"] = flags.add_flag(record["flags"], Flag.LOW_N, True)
+            if not noise.are_in_turns((first, second)):
+                record["flags"] = flags.add_flag(record["flags"], Flag.NOT_IN_TURNS, True)
+            records.append(record)
     return _without_empty(rows_frame(records, shared))
+
+
+def _comparison(
+    where: Mapping[str, str],
+    names: tuple[str, str],
+    pair: Row,
+    estimate: Estimate,
+    metric: Metric,
+    why_missing: WithheldCode | None,
+) -> dict[str, Any]:
+    """Return the row of two cells, or why they are not compared.
+
+    `names` are the compared values, `pair` has the columns of both cells (pair_rows).
+    """
+    row_flags = own_flags(pair[f"flags_{side}"] for side in SIDES)
+    withheld, detail = None, ""
+    if len({host for side in SIDES for host in pair[f"hosts_{side}"].split()}) > 1:
+        withheld = WithheldCode.HOSTS_DIFFER
+        row_flags.append(Flag.HOSTS_DIFFER)
+    elif any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
+        withheld = why_missing
+    elif estimate.n and math.isnan(estimate.value):
+        withheld = WithheldCode.ZERO
+    works = {name: pair[f"work_{side}"] for name, side in zip(names, SIDES, strict=True)}
+    refused = same_work.refusal(same_work.name_of(where, list(where)), works)
+    numbers: dict[str, float] = {"n": estimate.n}
+    if refused and not any(map(same_work.is_unchecked, works.values())):
+        withheld, detail = WithheldCode(refused.flag), refused.reason
+        row_flags.append(refused.flag)
+    else:
+        numbers = ratio_columns(estimate)
+        if not metric.exact:
+            numbers |= share_columns([pair[f"{FIXED_SHARE}_{side}"] for side in SIDES])
+    point = {**where, **dict(zip(SIDES, names, strict=True))}
+    return table_row(point, 100 * (pair["quotient"] - 1), row_flags, withheld, detail, numbers)
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
     """Return the statistic of runs whose ratio is taken in each round."""
-    return MEAN if (reduce := definition.get("reduce", MEDIAN)) == MEDIAN else reduce
+    reduce = definition.get("reduce", MEDIAN)
+    return MEAN if reduce == MEDIAN else reduce
 
 
 def _estimates(
@@ -265,6 +322,19 @@ def _estimates(
     return estimates
 
 
+def _means(
+    logs: pd.DataFrame, shared: Sequence[str], metric: Metric
+) -> dict[tuple[str, ...], dict[str, float]]:
+    """Return the geometric means of both sides over the rounds that both have, by key."""
+    sides = logs[[f"{metric.name}_{side}" for side in SIDES]]
+    is_common = sides.notna().all(axis=1) & (sides > 0).all(axis=1)
+    columns = dict(zip(comparisons.MEANS, np.log(sides[is_common].to_numpy(float)).T, strict=True))
+    means = group_rows(logs[is_common].assign(**columns), shared)[[*comparisons.MEANS]].mean()
+    records = np.exp(means).to_dict("records")
+    keys = means.index if shared else [()] * len(records)
+    return dict(zip(keys, records, strict=True))
+
+
 def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["value"].notna() | (table["withheld"] != "")]
 
@@ -279,16 +349,15 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
 
-def _withheld(sides: Sequence[Row], metric: Metric, missing: str) -> tuple[list[str], str]:
-    flag = "hosts-differ"
-    if len({host for side in sides for host in side["hosts"].split()}) > 1:
-        return [flag], flags.flag_message(flag)
-    return [], missing if any(math.isnan(side[metric.name]) for side in sides) else ""
+def share_columns(shares: Sequence[float]) -> dict[str, float]:
+    """Return the columns of the shares of fixed cost of both sides, the baseline first."""
+    return {
+        FIXED_SHARE: np.fmax(shares[0], shares[1]),
+        "share_baseline": shares[0],
+        "share_candidate": shares[1],
+    }
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
+    """Return the flags of both sides, without those that a comparison adds itself."""
     return [flag for side in sides for flag in side.split() if flag not in same_work.REFUSED]
-
-
-def low_n(n: int, limits: Limits) -> list[str]:
-    return ["low-n"] if n < limits.min_rounds else []

@@ -1,0 +1,119 @@
+"""Texts of the codes of results. They are for readers only: no code compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vcsbench.codes import (
+    Call,
+    ReasonCode,
+    Result,
+    Verdict,
+    WhyNoBest,
+    WhyUndecided,
+    WithheldCode,
+)
+from vcsbench.evidence.flags import FLAGS
+from vcsbench.statistics.verdicts import Reason
+
+CALLS = {
+    Call.FASTER: "faster",
+    Call.SLOWER: "slower",
+    Call.LESS: "less",
+    Call.MORE: "more",
+    Call.EQUAL: "equal",
+    Call.BOUNDED: "nearly equal",
+    Call.UNDECIDED: "undecided",
+    Call.TOO_SMALL: "too small to compare",
+}
+RESULTS = {
+    Result.DIFFERENT: "different",
+    Result.EQUAL: "equal",
+    Result.BOUNDED: "nearly equal",
+    Result.UNDECIDED: "undecided",
+    Result.TOO_SMALL: "too small to compare",
+}
+UNDECIDED = {
+    WhyUndecided.FEW_ROUNDS: "one round only",
+    WhyUndecided.NO_DUPLICATES: "no duplicates",
+    WhyUndecided.WIDE_INTERVAL: "wide interval",
+}
+# Codes that are flags have the message of the flag.
+WITHHELD = {
+    WithheldCode.ZERO: "no ratio: a value is 0",
+    WithheldCode.HIDDEN_COUNT: "not counted: the storage is in memory, or the kernel hides the count",
+    WithheldCode.NO_COUNTER: "not counted: the machine has no free counter of instructions for this user",
+    WithheldCode.UNTRACED: "not counted: strace is missing, or the study does not trace its system calls",
+    WithheldCode.NO_SHARED_ROUND: "no round has valid runs of both sides",
+}
+# Of a cell-round (result_state.OUTDATED).
+OUTDATED = "outdated: measured with other settings, programs, or another version of vcsbench"
+NO_BEST = {
+    WhyNoBest.SEVERAL_HOSTS: "measured on several machines: measure all of it on one (`--forcerun cell`)",
+    WhyNoBest.FEW_ROUNDS: "one round only",
+    WhyNoBest.ONE_CHOICE: "one choice only",
+    WhyNoBest.OTHER_WORK: "its choices did different work",
+    WhyNoBest.TOO_SMALL: "too small to compare: mostly start-up",
+}
+# A verdict in a sentence such as "the finding is weaker".
+VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
+# Each has a head, and behind the colon the facts.
+REASONS = {
+    ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
+    ReasonCode.SCALE: "smaller scale: {subject} has {share:.2g} % of its published size",
+    ReasonCode.NEWER_VERSION: "newer Subversion: {measured}, published with {published}",
+    ReasonCode.OTHER_SYSTEM: "other operating system: servers on Linux, published on {published}",
+    ReasonCode.SAME_MACHINE: "same machine: client and server share it, published with a network between",
+    ReasonCode.FEWER_CELLS: "fewer cells: {measured} of {published}, for which {value:.3g} was published",
+    ReasonCode.FEW_ROUNDS: "one round only: two or more have an interval",
+    ReasonCode.NEEDS_ROUNDS: "more rounds: about {needed:.0f} should decide, {n} measured",
+    ReasonCode.ON_BOUND: "on a bound: more rounds hardly help",
+    ReasonCode.SAVED_ROUNDS: "wide interval: the saved baseline gets no more rounds",
+    ReasonCode.NO_METRIC: "no metric: {metric} was not measured",
+    ReasonCode.HOSTS_DIFFER: "hosts differ: measured on {hosts}, and their numbers are never divided",
+    ReasonCode.FIXED_COST: "mostly fixed cost: {excluded} of {total} excluded",
+    ReasonCode.NOT_COUNTED: "no count: {withheld}",
+    ReasonCode.NOT_IN_GRID: "not in the grid: cells with {cells}",
+    ReasonCode.SKIPPED: "skipped: {reason}",
+    ReasonCode.INCOMPLETE: "incomplete rounds: none has a valid run of each of {total}",
+    ReasonCode.NO_RESULT: "no result: all cells failed or have invalid runs",
+    ReasonCode.NO_BASELINE: "no baseline: {name} has no results of this study, use make baseline NAME={name}",
+    ReasonCode.STUDY_NOT_MEASURED: "the key `studies` lacks {study}",
+    ReasonCode.OTHER_WORK: "other work: {detail}",
+    ReasonCode.WORK_UNKNOWN: "work unknown: {detail}",
+    ReasonCode.NOT_COMPARED: "{withheld}: {excluded} of {total} cells not compared",
+    ReasonCode.PARTIAL: "measured: {measured} of {total} cells, reduced over {reduced}",
+    ReasonCode.NO_DUPLICATES: "noise unknown: the grid has no duplicates",
+    ReasonCode.NOT_IN_TURNS: "not in turns: sides measured at different times, use --forcerun cell",
+    ReasonCode.ALL_PUBLISHED: "published over all {published}: {shown}",
+}
+# What to do about a possible reason of a difference: one sentence each.
+ACTIONS = {
+    ReasonCode.OTHER_STORAGE: "Measure on the published kind of storage (keys `storage` and `storages`).",
+    ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
+    ReasonCode.NEWER_VERSION: "Compare a build of the published version with yours (study `builds`).",
+    ReasonCode.OTHER_SYSTEM: "Nothing: servers run on Linux here.",
+    ReasonCode.SAME_MACHINE: "Measure with a server on another machine (key `server`).",
+    ReasonCode.FEWER_CELLS: "Measure the other cells, too (config/full.yaml).",
+}
+
+
+def withheld_text(codes: Iterable[str], detail: str = "") -> str:
+    """Return why cells are not compared, with the figures in which works differ if they are known."""
+    texts = []
+    for code in codes:
+        if detail and code in (WithheldCode.OTHER_WORK, WithheldCode.WORK_UNKNOWN):
+            texts.append(detail)
+        elif code in FLAGS:
+            texts.append(FLAGS[code].message.rstrip("."))
+        else:
+            texts.append(WITHHELD[WithheldCode(code)])
+    return "; ".join(texts)
+
+
+def reason_text(reason: Reason) -> str:
+    """Return a reason as a clause: `smaller scale: ruby has 5 % of its published size`."""
+    values = dict(reason.values)
+    if "withheld" in values:
+        values["withheld"] = withheld_text([str(values["withheld"])])
+    return REASONS[reason.code].format(**values)
