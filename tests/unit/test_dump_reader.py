@@ -242,7 +242,7 @@ def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path, date):
     assert "revision 1" in facts.notes[0]
     (tmp_path / "it").write_bytes(stream)
     source = open_source("it", {"source": "dump", "path": str(tmp_path / "it")})
-    load_source(source, [("f8", "nopack")], tmp_path)
+    load_source(source, "f8", tmp_path)
     copy = tmp_path / "f8.nopack"
     subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
     assert subprocess.check_output(["svnlook", "log", copy]) == b"a\n"
@@ -255,7 +255,7 @@ def test_load_removes_bogus_dates_by_the_numbers_of_the_copies(tmp_path):
     stream = VERSION + UUID + revision(0, bad) + revision(5) + revision(7, bad) + again
     (tmp_path / "it").write_bytes(stream)
     source = open_source("it", {"source": "dump", "path": str(tmp_path / "it")})
-    load_source(source, [("f7", "nopack")], tmp_path)
+    load_source(source, "f7", tmp_path)
     argv = ["svnlook", "date", tmp_path / "f7.nopack", "-r"]
     dates = [subprocess.check_output([*argv, number])[:4] for number in "0123"]
     assert dates == [b"\n", DATE[:4], b"\n", b"\n"]

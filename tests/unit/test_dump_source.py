@@ -225,7 +225,7 @@ def test_dump_and_svn_tree_is_that_of_the_youngest_revision(tmp_path, stream, tr
     (tmp_path / "it.dump").write_bytes(stream)
     options = {} if tree is None else {"tree": tree}
     source = dump_source(tmp_path / "it.dump", **options)
-    assert load_source(source, [("f8", "nopack")], tmp_path)["tree"] == exported
+    assert load_source(source, "f8", tmp_path)["tree"] == exported
     own = {"source": "svn", "path": str(tmp_path / "f8.nopack"), **options}
     assert sources.open_source("it", own).tree(tmp_path) == exported
 
@@ -245,7 +245,7 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
     (tmp_path / "it.dump").write_bytes(stream)
     source = dump_source(tmp_path / "it.dump", tree=tree)
     with pytest.raises(UserError, match=r"\.tree`: .*TREE="):
-        load_source(source, [("f8", "nopack")], tmp_path)
+        load_source(source, "f8", tmp_path)
     youngest = run("svnlook", "youngest", tmp_path / "f8.nopack")
     assert int(youngest) == (2 if is_loaded else 0)
 
@@ -290,14 +290,14 @@ def test_dump_odd_paths_are_noted_and_cells_that_write_them_skipped(tmp_path, na
     is_long, path, loaded = name in LONG_NAMES, tmp_path / "mine", tmp_path / "f8.nopack"
     records, in_history, in_tree = (LONG_NAMES if is_long else RESERVED_NAMES)[name]
     path.write_bytes(BASE + records)
-    facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
+    facts = load_source(dump_source(path), "f8", tmp_path)
     kind = IMPOSSIBLE_PATHS if is_long else RESERVED_PATHS
     noted = [f": {in_history}, first " in note for note in facts["notes"]]
     assert noted == [True] * bool(in_history)
     (tmp_path / "deltas").write_bytes(run("svnadmin", "dump", "-q", "--deltas", loaded))
     own = sources.open_source("it", {"source": "svn", "path": str(loaded)})
     others = ((own, "as-is"), (dump_source(tmp_path / "deltas"), "f7"))
-    for counted in (facts, *(load_source(s, [(fmt, "nopack")], tmp_path) for s, fmt in others)):
+    for counted in (facts, *(load_source(s, fmt, tmp_path) for s, fmt in others)):
         numbers = (in_tree, 0) if is_long else (0, in_tree)
         assert (counted["long_names"], counted["reserved_names"]) == numbers
     command = "export" if is_long else "checkout"

@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
-from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source
+from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source, make_packed
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")
@@ -110,7 +110,8 @@ def test_hotcopy_is_read_by_the_same_calls_and_a_load_is_not(make, tmp_path, pac
     original, into = make("f6", pack_at), tmp_path / "into"
     into.mkdir()
     copy, loaded = into / f"as-is.{'pack' if pack_at else 'nopack'}", into / "f8.nopack"
-    load_source(svn_source(original), [copy.name.split("."), loaded.name.split(".")], into)
+    for fmt in ("as-is", "f8"):
+        load_source(svn_source(original), fmt, into)
     for words in (("log", "-v"), ("list", "--recursive")):
         assert reads(copy, *words) == reads(original, *words) != reads(loaded, *words), words
 
@@ -242,36 +243,48 @@ def test_load_source_of_a_damaged_repository_names_it(make, tmp_path, damaged, r
     original = make("f8")
     (original / damaged).chmod(0o644)
     (original / damaged).write_bytes(b"damaged " * 100)
+
+    def load_both():
+        for fmt in ("f7", "as-is"):
+            load_source(svn_source(original), fmt, tmp_path)
+
     with pytest.raises(UserError, match=f"^{original}: .*{reason}"):
-        load_source(svn_source(original), [("as-is", "nopack"), ("f7", "nopack")], tmp_path)
-
-
-def test_load_source_of_a_repository_packed_since_is_refused(make, tmp_path):
-    with pytest.raises(UserError, match="is pack now"):
-        load_source(svn_source(make("f6", 9)), [("as-is", "nopack")], tmp_path)
-
-
-AS_IS = ("as-is.nopack", "as-is.pack", "as-is-to-f8.nopack", "as-is-to-f8.pack")
+        load_both()
 
 
 @pytest.mark.parametrize(
-    ("pack_at", "names"),
-    [(0, (*AS_IS, "f8.nopack", "f6.nopack")), (4, ("as-is.partly", "as-is.pack"))],
+    ("pack_at", "fmt", "packing", "shape"),
+    [
+        (0, "as-is", "nopack", (6, 2, False)),
+        (4, "as-is", "partly", (6, 2, False)),
+        (9, "as-is", "pack", (6, 2, False)),
+        (0, "as-is-to-f8", "nopack", (8, 2, False)),
+        (0, "f6", "nopack", (6, 1000, False)),
+    ],
 )
-def test_load_source_makes_all_variants_and_no_others(make, tmp_path, pack_at, names):
+def test_load_source_and_pack_make_one_repository_each(
+    make, tmp_path, pack_at, fmt, packing, shape
+):
     original, into = make("f6", pack_at), tmp_path / "into"
     into.mkdir()
     before = listing(original)
-    facts = load_source(svn_source(original), [name.split(".") for name in names], into)
+    facts = load_source(svn_source(original), fmt, into)
     assert listing(original) == before
-    assert {path.name for path in into.iterdir()} == {*names}
-    assert (facts["revisions"], facts["long_names"]) == (6, 0)
-    assert content(into / names[0]) == content(original)
-    assert fsfs.check_shape(into / "as-is.pack").packed == 3
-    if not pack_at:
-        assert formats.read_shape(into / "as-is-to-f8.pack")[:3] == (8, 2, False)
-        assert revs(original) == revs(into / "as-is-to-f8.nopack")
-        assert formats.read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
+    loaded = into / f"{fmt}.{packing}"
+    assert [*into.iterdir()] == [loaded]
+    assert (facts["packing"], facts["revisions"], facts["long_names"]) == (packing, 6, 0)
+    if fmt == "as-is":
+        assert content(loaded) == content(original)
+    if fmt == "f6":
+        assert formats.read_settings(loaded)["enable-dir-deltification"] == "false"
+    assert (formats.read_shape(loaded)[:3], revs(loaded) == revs(original)) == (
+        shape,
+        fmt != "f6",
+    )
+    make_packed(loaded)
+    packed = into / f"{fmt}.pack"
+    assert {*into.iterdir()} == {loaded, packed}
+    assert fsfs.check_shape(packed).packed == 6 // shape[1]
     verify.verify_all(into)
 
 
@@ -310,11 +323,11 @@ def test_hotcopy_takes_links_and_odd_names(make, tmp_path):
 
 def test_load_source_without_shards_is_verified_with_its_packed_copy(make, tmp_path):
     source = svn_source(make("f2-to-f8"))
-    load_source(source, [("as-is", "nopack"), ("as-is", "pack")], tmp_path)
+    load_source(source, "as-is", tmp_path)
+    make_packed(tmp_path / "as-is.nopack")
     verify.verify_all(tmp_path)
     copies = [content(tmp_path / f"as-is.{packing}") for packing in ("nopack", "pack")]
     assert copies[0] == copies[1] and "db/revs/6" in copies[0]
-    (tmp_path / verify.MARK).unlink()
     (tmp_path / "as-is.nopack/db/revs/3").write_bytes(b"other")
     with pytest.raises(verify.DamagedError, match="has other bytes"):
         verify.verify_all(tmp_path)

@@ -26,7 +26,7 @@ ALL = [f"f7.{packing}.{number}" for packing in ("nopack", "pack") for number in 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
     into = tmp_path_factory.mktemp("loaded")
-    load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
+    load_source(sources.open_source("ruby", SMALL), "f7", into)
     packed = into / "f7.pack"
     fsfs.create(packed, "f7")
     set_shard_size(packed, 20)

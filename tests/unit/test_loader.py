@@ -26,7 +26,7 @@ from vcsbench.storages.workdir import WorkDir
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
 STUDIES = CONFIG / "studies"
-SCRIPT = ROOT / "workflow/scripts/prepare_repositories.py"
+SCRIPT = ROOT / "workflow/scripts/load_repository.py"
 # Histories that only load without validation of properties.
 OLD = {
     "CR LF in a message": HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE}),
@@ -43,7 +43,7 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
     copy.parent.mkdir()
     source = sources.open_source("it", {"source": "svn", "path": str(old)})
-    facts = load_source(source, [("f8", "nopack")], copy.parent)
+    facts = load_source(source, "f8", copy.parent)
     assert len(facts["notes"]) == 1
     subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
     dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
@@ -64,13 +64,13 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         places = memory, tmp_path, tmp_path / "other"
         scratch, first, second = (WorkDir(path, "/checkout") for path in places)
 
-        def choose(size, repositories, copies):
-            return choose_staging(SizeEstimate(0, size), repositories, scratch, copies)
+        def choose(size, repositories):
+            return choose_staging(SizeEstimate(0, size), scratch, repositories)
 
-        assert choose(small // 2, 1, {first: 1}) is scratch
-        assert choose(small // 2, 3, {first: 1}) is first
+        assert choose(small // 2, {first: 1}) is scratch
+        assert choose(small * 6 // 5, {first: 1}) is first
         with pytest.raises(UserError, match="copies need about"):  # the two storages share a device
-            choose(large // 5, 1, {first: 3, second: 3})
+            choose(large // 5, {first: 3, second: 3})
 
 
 @pytest.mark.parametrize("moment", ["never", "before", "during"])
@@ -86,19 +86,18 @@ def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, mome
         write = DumpSource.write
         changed = lambda self, out: (write(self, out), os.utime(path, (1, 1)))[0]  # noqa: E731
         monkeypatch.setattr(DumpSource, "write", changed)
-    request = {"variants": [["f8", "nopack"]], "copies": 1, "dump": None}
-    request["storages"] = {str(tmp_path): [["f8", "nopack"]]}
+    request = {"home": str(tmp_path), "repositories": {str(tmp_path): 2}}
     params = {"request": request, "definition": definition, "identity": identity}
     params |= {"rebuild_token": "now", "scratch": str(tmp_path), "root": str(tmp_path)}
-    job = SimpleNamespace(
-        rule="load", params=SimpleNamespace(**params), output=[f"{tmp_path}/record"]
-    )
-    job.wildcards, job.log = SimpleNamespace(repo="it"), [f"{tmp_path}/log"]
+    job = SimpleNamespace(params=SimpleNamespace(**params), output=[f"{tmp_path}/record"])
+    job.wildcards = SimpleNamespace(repo="it", format="f8")
+    job.log = [f"{tmp_path}/log"]
     with pytest.raises(SystemExit) if moment != "never" else nullcontext():
         runpy.run_path(str(SCRIPT), {"snakemake": job})
     refused = f"{path} changed since this run began. Run again." in capsys.readouterr().err
     assert (refused, Path(job.output[0]).exists()) == (moment != "never", moment == "never")
-    assert bool(list(tmp_path.glob("vcsbench-*/loading/it"))) == (moment == "never")
+    assert bool(list(tmp_path.glob("vcsbench-*/loaded/it/f8/f8.nopack"))) == (moment == "never")
+    assert not list(tmp_path.glob("vcsbench-*/loading/*"))
 
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
@@ -109,7 +108,7 @@ def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch)
     (tmp_path / "into").mkdir()
     source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
     with pytest.raises(UserError, match=r"SIGKILL.*memory") as caught:
-        load_source(source, [("f8", "nopack")], tmp_path / "into")
+        load_source(source, "f8", tmp_path / "into")
     assert caught.match(r"revision 1 of .*, at byte \d+")
 
 
@@ -124,24 +123,25 @@ def test_load_of_a_dump_that_does_not_fit_names_the_remedy(tmp_path, stream, why
     (tmp_path / "it.dump").write_bytes(stream)
     source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
     with pytest.raises(UserError, match=f"(?s)svnadmin load failed .*{why}"):
-        load_source(source, [("f8", "nopack")], tmp_path)
+        load_source(source, "f8", tmp_path)
 
 
 def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
     source = sources.open_source("ruby", {"source": "generated", "profile": "ruby", "scale": 0.001})
-    facts = load_source(source, [("f7", "nopack")], tmp_path)
+    facts = load_source(source, "f7", tmp_path)
     (tmp_path / "scratch").mkdir()
     place = WorkDir(tmp_path / "scratch", tmp_path)
     made = make_dump(tmp_path / "f7.nopack", 12, place, "ruby")
-    path, record = Path(made["path"]), {**facts, "dump": made}
+    youngest = {"youngest": facts["revisions"]}
+    path, record = Path(made["path"]), {**made, **youngest}
     assert path.read_bytes().count(b"Revision-number: ") == 13
     assert made["last"] == 12 and made["bytes"] == path.stat().st_size
     assert has_dump(record, 12) and not has_dump(record, 13)
     every = make_dump(tmp_path / "f7.nopack", 10**6, place, "ruby")
     assert every["last"] == facts["revisions"]
-    assert has_dump({**facts, "dump": every}, 10**6)
+    assert has_dump({**every, **youngest}, 10**6)
     assert not has_dump(record, 12)  # replaced by another file
-    assert not has_dump(facts, 12)
+    assert not has_dump({}, 12)
     with pytest.raises(UserError, match="cannot be dumped"):
         make_dump(place.path, 12, place, "other")
     assert not (path.parent / "other.dump").exists()

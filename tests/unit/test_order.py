@@ -222,7 +222,7 @@ def test_remove_unreadable_removes_file_that_no_program_can_read(tmp_path, name,
         ("tables/s/f6-vs-f7.csv", b"table,ratio\nf6-vs-f7,99\n"),
         # Their jobs make these again.
         ("repositories/disk.json", b"{"),
-        ("loaded/ruby.json", b"{"),
+        ("loaded/ruby/f7.json", b"{"),
         ("logs/cells/log.csv", b""),
     ],
 )

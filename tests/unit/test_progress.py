@@ -43,7 +43,7 @@ def numbers(line):
 def test_run_progress_line_follows_the_stages(log):
     run = RunProgress()
     assert run.line() == "planning"
-    run.expect({"load": 1, "copies": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
+    run.expect({"load": 1, "copy_repo": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
     assert run.line() == "preparing"
     run.start(1, Job("load", {"repo": "svn"}, str(log), 0.0))
     stage = {"name": "loading", "done": 1_000, "total": 4_000, "unit": "revisions", "seconds": 10.0}
@@ -60,7 +60,7 @@ def test_run_progress_line_follows_the_stages(log):
     run.start(9, Job("tables", {"study": "s"}, "", 60.0))
     assert run.end(9, False, 61.0) == ""
     assert run.line().startswith("preparing")  # the copies are missing
-    run.ended["copies"] = 1
+    run.ended["copy_repo"] = 1
     run.start(10, Job("report", {"study": "s"}, "", 61.0))
     assert numbers(run.line()) == ["1", "2"]
 

@@ -157,7 +157,7 @@ def test_cases_without_a_difference_have_the_smallest_that_would_show(
     assert view.rows[0].note == shown
 
 
-LOAD = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "path": "/dev/shm/x"}
+LOAD = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "loaded_in": "/dev/shm/x"}
 
 
 def sized(name, fmt, packing, size):

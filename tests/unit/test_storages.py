@@ -30,6 +30,7 @@ from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.storages.filesystems import mount_of, why_never_cold, why_unmounted
 from vcsbench.storages.workdir import (
+    LOADED,
     MARKER,
     STAGING,
     WorkDir,
@@ -251,14 +252,15 @@ def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
     workdir.make()
 
 
-def test_remove_abandoned_keeps_staging_folders_with_a_record(tmp_path):
+def test_remove_abandoned_keeps_loaded_repositories_with_a_record(tmp_path):
     place = WorkDir(tmp_path, tmp_path)
-    left, finished = (place.make(STAGING, name) for name in ("left", "finished"))
-    (tmp_path / "results" / "loaded").mkdir(parents=True)
-    write_json(tmp_path / "results" / "loaded" / "finished.json", {"path": str(finished)})
-    assert remove_abandoned(tmp_path, [place]) == [left]
-    assert [*left.parent.iterdir()] == [finished]
-    with pytest.raises(KeyError), loader.staging_dir(place, "failing") as into:
+    at_work = place.make(STAGING, "ruby.f7")
+    left, finished = (place.make(LOADED, "ruby", fmt) for fmt in ("f6", "f7"))
+    (tmp_path / "results" / "loaded" / "ruby").mkdir(parents=True)
+    write_json(tmp_path / "results" / "loaded" / "ruby" / "f7.json", {"path": str(finished)})
+    assert remove_abandoned(tmp_path, [place]) == [at_work, left]
+    assert [*left.parent.iterdir()] == [finished] and not at_work.exists()
+    with pytest.raises(KeyError), loader.staging_dir(place, "ruby", "failing") as into:
         raise KeyError
     assert not into.exists()
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from vcsbench.subjects import fsfs, repository
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 PART = {**HOT, "ra": "file", "format": ["f6", "f7"]}
+# More than 1,000 revisions, so that there is a full shard to pack.
+SHARDED = ruby(0.024)
 TWO = {"repositories": ruby(0.001), "copies": 2}
 
 
@@ -75,21 +78,54 @@ def test_copy_with_other_bytes_is_not_copied_from(project):
         subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
 
 
-def test_cells_of_another_selection_load_only_what_is_missing(project):
-    made = []
-    for formats in (["f6", "f7"], ["f7"], ["f7", "f8"], ["f6"]):
-        project.configure({**PART, "format": formats})
-        project.prepare()
-        made.append(project.json("loaded/ruby.json")["made"])
-    assert made[0] == made[1] != made[2] == made[3]
-    names = {copy_path(project, f"ruby.{fmt}.nopack.1").name for fmt in ("f6", "f7", "f8")}
-    assert len(names) == 3
+def planned(project):
+    """Return the jobs of preparation of `ruby` that a dry run plans, as rule and format or storage."""
+    jobs, rule = set(), ""
+    for line in project.succeed("measured", "--dry-run").splitlines():
+        if found := re.match(r"rule (\w+):", line):
+            rule = found[1]
+        found = re.search(r"wildcards: (?:repo=ruby, format|storage)=([^\s,]+)", line)
+        if found and rule in ("load", "pack", "copy_repo"):
+            jobs.add(f"{rule} {found[1]}")
+    return jobs
+
+
+def test_new_format_loads_itself_and_new_packing_loads_nothing(project):
+    def configure(formats, packings):
+        part = {**PART, "format": formats, "packing": packings}
+        project.configure(part, repositories=SHARDED)
+
+    configure(["f6", "f7"], "nopack")
+    assert planned(project) == {"load f6", "load f7", "copy_repo disk"}
+    project.prepare()
+    configure(["f6", "f7", "f8"], ["nopack", "pack"])
+    assert planned(project) == {"load f8", "pack f6", "pack f7", "pack f8", "copy_repo disk"}
+    configure("f6", "pack")
+    assert planned(project) == {"pack f6", "copy_repo disk"}
+    project.prepare()
+    assert copy_path(project, "ruby.f6.pack.1").exists()
+    # Only the loaded repositories stay.
+    kept = (project.path / "storage").glob("vcsbench-*/loaded/ruby/f?/*")
+    assert {path.name for path in kept} == {"f6.nopack", "f7.nopack"}
+    # A copy that got lost is made of the loaded repository.
+    shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
+    configure(["f6", "f7"], "nopack")
+    assert planned(project) == {"copy_repo disk"}
+    project.prepare()
+    assert project.is_complete("results/repositories/disk.json")
+
+
+def test_format_that_was_prepared_packed_is_prepared_unpacked_without_load(project):
+    project.configure({**PART, "format": "f7", "packing": "pack"}, repositories=SHARDED)
+    project.prepare()
+    project.configure({**PART, "format": "f7", "packing": "nopack"}, repositories=SHARDED)
+    assert planned(project) == {"copy_repo disk"}
 
 
 def test_loaded_repository_damaged_is_loaded_again(project):
     project.configure({**PART, "format": "f7"})
-    project.succeed("results/loaded/ruby.json")
-    loaded = Path(project.json("loaded/ruby.json")["path"])
+    project.succeed("results/loaded/ruby/f7.json")
+    loaded = Path(project.json("loaded/ruby/f7.json")["path"])
     flip(loaded / "f7.nopack")
     output = project.fail("measured")
     assert "f7.nopack: svnadmin verify failed: " in output

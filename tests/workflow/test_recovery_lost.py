@@ -19,7 +19,7 @@ WRITTEN = ("results", "reports", ".snakemake", ".vcsbench")
 # Files and folders of each kind, and the number of cell-rounds to measure again after their removal.
 KINDS = {
     "grid": (f"results/grid/{STUDY}.csv", 0),
-    "load record": ("results/loaded/ruby.json", 0),
+    "load record": ("results/loaded/ruby/f7.json", 0),
     # Snakemake takes a missing input for a changed one, and measures the cells again.
     "copies record": ("results/repositories/disk.json", 4),
     "export": (EXPORT, 1),

@@ -72,6 +72,7 @@ wildcard_constraints:
     study=one_of(PLAN.config.studies),
     storage=one_of(PROJECT.repositories.storages),
     repo=one_of(PROJECT.environment.repositories),
+    format="[a-z0-9-]+",
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
     round="[0-9]+",
     number="[0-9]+",

@@ -1,38 +1,58 @@
-# Repositories: each source is loaded once, in every format, and packed. Then all copies are made on the storage,
-# interleaved, while the loaded repositories are verified.
+# Repositories: each source is loaded once for each format, and packed where cells need that. Then all copies are made
+# on a storage, interleaved, while the repositories that they are made from are verified. A loaded repository stays on
+# its storage, so another packing loads nothing.
 
 
 rule load:
     output:
-        "results/loaded/{repo}.json",
+        "results/loaded/{repo}/{format}.json",
     log:
-        "results/logs/load/{repo}.log",
+        "results/logs/load/{repo}/{format}.log",
     conda:
         "../../envs/subversion.yaml"
-    threads: 2
+    # The formats of a repository are loaded at the same time.
     params:
         # Snakemake stores parameters: no password is among them.
         definition=lambda wildcards: PROJECT.environment.definition(wildcards.repo),
         identity=lambda wildcards: PROJECT.environment.sources[wildcards.repo].identity(),
-        request=lambda wildcards: PROJECT.repositories.load_request(wildcards.repo),
-        rebuild_token=lambda wildcards: PROJECT.repositories.load_token(wildcards.repo),
+        request=lambda wildcards: PROJECT.repositories.load_request(
+            wildcards.repo, wildcards.format
+        ),
+        rebuild_token=lambda wildcards: PROJECT.repositories.load_token(
+            wildcards.repo, wildcards.format
+        ),
         # By functions: Snakemake takes braces in a text for wildcards.
         scratch=lambda wildcards: PLAN.config.settings.scratch,
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/prepare_repositories.py"
+        "../scripts/load_repository.py"
 
 
-rule copies:
+rule pack:
     input:
-        loaded=lambda wildcards: expand(
-            "results/loaded/{repo}.json",
-            repo=PROJECT.repositories.repositories(wildcards.storage),
+        "results/loaded/{repo}/{format}.json",
+    output:
+        "results/packed/{repo}/{format}.json",
+    log:
+        "results/logs/pack/{repo}/{format}.log",
+    conda:
+        "../../envs/subversion.yaml"
+    params:
+        rebuild_token=lambda wildcards: PROJECT.repositories.pack_token(
+            wildcards.repo, wildcards.format
         ),
+    script:
+        "../scripts/pack_repository.py"
+
+
+rule copy_repo:
+    input:
+        # The records of the loaded and of the packed repositories.
+        lambda wildcards: PROJECT.repositories.sources(wildcards.storage),
     output:
         "results/repositories/{storage}.json",
     log:
-        "results/logs/copies/{storage}.log",
+        "results/logs/copy_repo/{storage}.log",
     conda:
         "../../envs/subversion.yaml"
     threads: 2
@@ -42,11 +62,30 @@ rule copies:
         copies=PLAN.config.settings.copies,
         fragmentation_kib=PLAN.config.settings.fragmentation_kib,
         seed=PLAN.config.settings.seed,
-        # Loaded repositories stay until these storages have their copies.
+        # Packed repositories stay until these storages have their copies.
         others=lambda wildcards: PROJECT.repositories.other_storages(wildcards.storage),
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
         # With `output`, Snakemake does not compare it. The copies' record has the mount that they were made on.
         mounted=lambda wildcards, output: PROJECT.mounted[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/prepare_repositories.py"
+        "../scripts/copy_repositories.py"
+
+
+# The dump file that cells load, in the scratch folder.
+rule dump:
+    input:
+        lambda wildcards: PROJECT.repositories.dump_source(wildcards.repo),
+    output:
+        "results/dumps/{repo}.json",
+    log:
+        "results/logs/dump/{repo}.log",
+    conda:
+        "../../envs/subversion.yaml"
+    params:
+        revisions=lambda wildcards: PROJECT.repositories.dumps[wildcards.repo],
+        rebuild_token=lambda wildcards: PROJECT.repositories.dump_token(wildcards.repo),
+        scratch=lambda wildcards: PLAN.config.settings.scratch,
+        root=lambda wildcards: str(PROJECT.root),
+    script:
+        "../scripts/dump_repository.py"

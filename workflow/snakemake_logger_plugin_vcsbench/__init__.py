@@ -33,7 +33,9 @@ LOG_EVERY_S = 60.0
 LOG_LINES = 12
 PREPARING = {
     "load": ("{stage} {of}", "loaded {of}"),
-    "copies": ("{stage} on {of}", "made the copies on {of}"),
+    "pack": ("{stage} {of}", "packed {of}"),
+    "dump": ("{stage} {of}", "dumped {of}"),
+    "copy_repo": ("{stage} on {of}", "made the copies on {of}"),
     "build": ("{stage} {of}", "made the build {of}"),
     "node_job": ("measuring job {of} on a node", "measured job {of}"),
 }
@@ -65,7 +67,7 @@ class Job:
     started: float
 
     def phrase(self, number: int, stage: str = "") -> str:
-        of = next(iter(self.wildcards.values()), "")
+        of = " ".join(self.wildcards.values())
         return PREPARING[self.rule][number].format(stage=stage, of=of)
 
 

@@ -408,31 +408,41 @@ class Context(SubjectFacts, total=False):
 
 
 class DumpRecord(TypedDict, total=False):
-    """A dump file: path, state (subjects.repository.file_state), bytes, and last revision."""
+    """A dump file, results/dumps/<repository>.json: path, state (subjects.repository.file_state), bytes,
+    last revision, the youngest of the repository, and the options that `svnadmin load` needs for it."""
 
+    repo: str
+    identity: str
+    made: str
     path: str
     state: list[int]
     bytes: int
     last: int
+    youngest: int
+    load_options: list[str]
 
 
 class LoadRequest(TypedDict):
-    """What a load makes: pairs of format and packing, the number of copies, the pairs of each storage's
-    folder, and the number of revisions in its dump file, if cells read one.
+    """The space that a load needs: the folder of the storage that keeps the loaded repository, and by folder
+    of a storage the number of repositories of the same size that are made there later.
     """
 
-    variants: list[list[str]]
-    copies: int
-    storages: dict[str, list[list[str]]]
-    dump: int | None
+    home: str
+    repositories: dict[str, int]
 
 
 class LoadRecord(TypedDict, total=False):
-    """The record of a load, results/loaded/<repository>.json. `path` is the folder of the repositories."""
+    """The record of a load, results/loaded/<repository>/<format>.json.
+
+    `path` is the folder of the loaded repository <format>.<packing>, and of the packed one.
+    """
 
     repo: str
+    format: str
+    packing: str
     identity: str
     path: str
+    loaded_in: str  # the work folder, mostly in RAM, from which it was moved
     made: str
     request: LoadRequest
     private: bool
@@ -444,8 +454,16 @@ class LoadRecord(TypedDict, total=False):
     long_names: int
     reserved_names: int
     seconds: float
-    pack_seconds: float
-    dump: DumpRecord
+
+
+class PackRecord(TypedDict, total=False):
+    """The record of a packed repository, results/packed/<repository>/<format>.json."""
+
+    repo: str
+    format: str
+    made: str
+    pack_seconds: float  # of `svnadmin pack`
+    seconds: float  # of the whole job
 
 
 class CopyMetadata(RepositoryFacts, total=False):

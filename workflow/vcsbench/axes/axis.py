@@ -48,9 +48,10 @@ class Environment:
         `behind` revisions before the youngest, they are those in the source.
         """
         source = self.sources[repo]
-        record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
-        if not behind and record.get("identity") == source.identity():
-            return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
+        for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
+            record = read_json(path)
+            if not behind and record.get("identity") == source.identity():
+                return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)
 
     @cache  # noqa: B019 - there is one of it

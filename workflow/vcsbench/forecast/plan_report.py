@@ -72,10 +72,7 @@ def forecast(plan: Plan, repositories: PreparedRepositories) -> tuple[dict[str, 
     """Return the seconds of a run by stage, and whether typical rates stand for unknown ones."""
     repos = repositories.all_repositories()
     revisions = {repo: plan.env.revisions(repo) for repo in repos if repo != EMPTY}
-    loading_s = sum(
-        revisions[repo] * len(repositories.formats(repo)) * LOAD_S
-        for repo in unloaded_repositories(repositories)
-    )
+    loading_s = sum(revisions[repo] * LOAD_S for repo, _ in missing_loads(repositories))
     copying_s = sum(
         revisions.get(variant.repo, 0) * COPY_S
         for storage in repositories.storages
@@ -193,9 +190,12 @@ def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
     return [(package, need == "must", purpose) for need, package, purpose in rows]
 
 
-def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
-    repos = repositories.all_repositories()
-    return [repo for repo in repos if repo != EMPTY and repositories.needs_load(repo)]
+def missing_loads(repositories: PreparedRepositories) -> list[tuple[str, str]]:
+    """Return the repositories and formats that a run loads."""
+    loads = repositories.loads()
+    return [
+        (repo, fmt) for repo, fmt in loads if repo != EMPTY and repositories.needs_load(repo, fmt)
+    ]
 
 
 def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
@@ -262,8 +262,8 @@ def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     def bytes_of(repo: str) -> int:
         return repository_bytes(plan.env.sources[repo].estimate())
 
-    if loading := unloaded_repositories(repositories):
-        need = sum(bytes_of(repo) * len(repositories.formats(repo)) for repo in loading)
+    if loading := missing_loads(repositories):
+        need = sum(bytes_of(repo) for repo, _ in loading)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         yield f"Takes {_space(need, scratch)} ({kind}) while repositories are loaded."
     for repo, last in repositories.dumps.items():
@@ -272,9 +272,12 @@ def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
         need = sum(bytes_of(variant.repo) for variant, _ in repositories.missing(storage))
+        if storage == repositories.storages[0]:
+            # Loaded repositories stay, so that another packing needs no load.
+            need += sum(bytes_of(repo) for repo, _ in missing_loads(repositories))
         place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
         if need:
-            yield f"Takes {_space(need, folder)} for copies. {place}"
+            yield f"Takes {_space(need, folder)} for repositories and their copies. {place}"
         else:
             yield f"All copies on {storage} exist. {place}"
 

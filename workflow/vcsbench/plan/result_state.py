@@ -24,7 +24,7 @@ ALL, NOTHING = "all", "nothing"
 OUTDATED = "outdated"
 # Folders below results/ that remove_unreadable() leaves alone: logs and builds are no data, and a job that
 # reads an unreadable record of a preparation makes it again without measuring again.
-UNCHECKED = ("logs", "builds", "cluster", "loaded", "repositories")
+UNCHECKED = ("logs", "builds", "cluster", "loaded", "packed", "dumps", "repositories")
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:

@@ -151,15 +151,15 @@ def make_copies(
     workdir: WorkDir,
     variants: Sequence[Variant],
     copies: int,
-    loaded: Mapping[str, LoadRecord],
+    loaded: Mapping[tuple[str, str], LoadRecord],
     fragmentation_kib: float,
     seed: int,
     mounted: Sequence[str],
 ) -> dict[str, RepositoryFacts]:
     """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
 
-    `loaded` has the record of each load, by repository, `mounted` the mount of the storage when the workflow
-    run began. Loaded repositories are verified at the same time.
+    `loaded` has the record of each load, by repository and format, `mounted` the mount of the storage when
+    the workflow run began. Loaded repositories are verified at the same time.
     Raise UserError without enough space, verify.DamagedError for damage. No incomplete copy is kept.
     """
     with naming(workdir.path):
@@ -177,7 +177,9 @@ def make_copies(
         for variant, number in missing:
             paths = [copy_path(workdir.path, variant.name, n) for n in range(1, copies + 1)]
             intact = [path for n, path in enumerate(paths, 1) if (variant, n) not in missing]
-            source = staged_path(loaded[variant.repo], variant) or next(iter(intact), None)
+            source = staged_path(loaded[variant.repo, variant.format], variant) or next(
+                iter(intact), None
+            )
             if not source:
                 for path in paths:
                     metadata_file(path).unlink(missing_ok=True)
@@ -230,13 +232,13 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
 def _make_batch(
     workdir: WorkDir,
     jobs: Mapping[tuple[Variant, int], CopyJob],
-    loaded: Mapping[str, LoadRecord],
+    loaded: Mapping[tuple[str, str], LoadRecord],
     fragmentation_kib: float,
     seed: int,
     mounted: Sequence[str],
 ) -> None:
     # Copies get their metadata, and can be measured, only after their sources are verified.
-    staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in jobs}
+    staged = {Path(loaded[variant.repo, variant.format].get("path", "")) for variant, _ in jobs}
     sources = {job.source.parent for job in jobs.values()}
     try:
         with verify.verifying(sorted(staged & sources)):
@@ -253,7 +255,7 @@ def _make_batch(
                     f"to since. Check the device, and run again to make the copy again."
                 )
         for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
-            record, shape = loaded[variant.repo], fsfs.check_shape(job.destination)
+            record, shape = loaded[variant.repo, variant.format], fsfs.check_shape(job.destination)
             metadata = cast(
                 "CopyMetadata",
                 {

@@ -1,7 +1,6 @@
-"""Load a source once, into one repository per format at the same time, and make upgraded and packed ones."""
+"""Load a source into a repository of one format, keep it on a storage, and make a packed copy of it."""
 
 import contextlib
-import io
 import os
 import re
 import shutil
@@ -10,12 +9,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -27,8 +24,9 @@ from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
 from vcsbench.sources.dump_reader import BYPASS, WHOLE, DumpReader
 from vcsbench.sources.svn_source import SvnSource, summarize_tree
+from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
-from vcsbench.storages.workdir import STAGING, WorkDir
+from vcsbench.storages.workdir import LOADED, STAGING, WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 
@@ -44,55 +42,72 @@ REMEDIES = {
     "E160013": f"It lacks this path. {WHOLE}",
 }
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
-Pair = Sequence[str]
 
 
 @contextlib.contextmanager
-def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
-    """Make a staging folder. It is removed after any error: it may be in RAM."""
+def staging_dir(workdir: WorkDir, repo: str, fmt: str) -> Iterator[Path]:
+    """Make a folder to load into. It is removed at the end, also after an error: it may be in RAM."""
     try:
-        yield workdir.make(STAGING, repo)
-    except BaseException:
-        workdir.remove(STAGING, repo)
-        raise
+        yield workdir.make(STAGING, f"{repo}.{fmt}")
+    finally:
+        workdir.remove(STAGING, f"{repo}.{fmt}")
 
 
-def staging_workdir(record: LoadRecord, root: str | Path) -> WorkDir:
-    return WorkDir(Path(record["path"]).parents[2], root)
+def keep_loaded(repository: Path, home: WorkDir, repo: str, fmt: str) -> Path:
+    """Move a loaded repository to its folder on the storage `home`, and return that folder.
+
+    It stays there until `make clean`: a packed repository, and copies that get lost, are made from it
+    without loading again. The folder has no other files then, because these were made from an earlier load.
+    """
+    home.remove(LOADED, repo, fmt)
+    folder = home.make(LOADED, repo, fmt)
+    new = folder / f"{repository.name}.new"
+    with progress.stage("storing the loaded repository"):
+        shutil.move(repository, new)
+        # After a power cut, a repository with its name is complete.
+        os.sync()
+        new.rename(folder / repository.name)
+    return folder
+
+
+def home_of(record: LoadRecord, root: str | Path) -> WorkDir:
+    """Return the work folder of the storage that has a loaded repository."""
+    return WorkDir(Path(record["path"]).parents[3], root)
 
 
 def choose_staging(
-    estimate: SizeEstimate, repositories: int, scratch: WorkDir, copies: Mapping[WorkDir, int]
+    estimate: SizeEstimate, scratch: WorkDir, repositories: Mapping[WorkDir, int]
 ) -> WorkDir:
     """Return the work folder to load into: scratch, or the first storage with enough space.
 
-    `repositories` of the estimated size are made there, and `copies` on each storage. Storages on one
+    One repository of the estimated size is made there, and `repositories` on each storage. Storages on one
     device share its space. Raise UserError without enough space.
     """
     size, need = repository_bytes(estimate), Counter[int]()
-    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in (scratch, *copies)}
+    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in (scratch, *repositories)}
     free = {workdir: free_bytes(workdir.path) for workdir in devices}
-    for workdir, number in copies.items():
+    for workdir, number in repositories.items():
         need[devices[workdir]] += size * number
-    _log(
-        f"{words.count_of(repositories, 'repository', 'repositories')} of about {words.size(size)} each, and "
-        f"{words.count_of(sum(copies.values()), 'copy', 'copies')}; "
-        + ", ".join(f"{workdir.path} has {words.size(bytes_)}" for workdir, bytes_ in free.items())
+    number_of = words.count_of(sum(repositories.values()), "repository", "repositories")
+    spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
+    _log(f"{number_of} of about {words.size(size)} each; {', '.join(spaces)}")
+    for workdir in repositories:
+        if need[devices[workdir]] > free[workdir]:
+            raise _too_small(workdir, need[devices[workdir]], free[workdir])
+    for workdir in devices:
+        if need[devices[workdir]] + size <= free[workdir]:
+            if workdir is not scratch:
+                _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
+            return workdir
+    last = [scratch, *repositories][-1]
+    raise _too_small(last, need[devices[last]] + size, free[last])
+
+
+def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:
+    return UserError(
+        f"{workdir.path}: repositories and copies need about {words.size(needed)}, and "
+        f"{words.size(free)} are free. Use another folder in `storages`, or lower `copies` or the scale."
     )
-    loading = size * repositories
-    full = [workdir for workdir in copies if need[devices[workdir]] > free[workdir]]
-    fitting = [workdir for workdir in devices if need[devices[workdir]] + loading <= free[workdir]]
-    if full or not fitting:
-        workdir = [*full, *copies, scratch][0]
-        needed = need[devices[workdir]] + (0 if full else loading)
-        raise UserError(
-            f"{workdir.path}: repositories and copies need about {words.size(needed)}, and "
-            f"{words.size(free[workdir])} are free. Use another folder in `storages`, or lower `copies` or "
-            f"the scale."
-        )
-    if fitting[0] is not scratch:
-        _log(f"too large for {scratch.path}: loaded on {fitting[0].path}, which takes longer")
-    return fitting[0]
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
@@ -103,44 +118,43 @@ def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRecord:
-    """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
+def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
+    """Load `source` into the repository `staging`/<format>.<packing>. Nothing is verified (verify).
 
-    The user's own repository is copied first, and the others are loaded from that copy: all have the
-    same revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and
-    odd paths (summarize_tree), seconds, and pack_seconds of the slowest `svnadmin pack`.
+    The packing is that of the user's own repository for the format `as-is`, and `nopack` for all others.
+    Return packing, revisions, notes, load_options, tree, folder, odd paths (summarize_tree) and seconds.
     """
     begun = time.monotonic()
-    created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
-    facts = Facts()
-    copied: list[Path] = []
-    if AS_IS in created:
-        source, facts, copied = _copy_own(source, pairs, staging)
-    paths = [staging / f"{fmt}.{NOT_PACKED}" for fmt in sorted(created - {AS_IS})]
-    for path in paths:
-        fsfs.create(path, path.name.removesuffix(f".{NOT_PACKED}"))
-    if paths:
-        with progress.stage(
-            source.doing,
-            unit="revisions",
-            look=lambda: (min(map(fsfs.youngest, paths)), source.coming()),
-        ):
-            streamed = _stream(source, paths)
-            for path in paths:
-                _delete_dates(path, streamed.bogus_dates)
-        facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
-    loaded = words.count_of(facts.revisions, "revision")
-    _log(f"loaded {loaded} in {time.monotonic() - begun:.1f} s")
-    with ThreadPoolExecutor(2) as pool:
-        packing_s = [*pool.map(partial(_finish, pairs=pairs), [*copied, *paths])]
-    for fmt, packing in pairs:
-        path = staging / f"{fmt}.{packing}"
-        if mismatch := fsfs.mismatch(path, fmt, packing):
-            raise UserError(f"{path}: was loaded, but {mismatch}. Use another svnadmin.")
-    first = staging / ".".join(pairs[0])
-    tree = source.tree(first)
-    folder, odd_paths = summarize_tree(first, tree)
+    value = parse_format(fmt)
+    if value.loaded_as == AS_IS:
+        if not isinstance(source, SvnSource):
+            raise UserError(
+                f"{source.describe()}: an exact copy needs a local repository. Use its path."
+            )
+        copy, facts = hotcopy(source.repository, staging)
+        packing = copy.name.rpartition(".")[2]
+        repository = copy.rename(staging / f"{fmt}.{packing}")
+        # The copy may have later commits than the source had when the run began: then this raises.
+        source = source.at(repository)
+    else:
+        packing = NOT_PACKED
+        repository = staging / f"{fmt}.{packing}"
+        fsfs.create(repository, value.loaded_as)
+        look = lambda: (fsfs.youngest(repository), source.coming())  # noqa: E731
+        with progress.stage(source.doing, unit="revisions", look=look):
+            facts = _stream(source, repository)
+            _delete_dates(repository, facts.bogus_dates)
+    if value.is_upgraded:
+        fsfs.upgrade(repository, value)
+    _log(
+        f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
+    )
+    if mismatch := fsfs.mismatch(repository, fmt, packing):
+        raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
+    tree = source.tree(repository)
+    folder, odd_paths = summarize_tree(repository, tree)
     return {
+        "packing": packing,
         "revisions": facts.revisions,
         "notes": list(facts.notes),
         "load_options": list(facts.load_options),
@@ -149,29 +163,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
         "long_names": odd_paths.impossible,
         "reserved_names": odd_paths.reserved,
         "seconds": round(time.monotonic() - begun, 1),
-        "pack_seconds": round(max(packing_s, default=0.0), 2),
     }
-
-
-def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
-    plain = {name for fmt, _ in pairs for name in (fmt, parse_format(fmt).loaded_as)}
-    return len({*map(tuple, pairs)} | {(fmt, NOT_PACKED) for fmt in plain})
-
-
-def _copy_own(
-    source: Source, pairs: Sequence[Pair], staging: Path
-) -> tuple[Source, Facts, list[Path]]:
-    if not isinstance(source, SvnSource):
-        raise UserError(
-            f"{source.describe()}: an exact copy needs a local repository. Use its path."
-        )
-    copy, facts = hotcopy(source.repository, staging)
-    packing = copy.name.rpartition(".")[2]
-    if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, PACKED}:
-        raise UserError(
-            f"{source.repository}: it was packed since this run began, and is {packing} now. Run again."
-        )
-    return source.at(copy), facts, [copy]
 
 
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
@@ -244,78 +236,58 @@ def _remove_bogus_dates(copy: Path) -> Facts:
     return replace(facts, notes=reader.notes(["dates"]), load_options=options)
 
 
-class _Tee(io.RawIOBase):
-    """Writes to several programs."""
-
-    def __init__(self, programs: Iterable[Program]) -> None:
-        self._programs = [*programs]
-
-    def write(self, data: Any) -> int:
-        for program in self._programs:
-            program.write(data)
-        return len(data)
-
-
-def _stream(source: Source, paths: list[Path]) -> Facts:
+def _stream(source: Source, path: Path) -> Facts:
+    """Write a source into `svnadmin load`, and return its facts."""
     facts = None
-    with contextlib.ExitStack() as stack:
-        loads = {
-            path: stack.enter_context(
-                Program([*LOAD, str(path)], f"{path}: svnadmin load failed", stdin=subprocess.PIPE)
-            )
-            for path in paths
-        }
+    failure = f"{path}: svnadmin load failed"
+    with Program([*LOAD, str(path)], failure, stdin=subprocess.PIPE) as load:
+        # It ends early if it fails: then its messages below have the reason.
         with contextlib.suppress(BrokenPipeError):
-            facts = source.write(cast(BinaryIO, _Tee(loads.values())))
-        # The load that failed first comes first: the others then got an incomplete stream.
-        in_order = sorted(loads.items(), key=lambda item: item[1].process.poll() is None)
-        for load in loads.values():
-            load.close_input()
-        failed = [(path, load) for path, load in in_order if load.process.wait() != 0]
-        for path, load in failed:
+            facts = source.write(cast("BinaryIO", load.process.stdin))
+        load.close_input()
+        if load.process.wait() != 0:
             raise_write_error(load.errors(), path)
-        if failed:
-            path, load = failed[0]
             reached = fsfs.youngest(path)
-            place = source.place(reached + 1)
-            load.failure += f" after revision {reached}" + (f" ({place})" if place else "")
+            load.failure += f" after revision {reached}"
+            if place := source.place(reached + 1):
+                load.failure += f" ({place})"
             error = load.failed()
-            remedy = next((text for code, text in REMEDIES.items() if code in str(error)), "")
-            raise UserError(f"{error}. {remedy}") if remedy else error
+            remedies = [text for code, text in REMEDIES.items() if code in str(error)]
+            raise UserError(f"{error}. {remedies[0]}") if remedies else error
     if not facts:
-        raise UserError(f"{paths[0]}: svnadmin load did not read all of the history. Run again.")
+        raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.
-    for path in paths:
-        if (loaded := fsfs.youngest(path)) != facts.revisions:
-            raise UserError(
-                f"{path}: svnadmin load loaded {loaded} of {facts.revisions} revisions. Check the source."
-            )
+    loaded = fsfs.youngest(path)
+    if loaded != facts.revisions:
+        raise UserError(
+            f"{path}: svnadmin load loaded {loaded} of {facts.revisions} revisions. Check the source."
+        )
     return facts
 
 
-def _finish(path: Path, pairs: Sequence[Pair]) -> float:
-    """Make the variants of a loaded repository. Return the seconds of its slowest `svnadmin pack`."""
-    packing_s = 0.0
-    created, _, packing = path.name.rpartition(".")
-    needed = [(fmt, packing) for fmt, packing in pairs if parse_format(fmt).loaded_as == created]
-    for fmt in dict.fromkeys(fmt for fmt, _ in needed):
-        plain = path.with_name(f"{fmt}.{packing}")
-        if plain != path:
-            shutil.copytree(path, plain)
-            fsfs.upgrade(plain, parse_format(fmt))
-        packed = path.with_name(f"{fmt}.{PACKED}")
-        if (fmt, PACKED) in needed and packed != plain:
-            shutil.copytree(plain, packed)
-            begun = time.monotonic()
-            with progress.stage("packing", fsfs.check_shape(packed).full, "shards") as at:
-                fsfs.run_svnadmin("pack", packed, on_line=at.follow(_PACKING))
-            packing_s = max(packing_s, time.monotonic() - begun)
-            _log(f"packed {fsfs.check_shape(packed).packed} shards of {packed.name}")
-        if plain != path and (fmt, packing) not in needed:
-            shutil.rmtree(plain)
-    if (created, packing) not in needed:
-        shutil.rmtree(path)
-    return packing_s
+def make_packed(repository: Path) -> float:
+    """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
+
+    The user's own repository may be packed as it is: then nothing is made.
+    """
+    packed = repository.with_name(f"{repository.name.rpartition('.')[0]}.{PACKED}")
+    if packed == repository:
+        return 0.0
+    new = packed.with_name(f"{packed.name}.new")
+    for path in (packed, new):
+        remove_path(path)
+    try:
+        shutil.copytree(repository, new)
+        begun = time.monotonic()
+        with progress.stage("packing", fsfs.check_shape(new).full, "shards") as at:
+            fsfs.run_svnadmin("pack", new, on_line=at.follow(_PACKING))
+        seconds = time.monotonic() - begun
+    except BaseException:
+        remove_path(new)
+        raise
+    new.rename(packed)
+    _log(f"packed {fsfs.check_shape(packed).packed} shards of {packed.name}")
+    return seconds
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:

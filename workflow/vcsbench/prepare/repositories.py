@@ -10,13 +10,15 @@ from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_json
-from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
+from vcsbench.formats import PACKED
+from vcsbench.records import CopiesRecord, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
     Variant,
     check_copies_mounted,
     copy_path,
+    dump_record,
     empty_copy_ok,
     file_state,
     problem_with,
@@ -65,15 +67,43 @@ class PreparedRepositories:
         read = {variant.repo for variants in self.needed.values() for variant in variants}
         return sorted(read | set(self.dumps))
 
-    def formats(self, repo: str) -> list[list[str]]:
+    def formats(self, repo: str) -> list[str]:
+        """Return the formats that a repository is loaded in; any format serves for a dump."""
         variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
-        pairs = sorted({(variant.format, variant.packing) for variant in variants})
-        return [list(pair) for pair in pairs] or [["f7", "nopack"]]
+        return sorted({variant.format for variant in variants}) or ["f7"]
+
+    def loads(self) -> list[tuple[str, str]]:
+        """Return the repositories and formats to load."""
+        return [(repo, fmt) for repo in self.all_repositories() for fmt in self.formats(repo)]
+
+    def packs(self) -> list[tuple[str, str]]:
+        """Return the repositories and formats to pack."""
+        variants = {v for variants in self.needed.values() for v in variants}
+        return sorted((v.repo, v.format) for v in variants if v.packing == PACKED)
+
+    def sources(self, storage: str) -> list[str]:
+        """Return the records of the loaded and of the packed repositories that copies are made from."""
+        records: list[str] = []
+        for variant in self.needed[storage]:
+            records.append(load_record(variant.repo, variant.format))
+            if variant.packing == PACKED:
+                records.append(pack_record(variant.repo, variant.format))
+        return list(dict.fromkeys(records))
+
+    def dump_source(self, repo: str) -> str:
+        """Return the record of the loaded repository that a dump is made of."""
+        return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
+        """Return the other storages that need a packed repository of this one, by its name."""
+        packed = [v for v in self.needed[storage] if v.packing == PACKED]
         return {
-            repo: [s for s in self.storages if s != storage and repo in self.repositories(s)]
-            for repo in self.repositories(storage)
+            variant.name: [
+                other
+                for other, variants in self.needed.items()
+                if other != storage and variant in variants
+            ]
+            for variant in packed
         }
 
     @cache  # noqa: B019 - one instance
@@ -100,45 +130,74 @@ class PreparedRepositories:
             return self._now
         return str(record.get("made") or self._now)
 
+    def _without_copies(self, repo: str, fmt: str) -> list[Variant]:
+        """Return the variants of a repository in a format that have no copy on some storage."""
+        return [
+            variant
+            for storage, variants in self.needed.items()
+            for variant in variants
+            if (variant.repo, variant.format) == (repo, fmt)
+            and all((variant, n) in self.missing(storage) for n in range(1, self.copies + 1))
+        ]
+
     @cache  # noqa: B019 - one instance
-    def load_token(self, repo: str) -> str:
+    def load_token(self, repo: str, fmt: str) -> str:
         """Return the time of a load, from its record.
 
-        Return the present time if copies are missing, and nothing exists to make them from (copies_token).
+        Return the present time if something is missing, and nothing exists to make it from (copies_token).
         """
-        record = cast("LoadRecord", read_json(self.load_record(repo)))
-        for storage, variants in self.needed.items():
-            for variant in variants:
-                numbers = {(variant, number) for number in range(1, self.copies + 1)}
-                if variant.repo != repo or not numbers <= self.missing(storage).keys():
-                    continue
-                if not staged_path(record, variant):
-                    return self._now
-        if repo in self.dumps and not has_dump(record, self.dumps[repo]):
+        record = self.read_load(repo, fmt)
+        loaded = loaded_path(record)
+        for variant in self._without_copies(repo, fmt):
+            can_be_packed = loaded and variant.packing == PACKED
+            is_same_source = record.get("identity") == variant.identity
+            if not (is_same_source and (can_be_packed or staged_path(record, variant))):
+                return self._now
+        is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
+        if is_dumped and not loaded and not has_dump(self.read_dump(repo), self.dumps[repo]):
             return self._now
         return str(record.get("made") or self._now)
 
-    def needs_load(self, repo: str) -> bool:
-        return self.load_token(repo) != read_json(self.load_record(repo)).get("made")
+    @cache  # noqa: B019 - one instance
+    def pack_token(self, repo: str, fmt: str) -> str:
+        """Return the time of packing, from its record; the present time if copies are to be made from it."""
+        loaded = self.read_load(repo, fmt)
+        for variant in self._without_copies(repo, fmt):
+            if variant.packing == PACKED and not staged_path(loaded, variant):
+                return self._now
+        record = read_json(self.root / pack_record(repo, fmt))
+        return str(record.get("made") or self._now)
 
-    def load_request(self, repo: str) -> LoadRequest:
-        """Return what a load makes. If nothing has to be loaded, return the request of the last load.
+    @cache  # noqa: B019 - one instance
+    def dump_token(self, repo: str) -> str:
+        """Return the time of a dump, from its record; the present time if the file is missing or short."""
+        record = self.read_dump(repo)
+        if not has_dump(record, self.dumps[repo]):
+            return self._now
+        return str(record.get("made") or self._now)
 
-        Snakemake loads again if a param changes, for example after a run of another study.
+    def needs_load(self, repo: str, fmt: str) -> bool:
+        return self.load_token(repo, fmt) != self.read_load(repo, fmt).get("made")
+
+    def load_request(self, repo: str, fmt: str) -> LoadRequest:
+        """Return the space that a load needs. If nothing has to be loaded, return the last request.
+
+        Snakemake loads again if a param changes, for example with another number of copies.
         """
-        record = cast("LoadRecord", read_json(self.load_record(repo)))
-        if "request" in record and not self.needs_load(repo):
+        record = self.read_load(repo, fmt)
+        if "request" in record and not self.needs_load(repo, fmt):
             return record["request"]
-        return {
-            "variants": self.formats(repo),
-            "copies": self.copies,
-            "storages": {
-                self.folders[storage]: [[v.format, v.packing] for v in variants if v.repo == repo]
-                for storage, variants in self.needed.items()
-                if repo in self.repositories(storage)
-            },
-            "dump": self.dumps.get(repo),
-        }
+        numbers = {}
+        for storage, variants in self.needed.items():
+            of_format = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
+            if of_format:
+                absent = sum(v in of_format for v, _ in self.missing(storage))
+                # The packed repository is made next to the loaded one.
+                packed = sum(v.packing == PACKED for v in of_format)
+                numbers[self.folders[storage]] = absent + packed
+        home = next(iter(numbers), "") or next(iter(self.folders.values()))
+        numbers[home] = numbers.get(home, 0) + 1
+        return {"home": home, "repositories": numbers}
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
@@ -154,14 +213,26 @@ class PreparedRepositories:
     def copies_record(self, storage: str) -> Path:
         return self.root / "results" / "repositories" / f"{storage}.json"
 
-    def load_record(self, repo: str) -> Path:
-        return self.root / "results" / "loaded" / f"{repo}.json"
+    def read_load(self, repo: str, fmt: str) -> LoadRecord:
+        return cast("LoadRecord", read_json(self.root / load_record(repo, fmt)))
+
+    def read_dump(self, repo: str) -> DumpRecord:
+        return cast("DumpRecord", read_json(self.root / dump_record(repo)))
 
 
-def has_dump(record: LoadRecord, revisions: int) -> bool:
-    dump = record.get("dump") or {}
-    last = min(revisions, record.get("revisions", revisions))
-    return dump.get("last") == last and dump.get("state") == file_state(Path(dump.get("path", "")))
+def load_record(repo: str, fmt: str) -> str:
+    return f"results/loaded/{repo}/{fmt}.json"
+
+
+def pack_record(repo: str, fmt: str) -> str:
+    return f"results/packed/{repo}/{fmt}.json"
+
+
+def has_dump(dump: DumpRecord, revisions: int) -> bool:
+    """Return True if a dump file exists unchanged, and ends with this revision or the youngest."""
+    last = min(revisions, dump.get("youngest", revisions))
+    is_unchanged = dump.get("state") == file_state(Path(dump.get("path", "")))
+    return is_unchanged and dump.get("last") == last
 
 
 def missing_copies(
@@ -198,10 +269,18 @@ def missing_copies(
     return missing
 
 
-def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
-    """Return the loaded repository of a variant; None if it is gone, changed, or from another source.
+def loaded_path(record: LoadRecord) -> Path | None:
+    """Return the loaded repository of a record; None if it is gone or changed."""
+    if not record:
+        return None
+    path = Path(record["path"], f"{record['format']}.{record['packing']}")
+    return None if fsfs.mismatch(path, record["format"], record["packing"]) else path
 
-    `record` is the record of the load.
+
+def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
+    """Return the loaded or packed repository of a variant from the record of its load.
+
+    Return None if it is gone, changed, or from another source.
     """
     path = Path(record.get("path", ""), f"{variant.format}.{variant.packing}")
     is_same_source = record.get("identity") == variant.identity

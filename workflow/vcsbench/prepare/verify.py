@@ -34,7 +34,6 @@ from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.filesystems import mount_of
 from vcsbench.subjects import fsfs
 
-MARK = "verified"
 THREADS = 2
 _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
@@ -48,7 +47,7 @@ Positions = Mapping[str, Mapping[int, int]]
 
 
 class DamagedError(UserError):
-    """A loaded repository is damaged. `staging` is the folder that it was loaded into."""
+    """A loaded repository is damaged. `staging` is the folder that has it."""
 
     def __init__(self, staging: Path, message: str) -> None:
         super().__init__(message)
@@ -57,17 +56,17 @@ class DamagedError(UserError):
 
 @contextlib.contextmanager
 def verifying(staging: Sequence[Path]) -> Iterator[None]:
-    """Verify the repositories in staging folders during the `with` block, and wait for the end.
+    """Verify the repositories in folders during the `with` block, and wait for the end.
 
-    Folders that were verified before are skipped. Raise DamagedError for a damaged repository.
+    They are verified before each use, because they may lie on a disk for months. Raise DamagedError for a
+    damaged repository.
     """
     stop = threading.Event()
-    unverified = [folder for folder in staging if not (folder / MARK).exists()]
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = [
                 pool.submit(_run_task, folder, fmt, task)
-                for folder in unverified
+                for folder in staging
                 for fmt in sorted({path.name.partition(".")[0] for path in folder.glob("*.*")})
                 for task in _tasks(folder, fmt, stop)
             ]
@@ -76,8 +75,6 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
                 future.result()
         finally:
             stop.set()
-    for folder in unverified:
-        (folder / MARK).touch()
 
 
 def verify_all(staging: Path) -> None:

@@ -105,7 +105,7 @@ def loads_of(results: Results) -> list[Row]:
 
 
 def is_in_memory(load: Row) -> bool:
-    return str(load.get("path", "")).startswith("/dev/shm/")
+    return str(load.get("loaded_in", "")).startswith("/dev/shm/")
 
 
 def estimate_of(results: Results) -> Row:

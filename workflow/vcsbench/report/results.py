@@ -205,9 +205,24 @@ def read_results(
         own_repository=own,
         repository_notes=found,
         moved=_moved_nodes(folder / "cluster", name),
-        loads={p.stem: _read_json(p) or {} for p in sorted((folder / "loaded").glob("*.json"))},
+        loads=read_loads(folder),
         **_read_files(study, folder),
     )
+
+
+def read_loads(folder: Path) -> dict[str, Row]:
+    """Return the record of the slowest load of each repository, with the seconds of its slowest packing."""
+    loads: dict[str, Row] = {}
+    for path in sorted((folder / "loaded").glob("*/*.json")):
+        record = _read_json(path)
+        slowest = loads.get(path.parent.name, {})
+        if record["seconds"] >= slowest.get("seconds", 0):
+            loads[path.parent.name] = record
+    for repo, record in loads.items():
+        packed = [_read_json(path) for path in (folder / "packed" / repo).glob("*.json")]
+        seconds = max((of_format["pack_seconds"] for of_format in packed), default=0.0)
+        loads[repo] = {**record, "pack_seconds": seconds}
+    return loads
 
 
 def _read_files(study: Study, folder: Path) -> dict[str, Any]:

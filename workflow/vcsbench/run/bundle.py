@@ -28,7 +28,7 @@ PACKED, IMPORTED = Path("bundles"), Path("opened")
 INSIDE = "vcsbench-bundle"
 ASK = "Ask for the bundle again."
 FINDINGS = Path("config/published/findings.yaml")
-SHARED = ("repositories", "loaded")
+SHARED = ("repositories", "loaded", "packed", "dumps")
 EXCLUDED = ("logs", *SHARED)
 REBUILT = "again"
 # A small archive may unpack to more than the disk has.
@@ -81,7 +81,7 @@ def _files(study: str, root: Path) -> Iterator[Path]:
     # Unlike glob(), this raises for a folder that cannot be read.
     for folder in sorted((root / "results").iterdir()):
         if folder.name in SHARED:
-            found += [path for path in folder.iterdir() if path.suffix == ".json"]
+            found += folder.rglob("*.json")
         elif folder.is_dir() and folder.name not in EXCLUDED:
             found += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
             if (folder / study).is_dir():

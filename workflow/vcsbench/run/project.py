@@ -27,7 +27,7 @@ from vcsbench.measure.work import KINDS
 from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING
-from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.prepare.repositories import PreparedRepositories, load_record, pack_record
 from vcsbench.run import workflow
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
@@ -148,10 +148,10 @@ class Project:
         """Return the records of all preparation of a study, which contain its duration."""
         cells = self.plan.measured(study)
         repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
-        names = [name for name in self.repositories.all_repositories() if name in repos]
-        loaded = [self.repositories.load_record(name).relative_to(self.root) for name in names]
-        records = {record: None for cell in cells for record in self.records(study, cell.path)}
-        made = dict.fromkeys([*map(str, loaded), *records])
+        loaded = [load_record(*pair) for pair in self.repositories.loads() if pair[0] in repos]
+        packed = [pack_record(*pair) for pair in self.repositories.packs() if pair[0] in repos]
+        records = [record for cell in cells for record in self.records(study, cell.path)]
+        made = dict.fromkeys([*loaded, *packed, *records])
         return [*made, *self.plan.traces_of(study).values()]
 
     def begin(self) -> None:

@@ -22,8 +22,10 @@ from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
 MARKER = ".vcsbench"
 MODE = 0o750
 TARGETS, STAGING = "targets", "loading"
+# Loaded repositories, in a folder for each repository and format.
+LOADED = "loaded"
 SUBFOLDERS = (
-    *("repositories", STAGING, "making", "dumps", TARGETS, "discarded", "working-copies"),
+    *("repositories", STAGING, LOADED, "making", "dumps", TARGETS, "discarded", "working-copies"),
     "trees",
 )
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
@@ -234,8 +236,8 @@ def run_folder(root: str | Path) -> Iterator[Path]:
 
 
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
-    """Remove what killed jobs left, and return the paths: run folders, written targets, and staging folders
-    of loads that have no record."""
+    """Remove what killed jobs left, and return the paths: run folders, written targets, folders of loads at
+    work, and loaded repositories without a record."""
     prefix, removed = _prefix(root), []
     refusals = contextlib.suppress(UserError, OSError)
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
@@ -247,12 +249,16 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
                 removed.append(path)
     for workdir in workdirs:
         written = [p for p in _entries(workdir.path / TARGETS) if _is_abandoned(p.name)]
-        for path in _entries(workdir.path / STAGING):
-            record = read_json(Path(root, "results", "loaded", f"{path.name}.json"))
-            written += [path] if record.get("path") != str(path) else []
+        written += _entries(workdir.path / STAGING)
+        for path in _entries(workdir.path / LOADED, "*/*"):
+            record = read_json(
+                Path(root, "results", "loaded", path.parent.name, f"{path.name}.json")
+            )
+            if record.get("path") != str(path):
+                written.append(path)
         for path in written:
             with refusals:
-                workdir.remove(path.parent.name, path.name)
+                workdir.remove(*path.relative_to(workdir.path).parts)
                 removed.append(path)
     return removed
 

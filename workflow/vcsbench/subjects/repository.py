@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vcsbench.records import (
         CopiesRecord,
         CopyMetadata,
-        LoadRecord,
+        DumpRecord,
         Recipe,
         RecipeRepository,
         RepositoryFacts,
@@ -42,6 +42,11 @@ class Variant(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.repo}.{self.format}.{self.packing}"
+
+
+def dump_record(repo: str) -> str:
+    """Return the file with the record of a repository's dump file."""
+    return f"results/dumps/{repo}.json"
 
 
 def copy_path(workdir: Path, name: str, copy: int) -> Path:
@@ -242,16 +247,15 @@ class Dump(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
-        loaded = cast("LoadRecord", read_record(file))
-        self.load_options = loaded.get("load_options", [])
-        self.record = loaded.get("dump") or {}
+        self.record = cast("DumpRecord", read_record(file))
+        self.load_options = self.record.get("load_options", [])
         self.path = Path(self.record.get("path", ""))
         self.folders = [self.path]
         self.size = self.record.get("bytes", 0)
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        return [f"results/loaded/{recipe['repository']['name']}.json"]
+        return [dump_record(recipe["repository"]["name"])]
 
     def check(self) -> None:
         if file_state(self.path) != self.record.get("state"):
@@ -268,8 +272,8 @@ class Dump(Subject):
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
         repository.pop("format", None)
-        record = {key: value for key, value in self.record.items() if key != "state"}
-        return {"repository": repository, "dump": {"name": repository["name"], **record}}
+        dump = {"name": repository["name"], "path": str(self.path), "bytes": self.size}
+        return {"repository": repository, "dump": {**dump, "last": self.record["last"]}}
 
 
 def file_state(path: Path) -> list[int]:

@@ -1,0 +1,43 @@
+"""Dump the first revisions of a loaded repository into a file, for the cells that load it."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from vcsbench import progress
+from vcsbench.files import read_record, write_json
+from vcsbench.prepare import loader, verify
+from vcsbench.records import LoadRecord
+from vcsbench.run.job import job_log
+from vcsbench.storages.filesystems import naming
+from vcsbench.storages.workdir import WorkDir
+
+snakemake: Any
+
+
+def dump() -> None:
+    begun, params = time.monotonic(), snakemake.params
+    record = cast("LoadRecord", read_record(snakemake.input[0]))
+    folder, scratch = Path(record["path"]), WorkDir(params.scratch, params.root)
+    if record["private"]:
+        scratch.make()
+        scratch.check_protected()
+    verify.verify_all(folder)
+    repository = folder / f"{record['format']}.{record['packing']}"
+    with naming(scratch.path):
+        made = loader.make_dump(repository, params.revisions, scratch, record["repo"])
+    facts = {
+        "repo": record["repo"],
+        "identity": record["identity"],
+        "made": params.rebuild_token,
+        "load_options": record["load_options"],
+        "youngest": record["revisions"],
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+    write_json(snakemake.output[0], {**made, **facts})
+
+
+os.umask(0o022)  # the servers run as another user
+with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
+    dump()

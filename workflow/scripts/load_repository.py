@@ -1,0 +1,55 @@
+"""Load a source in one format, keep the repository on a storage, and write a record with its path."""
+
+import os
+from typing import Any
+
+from vcsbench import progress, sources
+from vcsbench.files import write_json
+from vcsbench.prepare import loader
+from vcsbench.records import LoadRequest
+from vcsbench.run.job import job_log
+from vcsbench.storages.filesystems import naming
+from vcsbench.storages.workdir import WorkDir
+
+snakemake: Any
+
+
+def load() -> None:
+    params, repo, fmt = snakemake.params, snakemake.wildcards.repo, snakemake.wildcards.format
+    request: LoadRequest = params.request
+    definitions = {repo: params.definition}
+    sources.restore_urls(definitions)
+    source = sources.open_source(repo, definitions[repo])
+    source.check()
+    source.check_unchanged(params.identity)
+    scratch, home = WorkDir(params.scratch, params.root), WorkDir(request["home"], params.root)
+    numbers = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
+    workdir = loader.choose_staging(source.estimate(), scratch, numbers)
+    is_private = sources.is_private(params.definition)
+    if is_private:
+        for folder in (workdir, scratch, home):
+            folder.make()
+            folder.check_protected()
+    with loader.staging_dir(workdir, repo, fmt) as staging:
+        with naming(workdir.path):
+            facts = loader.load_source(source, fmt, staging)
+            source.check_unchanged(params.identity)
+        with naming(home.path):
+            loaded = staging / f"{fmt}.{facts['packing']}"
+            path = loader.keep_loaded(loaded, home, repo, fmt)
+    record = {
+        "repo": repo,
+        "format": fmt,
+        "identity": params.identity,
+        "path": str(path),
+        "loaded_in": str(workdir.path),
+        "made": params.rebuild_token,
+        "request": request,
+        "private": is_private,
+    }
+    write_json(snakemake.output[0], {**record, **facts})
+
+
+os.umask(0o022)  # the servers run as another user
+with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
+    load()

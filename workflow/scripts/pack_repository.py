@@ -1,0 +1,45 @@
+"""Make a packed copy of a loaded repository next to it, and write a record of it."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from vcsbench import progress
+from vcsbench.errors import UserError
+from vcsbench.files import read_record, write_json
+from vcsbench.prepare import loader
+from vcsbench.prepare.repositories import loaded_path
+from vcsbench.records import LoadRecord
+from vcsbench.run.job import job_log
+from vcsbench.storages.filesystems import naming
+
+snakemake: Any
+
+
+def pack() -> None:
+    begun = time.monotonic()
+    record = cast("LoadRecord", read_record(snakemake.input[0]))
+    repository = loaded_path(record)
+    if not repository:
+        folder = Path(record["path"])
+        # Without its record, it is loaded again.
+        Path(snakemake.input[0]).unlink()
+        raise UserError(
+            f"{folder}: the loaded repository is gone or was changed. Run again to load it again."
+        )
+    with naming(repository.parent):
+        pack_seconds = loader.make_packed(repository)
+    facts = {
+        "repo": record["repo"],
+        "format": record["format"],
+        "made": snakemake.params.rebuild_token,
+        "pack_seconds": round(pack_seconds, 2),
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+    write_json(snakemake.output[0], facts)
+
+
+os.umask(0o022)  # the servers run as another user
+with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
+    pack()
