@@ -203,7 +203,7 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
             for content in (b"", b"{", b"[" * 100_000, b"\xff", b"\0\0")
         ),
         ("budget/s/batch2.json", b"{"),
-        *(("tables/s/f6-vs-f7.csv", content) for content in (b"", b"\xff", b"\0\0")),
+        *(("grid/s.csv", content) for content in (b"", b"\xff", b"\0\0")),
     ],
 )
 def test_remove_unreadable_removes_file_that_no_program_can_read(tmp_path, name, content):
@@ -232,6 +232,15 @@ def test_remove_unreadable_keeps_other_files(tmp_path, name, content):
     path.write_bytes(content)
     assert remove_unreadable(tmp_path) == []
     assert path.read_bytes() == content
+
+
+def test_remove_unreadable_removes_folder_of_tables_with_unreadable_one(tmp_path):
+    folder = tmp_path / "results" / "tables" / "s"
+    folder.mkdir(parents=True)
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_bytes(b"\xff")
+    assert remove_unreadable(tmp_path) == [folder]
+    assert not folder.exists()
 
 
 def test_remove_unreadable_removes_pipe_and_link_to_device(tmp_path):

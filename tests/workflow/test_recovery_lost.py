@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -41,7 +42,7 @@ def whole(shared_project):
     shared_project.configure(PART, rounds=2, copies=2)
     shared_project.succeed()
     for name in (*WRITTEN, "storage"):
-        shutil.copytree(shared_project.path / name, shared_project.path / "saved" / name)
+        copy_with_owners(shared_project.path / name, shared_project.path / "saved" / name)
     return shared_project
 
 
@@ -51,7 +52,13 @@ def after_run(whole):
     yield whole
     for name in (*WRITTEN, "storage"):
         shutil.rmtree(whole.path / name)
-        shutil.copytree(whole.path / "saved" / name, whole.path / name)
+        copy_with_owners(whole.path / "saved" / name, whole.path / name)
+
+
+def copy_with_owners(source, copy):
+    """Copy a folder with its groups, which the servers' user needs."""
+    copy.parent.mkdir(exist_ok=True)
+    subprocess.run(["cp", "-a", source, copy], check=True)
 
 
 def derived(project):
