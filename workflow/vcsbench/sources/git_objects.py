@@ -1,8 +1,10 @@
 """Read the output of git: objects, trees, commits, changes and messages."""
 
+import os
 import re
 import secrets
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -127,6 +129,48 @@ def _field(program: Program) -> bytes:
             raise program.failed()
         parts.append(program.stdout.read(len(seen)))
     return b"".join(parts) + program.stdout.read(end + 1)[:-1]
+
+
+SIZES = "--batch-check=%(objecttype) %(objectsize) %(objectsize:disk) %(deltabase) %(rest)"
+
+
+def estimate_texts(lines: Iterable[bytes]) -> int:
+    """Return about how many bytes Subversion needs for all texts of a history, from the output of SIZES.
+
+    Its input are the lines of `rev-list --objects`: each object of the history once, with a path.
+
+    Subversion stores the first text of each path in full, and later ones as deltas, like git. But git also
+    stores texts of different paths as deltas of each other, such as the files of several releases. So the
+    largest text of each path counts in full, and the others with the size that git needs. How well full
+    texts compress is known from those that git stores in full, for each suffix of names.
+    """
+    full_bytes = Counter[bytes]()
+    compressed_bytes = Counter[bytes]()
+    largest: dict[bytes, int] = {}
+    deltas = Counter[bytes]()
+    of_largest: dict[bytes, int] = {}
+    for line in lines:
+        kind, size, on_disk, base, *rest = line.rstrip(b"\n").split(b" ", 4)
+        if kind != b"blob":
+            continue
+        path = rest[0] if rest else b""
+        length, stored = int(size), int(on_disk)
+        suffix = os.path.splitext(path)[1]
+        if not base.strip(b"0"):
+            full_bytes[suffix] += length
+            compressed_bytes[suffix] += stored
+        if length > largest.get(path, -1):
+            largest[path] = length
+            of_largest[path] = stored
+        deltas[path] += stored
+    total = 0.0
+    for path, length in largest.items():
+        suffix = os.path.splitext(path)[1]
+        # Without a full text of this suffix, the texts may be incompressible.
+        has_ratio = full_bytes[suffix] > 0
+        ratio = compressed_bytes[suffix] / full_bytes[suffix] if has_ratio else 1.0
+        total += length * min(1.0, ratio) + deltas[path] - of_largest[path]
+    return int(total)
 
 
 class TreeEntry(NamedTuple):

@@ -12,7 +12,6 @@ import resource
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -392,11 +391,6 @@ class Git:
             if kind == b"commit":
                 refs.append(Ref(name.removeprefix(prefix), commit))
         return refs
-
-    def packed_bytes(self) -> int:
-        """Return the size of a repository's own packs and loose objects, without those that it borrows."""
-        files = chain(self._objects.glob("pack/*.pack"), self._objects.glob("??/*"))
-        return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _quoted(value: str) -> str:
