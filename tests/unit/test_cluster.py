@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from fakes import Fakes
 from project import DEFAULT, ROOT
 from unit.study_grid import merge
-from vcsbench import sources
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.external import HIDDEN
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.plan.plan import shares_of
 from vcsbench.run import cluster, node
@@ -60,32 +58,6 @@ def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path):
         assert {name.removesuffix(DUPLICATE) for name in names} <= names
     blocks = [set(work.blocks) for work in works]
     assert not blocks[0] & blocks[1] and len(blocks[0] | blocks[1]) >= 4
-
-
-def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
-    url = "https://me:s3cret@localhost/r"
-    part = {**PART, "repo": "it"}
-    repositories = {"it": {"source": "svn", "url": url}}
-    run = make_cluster(tmp_path, repositories=repositories, grid={STUDY: {"include": [part]}})
-    write_works(run)
-    written = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert written and not any("s3cret" in file.read_text() for file in written)
-    config = NodeWork.read(tmp_path, 1).config
-    assert config["repositories"]["it"]["url"] == "https://...@localhost/r"
-    assert run.raw["repositories"]["it"]["url"] == url
-    for environment in ({}, {"other": url}):
-        monkeypatch.setenv(sources.URLS, json.dumps(environment))
-        with pytest.raises(UserError, match=r"`repositories\.it\.url`: .*--export=ALL"):
-            sources.restore_urls(config["repositories"])
-    monkeypatch.setenv(sources.URLS, json.dumps({"it": url}))
-    sources.restore_urls(config["repositories"])
-    assert config["repositories"]["it"] == repositories["it"]
-
-
-def test_configuration_with_the_mark_of_a_hidden_url_is_refused(tmp_path):
-    repositories = {"it": {"source": "svn", "url": "https://localhost/r", HIDDEN: True}}
-    with pytest.raises(UserError, match=f"`repositories.it.{HIDDEN}` "):
-        make_cluster(tmp_path, repositories=repositories)
 
 
 def write_result(folder, export, digest, host):
@@ -182,7 +154,7 @@ def test_node_with_other_programs_or_that_started_the_run_is_refused(tmp_path, o
 
 def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
-    repositories = {"ruby": {"source": "svn", "url": "svn://me:x@y z@localhost/r", HIDDEN: True}}
+    repositories = {"ruby": {"source": "svn", "url": "svn://localhost/r"}}
     run = make_cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
     write_works(run)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
@@ -313,14 +285,3 @@ def test_generic_profile_status_is_that_of_the_job(tmp_path, monkeypatch, qstat,
         submitted = check_output([profile / "submit.sh", "4", "n1", script], text=True)
         assert submitted == "7.pbs\n"
     assert check_output([profile / "status.sh", "7.pbs"], text=True) == f"{expected}\n"
-
-
-@pytest.mark.parametrize("user", ["...", "me:s3/...", "me:s3cret", ""])
-def test_urls_are_hidden_and_restored_as_the_user_wrote_them(monkeypatch, user):
-    given_ = {"it": {"source": "svn", "url": f"https://{user}@localhost/r"}, "git": {"path": "/r"}}
-    config = {"repositories": dict(given_)}
-    urls = sources.hide_urls(config)
-    assert "s3" not in json.dumps(config) and ("it" in urls) == (user != "...")
-    monkeypatch.setenv(sources.URLS, json.dumps(urls))
-    sources.restore_urls(config["repositories"])
-    assert config["repositories"] == given_

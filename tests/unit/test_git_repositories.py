@@ -1,6 +1,7 @@
 """Git repositories of all kinds are read; unsuitable ones are refused."""
 
 import io
+import random
 import shutil
 
 import pytest
@@ -18,8 +19,10 @@ from git_histories import (
     make_git,
     needs_git,
     refusal,
+    write_and_load,
 )
 from vcsbench.errors import UserError
+from vcsbench.sources.git_objects import estimate_texts
 
 pytestmark = needs_git
 
@@ -190,3 +193,38 @@ def test_git_source_without_git_names_the_package(merged, monkeypatch):
         UserError, match=r"only the program git can read .* Install the package git"
     ):
         git_source(merged).check()
+
+
+@pytest.mark.parametrize("history", ["first-parent", "whole"])
+def test_git_estimate_counts_texts_of_other_paths_in_full(tmp_path, history):
+    """git stores these files as deltas of each other, and Subversion each in full."""
+    text = bytearray(random.Random(3).randbytes(100_000))
+    commits = []
+    for number in range(20):
+        text[number] ^= 1
+        commits.append(Commit({b"release-%d.jar" % number: (FILE, bytes(text))}))
+    # Versions of one path are deltas in Subversion, too.
+    commits += [Commit({b"one.jar": (FILE, bytes(text[n:]))}) for n in range(20)]
+    path = make_git(tmp_path / "git", commits)
+    git(path, "gc", "-q")
+    packed = sum(file.stat().st_size for file in path.rglob("*.pack"))
+    estimate = git_source(path, history=history).estimate().repository_bytes
+    assert packed < 300_000
+    assert 2_000_000 < estimate < 2_300_000
+    write_and_load(git_source(path, history=history), tmp_path / "svn")
+    revisions = sum(f.stat().st_size for f in (tmp_path / "svn/db/revs").rglob("*") if f.is_file())
+    assert 0.9 < estimate / revisions < 1.2
+
+
+def test_estimate_texts_takes_compression_of_suffix_and_deltas_of_paths():
+    none, base = b"0" * 40, b"1" * 40
+    lines = [
+        b"blob 1000 100 %s a.txt" % none,  # in full, ten to one
+        b"blob 2000 20 %s b.txt" % base,  # the largest of its path
+        b"blob 1500 30 %s b.txt" % base,
+        b"blob 500 10 %s c.jar" % base,  # no text of this suffix is stored in full
+        b"tree 9000 900 %s folder" % none,
+        b"commit 900 90 %s" % none,
+    ]
+    expected = 1000 * 0.14 + 2000 * 0.14 + 30 * 1.5 + 500
+    assert estimate_texts(lines) == pytest.approx(expected, abs=1)

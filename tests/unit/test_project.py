@@ -34,7 +34,6 @@ from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.run.project import Project, clean_checkout, open_project
 from vcsbench.run.workflow import WRITTEN
-from vcsbench.sources import URLS
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.strategies import STRATEGIES
@@ -302,7 +301,6 @@ def test_names_in_studies_are_those_of_their_table(names, table):
 @pytest.mark.parametrize("key", ["scratch", "storages"])
 @pytest.mark.parametrize("kind", ["file", "pipe", "missing", "long", "/proc"])
 def test_project_folder_that_is_none_is_refused_before_jobs(tmp_path, monkeypatch, key, kind):
-    monkeypatch.setenv(URLS, "{}")
     path = tmp_path / {"missing": "x/y", "long": "x" * 300, "/proc": kind}.get(kind, "x")
     reason = "no such folder"
     if kind == "/proc":

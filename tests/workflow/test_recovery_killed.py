@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest
@@ -14,7 +13,6 @@ from project import (
     make_project,
     needs,
     run_merged,
-    serve_with_password,
     servers_of,
     slow,
     wait_for,
@@ -167,28 +165,6 @@ def test_second_run_at_once_is_refused(tiny):
     release.touch()
     assert first.wait(300) == 0, first.output()
     assert len(tiny.exports()) == 1
-
-
-@needs("svnrdump")
-def test_password_of_a_url_is_in_no_file_of_a_killed_and_a_whole_run(project, tmp_path):
-    repository, password = tmp_path / "far", "hunter2hunter2"
-    subprocess.run(["svnadmin", "create", repository], check=True)
-    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{repository.as_uri()}/trunk"], check=True)
-    with serve_with_password(repository, "bob", password) as address:
-        source = {"source": "svn", "url": f"svn://bob:{password}@{address}/far"}
-        project.configure({**HOT_PART, "repo": "far"}, repositories={"far": source})
-        begun = slow_program(project, "svnrdump", "dump")
-        run = Recovery(project, CELLS)
-        wait_for(begun.exists, 120)
-        kill_all(project, run)
-        argv = ["grep", "-rlaF", password, project.path]
-        assert subprocess.check_output(argv, text=True).split() == [str(project.config)]
-        assert list(project.path.joinpath(".snakemake", "scripts").iterdir())
-        project.tool("clean")
-        shutil.rmtree(project.path / "fakes")
-        assert password not in project.tool("run", "--cores", "2")
-    assert len(project.exports()) == 1 and address in project.page(STUDY)
-    assert subprocess.check_output(argv, text=True).split() == [str(project.config)]
 
 
 def test_clean_after_kill_leaves_nothing(tiny):

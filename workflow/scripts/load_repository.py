@@ -17,9 +17,7 @@ snakemake: Any
 def load() -> None:
     params, repo, fmt = snakemake.params, snakemake.wildcards.repo, snakemake.wildcards.format
     request: LoadRequest = params.request
-    definitions = {repo: params.definition}
-    sources.restore_urls(definitions)
-    source = sources.open_source(repo, definitions[repo])
+    source = sources.open_source(repo, params.definition)
     source.check()
     source.check_unchanged(params.identity)
     scratch, home = WorkDir(params.scratch, params.root), WorkDir(request["home"], params.root)

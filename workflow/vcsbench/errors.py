@@ -10,15 +10,6 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LONGEST, LONGEST_FAULT = 4000, 400
-# A user and a password before the host. A password may contain an unquoted @: the last @ ends it. It may
-# contain an unquoted slash, unless it begins like a port.
-_SECRET = r"""(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
-# They follow a scheme, or begin a word: a URL may be malformed, as https:/bob:pw@host and bob:pw@host:x.
-_USERINFO = re.compile(
-    rf"""(?<=://)(?:[^/\s<>]*@|{_SECRET})"""
-    rf"""|(?:(?<=[a-z]:/)(?<!file:/)|(?<=:///)(?<!file:///)|(?<=http//)|(?<=https//)|(?<=svn//)){_SECRET}"""
-    r"""|(?<![^\s"'<>=(\[,`])(?://)?[^/\s"'<>:@=(\[,`]+:(?!\d*(?:[/\s"'<>]|$))(?!/)[^\s"'<>]*@"""
-)
 # No file can be written any more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
@@ -45,19 +36,14 @@ def printable(text: str | bytes) -> str:
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def without_password(text: str) -> str:
-    return _USERINFO.sub("...@", text)
-
-
 class UserError(Exception):
     """A mistake that the user can fix. The message names the file, the key and the remedy.
 
-    Control characters in it are escaped, passwords in URLs are replaced, and its length is limited.
+    Control characters in it are escaped, and its length is limited.
     """
 
     def __init__(self, message: str = "") -> None:
-        # The rest is cut: its length is limited for the search only.
-        text = without_password(printable(message)[: 4 * LONGEST])
+        text = printable(message)
         super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 

@@ -7,21 +7,24 @@ import os
 import re
 import stat
 import urllib.parse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vcsbench.errors import UserError, printable
 
 SMALL_FILE = 1 << 16
 # The bytes that are read at once.
 CHUNK = 1 << 20
-HIDDEN = "has_hidden_url"
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:?)?[/\\]+")
-_HOST = re.compile(r"(?:\[[^\]@/]*\]|[^:@/\\]*)(?::\d*)?(?:[/\\]|\Z)")
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\\]*)(?::[0-9]*)?"
+_PLAIN_URL = re.compile(
+    rf"(?:(?:https?|svn|file)://|svn\+ssh://(?:[^\s:/@?#\\]+@)?){_HOST}(?:/\S*)?"
+)
+URL_FORM = (
+    "must be a URL that begins with http://, https://, svn://, svn+ssh:// or file://, without blanks, user "
+    "and password. Let svn store a password: run `svn info URL` once"
+)
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
@@ -99,20 +102,13 @@ def pegged(url: str) -> str:
     return f"{url}@" if "@" in urllib.parse.unquote(path) else url
 
 
-def split_credentials(url: str) -> tuple[str, str, str]:
-    """Return a URL without its user and password, the user or "", and the password or "".
+def is_plain_url(url: str) -> bool:
+    """Return True for a URL that svn can read, without blanks, user and password.
 
-    The user of svn+ssh:// stays in the URL: ssh reads the name there.
+    A password in a configuration would reach logs, results and the nodes of a cluster. Only svn+ssh has its
+    user in the URL: ssh reads the name there.
     """
-    scheme, mark, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    userinfo, at, host = authority.rpartition("@")
-    if not mark or not at:
-        return url, "", ""
-    user, _, password = map(urllib.parse.unquote, userinfo.partition(":"))
-    if scheme == "svn+ssh":
-        return f"{scheme}://{urllib.parse.quote(user)}@{host}{slash}{path}", "", ""
-    return f"{scheme}://{host}{slash}{path}", user, password
+    return bool(_PLAIN_URL.fullmatch(url))
 
 
 def is_url(text: str) -> bool:
@@ -122,24 +118,3 @@ def is_url(text: str) -> bool:
     if os.path.lexists(text) or text.startswith((".", "~")) or re.match("/(?!/)", text):
         return False
     return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text)) or (":" in text and "@" in text)
-
-
-def hide_password(url: str) -> str:
-    """Return a text that is one URL with its user and password replaced by three dots.
-
-    Unlike without_password(), this also hides a password with blanks and quotes.
-    """
-    scheme = match[0] if (match := _SCHEME.match(url)) else ""
-    rest = url[len(scheme) :]
-    _, at, place = rest.rpartition("@")
-    return f"{scheme}...@{place}" if at and not _HOST.match(rest) else url
-
-
-def hide_url(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a repository's definition without user and password in its URL.
-
-    Then it has the key HIDDEN, which the configuration refuses: a user's URL may look like a hidden one.
-    """
-    url = definition.get("url") or ""
-    hidden = hide_password(url)
-    return {**definition, "url": hidden, HIDDEN: True} if hidden != url else {**definition}

@@ -133,13 +133,11 @@ class Program:
         failure: str,
         env: Mapping[str, str] | None = None,
         stdin: int | IO[Any] = subprocess.DEVNULL,
-        secret: str = "",
         limit_s: float | None = None,
         umask: int = -1,
     ) -> None:
-        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line for the
-        program's standard input. Without `env`, it prints paths unchanged and English messages. `limit_s` is
-        the longest time without output.
+        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". Without `env`, it prints
+        paths unchanged and English messages. `limit_s` is the longest time without output.
         """
         self.failure = failure
         # In memory, because the disk may be full.
@@ -147,7 +145,7 @@ class Program:
         try:
             self.process = subprocess.Popen(
                 argv,
-                stdin=subprocess.PIPE if secret else stdin,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 env=program_environment() if env is None else env,
@@ -167,10 +165,6 @@ class Program:
             # Two loads at a time take 48 s instead of 62 s with 64 KiB.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.process.stdin.fileno(), fcntl.F_SETPIPE_SZ, INPUT_BYTES)
-        if secret:
-            with contextlib.suppress(BrokenPipeError):
-                self.write(secret.encode(errors="surrogateescape") + b"\n")
-            self.close_input()
 
     def __enter__(self) -> Self:
         return self
@@ -216,11 +210,9 @@ class Program:
         return self._errors.read().decode("utf-8", "replace")
 
 
-def output(
-    argv: Sequence[str], failure: str, secret: str = "", limit_s: float | None = None
-) -> bytes:
+def output(argv: Sequence[str], failure: str, limit_s: float | None = None) -> bytes:
     """Return the output of a program. Raise UserError if it fails, or pauses for longer than the limit."""
-    with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
+    with Program(argv, failure, limit_s=limit_s) as program:
         return program.read_all()
 
 

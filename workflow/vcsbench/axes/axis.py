@@ -8,7 +8,6 @@ from typing import Any
 
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
-from vcsbench.external import hide_url
 from vcsbench.files import read_json
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
@@ -39,7 +38,7 @@ class Environment:
 
     def definition(self, repo: str) -> dict[str, object]:
         """Return a definition without user and password in its URL: results may contain it."""
-        return hide_url(self.repositories[repo])
+        return dict(self.repositories[repo])
 
     @cache  # noqa: B019 - there is one of it
     def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:

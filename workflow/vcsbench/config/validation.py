@@ -222,7 +222,10 @@ def _sentence(
     given = error["input"]
     # As in YAML: true and null, not True and None.
     shown = json.dumps(given) if given is None or isinstance(given, bool) else given
-    return f"{where(keys)}: {name}: '{one_line(shown, SHOWN)}' {faults}. {_advice(keys, model)}"
+    value = f"'{one_line(shown, SHOWN)}'"
+    if keys and keys[-1] == "url":
+        value = "this value"  # it may contain a password
+    return f"{where(keys)}: {name}: {value} {faults}. {_advice(keys, model)}"
 
 
 def _is_type(error: ErrorDetails) -> bool:

@@ -28,7 +28,6 @@ from vcsbench.files import (
 from vcsbench.machine import node_name
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_readable, is_up_to_date
-from vcsbench.sources import hide_urls
 from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/cluster"
@@ -218,7 +217,7 @@ class Cluster:
 
     @cache  # noqa: B019 - there is one of it
     def work(self, job: int) -> NodeWork:
-        """Return the work of a job. The configuration in it has no passwords of URLs."""
+        """Return the work of a job."""
         blocks = [block for block, share in self.jobs.items() if share == job]
         exports: dict[str, list[str]] = {}
         cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
@@ -229,7 +228,6 @@ class Cluster:
         calls = {study: self.plan.traces_of(study) for study, _ in paths}
         config = {**self.raw, "repositories": {**self.raw["repositories"]}}
         config |= {"rounds": self.plan.config.settings.rounds, "blocks": list(exports)}
-        hide_urls(config)
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,

@@ -25,7 +25,6 @@ from vcsbench.run.cluster import (
 )
 from vcsbench.run.job import LONG_GRACE_S, end_with_shell, exit_on_signals
 from vcsbench.run.project import Project, clean_checkout
-from vcsbench.sources import restore_urls
 
 CLASS = f"{FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
@@ -77,7 +76,6 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     folder = make_node_folder(root, assignment.job, node)
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
-    restore_urls(work.config["repositories"])
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
     if reason := _difference(root, node, work, project):
         assignment.reject(node, reason)

@@ -18,7 +18,7 @@ from vcsbench.config.configuration import EMPTY, BuildReader, load_config, where
 from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
-from vcsbench.external import split_credentials
+from vcsbench.external import URL_FORM, is_plain_url
 from vcsbench.files import context_path
 from vcsbench.forecast import trials
 from vcsbench.machine import Machine
@@ -175,16 +175,12 @@ class Project:
 def open_project(
     raw: dict[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Open the project of a Snakemake run. Of `files`, the last one has precedence.
-
-    Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
-    """
+    """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
     paths = [
         Path(file) for file in reversed(files) if not workflow.is_options_file(Path(file), root)
     ]
     # A node measures its job as a workstation does.
-    if is_node := bool(raw.get("blocks")):
-        sources.restore_urls(raw["repositories"])
+    is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
     # Once here, not in each job. The storages of a cluster are on its nodes.
@@ -192,7 +188,6 @@ def open_project(
         project.check_machine()
     else:
         trials.refuse([*trials.future_times(project.plan)])
-    os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))
     return project
 
 
@@ -253,9 +248,8 @@ def open_environment(
                     f"the output, but this command writes nothing. Add `output: target`, or choose "
                     f"another kind."
                 )
-    if (server := config.settings.server) and split_credentials(server.url)[2]:
-        text = "the URL has a password. Remove it, and allow the server to be read without one."
-        raise config.error(["server", "url"], text)
+    if (server := config.settings.server) and not is_plain_url(server.url):
+        raise config.error(["server", "url"], f"{URL_FORM}.")
     own, tree = config.settings.repository, config.settings.tree
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if own is not None:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from vcsbench import __version__, processes
-from vcsbench.errors import UserError, without_password
-from vcsbench.external import hide_password, read_bytes
+from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
 from vcsbench.files import write_bytes
 
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
@@ -21,7 +21,6 @@ PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
-    command = without_password(command)
     with suppress(OSError):
         (root / COMMAND).parent.mkdir(exist_ok=True)
         write_bytes(root / COMMAND, command.encode(errors="replace"))
@@ -30,7 +29,7 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
     """Return the provenance of a report; `commit` and `command` are "" if unknown.
 
-    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
+    `changed` are the files that differ from the commit. `config` is merged.
     """
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
@@ -43,32 +42,22 @@ def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
         "vcsbench": __version__,
         "commit": head[1] if is_tree else "",
         "changed": sorted(entry[3:] for entry in listed.split("\0") if entry),
-        "command": without_password(command),
+        "command": command,
         "config_digest": config_digest(config),
-        "config": _without_passwords(config),
+        "config": plain_config(config),
     }
 
 
 def config_digest(config: Mapping[str, object]) -> str:
     """Return the digest of a merged configuration. The order of its keys does not matter."""
-    ordered = json.dumps(_without_passwords(config), sort_keys=True, ensure_ascii=False)
+    ordered = json.dumps(plain_config(config), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(ordered.encode()).hexdigest()
 
 
-def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:
-    """Return a configuration as plain data, without credentials in URLs."""
-
-    def clean(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: clean(inner) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [clean(inner) for inner in value]
-        if isinstance(value, str):
-            return without_password(hide_password(value) if "://" in value else value)
-        return value
-
-    plain = json.loads(json.dumps(config, ensure_ascii=False, default=str))
-    return {key: clean(value) for key, value in plain.items()}
+def plain_config(config: Mapping[str, object]) -> dict[str, object]:
+    """Return a configuration as data of JSON."""
+    plain: dict[str, object] = json.loads(json.dumps(config, ensure_ascii=False, default=str))
+    return plain
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -1,17 +1,15 @@
 """Sources of dump streams: where a repository's history comes from."""
 
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import HIDDEN, hide_password, hide_url, printable
+from vcsbench.external import printable
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     FILE_SCHEME,
@@ -48,8 +46,6 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
 }
 
 OF_COPIES = ("packing", "studies")
-# The hidden URLs of repositories, as JSON, in the environment of jobs.
-URLS = "VCSBENCH_URLS"
 
 
 __all__ = ["KINDS", "Facts", "SizeEstimate", "Source", "detect", "open_source"]
@@ -72,10 +68,10 @@ def detect(path: str) -> dict[str, str]:
     Raise UserError for anything else.
     """
     if is_server_url(path):
+        # It is not shown: it may contain a password.
         raise UserError(
-            f"{printable(hide_password(path))}: is a URL. Give one of Subversion under "
-            "`repositories` in the configuration, with `source: svn` and `url`. "
-            "Clone a git repository, and give the clone."
+            "REPO=: this is a URL. Give one of Subversion under `repositories` in the configuration, "
+            "with `source: svn` and `url`. Clone a git repository, and give the clone."
         )
     if not path:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
@@ -159,35 +155,6 @@ def own_repository(
     if name in configured:
         name += "-own"
     return {name: definition}
-
-
-def hide_urls(config: dict[str, Any]) -> dict[str, str]:
-    """Hide the passwords of URLs in a configuration. Return these URLs by repository."""
-    repositories = config["repositories"]
-    urls = {}
-    for name, definition in repositories.items():
-        repositories[name] = hide_url(definition)
-        if HIDDEN in repositories[name]:
-            urls[name] = definition["url"]
-    return urls
-
-
-def restore_urls(repositories: dict[str, Any]) -> None:
-    """Set the URLs of definitions with their passwords, as the run passed them to this job.
-
-    Raise UserError if a password is missing.
-    """
-    urls: dict[str, str] = json.loads(os.environ.get(URLS, "{}"))
-    for name, definition in repositories.items():
-        if HIDDEN not in definition:
-            continue
-        if name not in urls:
-            raise UserError(
-                f"`repositories.{name}.url`: the user and password did not reach this node, because its job "
-                f"has no variable {URLS}. Submit jobs with --export=ALL."
-            )
-        shown = {key: value for key, value in definition.items() if key != HIDDEN}
-        repositories[name] = {**shown, "url": urls[name]}
 
 
 def main(kind: str, source: str, *rest: str) -> None:

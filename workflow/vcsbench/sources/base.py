@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, is_url, one_line, open_regular
+from vcsbench.external import is_url, one_line, open_regular
 from vcsbench.formats import Shape
 from vcsbench.processes import Program
 from vcsbench.records import Head
@@ -236,7 +236,7 @@ class Options:
         """Return the path; see local_path(). Subversion and reports need UTF-8."""
         text = self.text("path")
         if is_server_url(text):
-            raise self.error("path", f"{hide_password(text)} is a URL, not a path. Give a path.")
+            raise self.error("path", "this is a URL. Give the path of a local repository or file.")
         try:
             path = local_path(text)
             os.fspath(path).encode()

@@ -131,6 +131,9 @@ def _field(program: Program) -> bytes:
     return b"".join(parts) + program.stdout.read(end + 1)[:-1]
 
 
+# Subversion's bytes per byte of git's: format 8 compresses by lz4, not by zlib, and its deltas lead to older
+# texts than the one before. A history of 1,500 commits took 39 to 44 MiB, with an estimate of 40.
+FULL_FACTOR, DELTA_FACTOR = 1.4, 1.5
 SIZES = "--batch-check=%(objecttype) %(objectsize) %(objectsize:disk) %(deltabase) %(rest)"
 
 
@@ -169,7 +172,8 @@ def estimate_texts(lines: Iterable[bytes]) -> int:
         # Without a full text of this suffix, the texts may be incompressible.
         has_ratio = full_bytes[suffix] > 0
         ratio = compressed_bytes[suffix] / full_bytes[suffix] if has_ratio else 1.0
-        total += length * min(1.0, ratio) + deltas[path] - of_largest[path]
+        total += length * min(1.0, ratio * FULL_FACTOR)
+        total += (deltas[path] - of_largest[path]) * DELTA_FACTOR
     return int(total)
 
 

@@ -42,8 +42,6 @@ from vcsbench.sources.git_repository import (
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
 OTHER_REFS = "Refs left out: other remotes, stashes, notes, tags of files or folders"
-# Bytes of a loaded repository per byte of estimate_texts().
-REPOSITORY_FACTOR = 1.2
 
 
 def is_git_repository(path: Path) -> bool:
@@ -169,7 +167,7 @@ class GitSource(LocalSource):
         files = sum(
             entry.mode not in (git_objects.FOLDER, git_objects.SUBMODULE) for entry in entries
         )
-        return SizeEstimate(revisions + 1, int(text_bytes * REPOSITORY_FACTOR), files, tree_bytes)
+        return SizeEstimate(revisions + 1, text_bytes, files, tree_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         with self._open() as git:

@@ -7,11 +7,10 @@ import copy as copying
 import hashlib
 import itertools
 import os
-import re
 import stat
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -20,14 +19,14 @@ from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import (
     SMALL_FILE,
+    URL_FORM,
     file_url,
-    hide_password,
+    is_plain_url,
     parse_number,
     pegged,
     printable,
     read_bytes,
     read_number,
-    split_credentials,
 )
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.processes import Program, output
@@ -50,8 +49,8 @@ from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.repository_files import SVN_PARTS, check_files
 from vcsbench.storages.file_trees import OddPaths, older_revision
 
-SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
-_URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
+# svn reads the passwords that the user has let it store, asks for none, and stores none.
+LOGIN = ("--non-interactive", "--no-auth-cache")
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
 # svn:// has no limit of its own. A server may need minutes for a large revision.
@@ -379,19 +378,10 @@ class SvnUrlSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where, "url", "tree")
-        url = self._options.text("url").rstrip("/")
-        self._url, self._user, self._password = split_credentials(url)
-        if not _URL.fullmatch(self._url):
-            shown = hide_password(self._url)
-            why = f"must begin with {':// or '.join(SCHEMES)}://, not {shown!r}. Correct it."
-            if re.search(r"\s", self._url):
-                why = f"has a blank: {shown!r}. Write %20."
-            raise self._options.error("url", why)
-        # ssh reads the name of its user in the URL.
-        rest = re.sub(r"(?<=^svn\+ssh://)[^/:@]*@", "", self._url)
-        if (shown := hide_password(rest)) != rest:
-            why = f"has a user or password with an unquoted character: {shown!r}. Write %2F for a slash."
-            raise self._options.error("url", why)
+        self._url = self._options.text("url").rstrip("/")
+        # The URL is not shown: it may contain a password.
+        if not is_plain_url(self._url):
+            raise self._options.error("url", f"{URL_FORM}.")
         self._tree = self._options.tree()
 
     def identity(self) -> str:
@@ -399,9 +389,6 @@ class SvnUrlSource(Source):
         return digest_of("svn", self._url, 0, *tree)
 
     def head(self) -> Head:
-        """Return the youngest revision (0); {} with a password, which no result may hold."""
-        if self._password:
-            return {}
         return {"kind": self.kind, "url": self._url, "revision": 0, "tree": self._tree}
 
     def describe(self) -> str:
@@ -427,14 +414,8 @@ class SvnUrlSource(Source):
 
     def _info(self, failure: str, item: str, *words: str) -> bytes:
         check_local_url(self._url)
-        argv = ["svn", "info", *self._login(), "--show-item", item, *words]
-        return output(argv, failure, self._password, ANSWER_S)
-
-    def _login(self) -> Sequence[str]:
-        options = ["--non-interactive", "--no-auth-cache"]
-        if self._user:
-            options += ["--username", self._user]
-        return [*options, "--password-from-stdin"] if self._password else options
+        argv = ["svn", "info", *LOGIN, "--show-item", item, *words]
+        return output(argv, failure, ANSWER_S)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnrdump dump`: a stream of format 3, with deltas."""
@@ -445,9 +426,9 @@ class SvnUrlSource(Source):
             )
         self._tree = self._tree_at(youngest)
         # svnrdump takes no @ behind its URL.
-        argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
+        argv = ["svnrdump", "dump", "-q", *LOGIN, "-r", f"0:{youngest}", self._url]
         failure = f"{self._url}: svnrdump dump failed"
-        dumping = Program(argv, failure, secret=self._password, limit_s=PAUSE_S)
+        dumping = Program(argv, failure, limit_s=PAUSE_S)
         return _pass_on(dumping, self._url, out)
 
     def _tree_at(self, revision: int) -> str:
