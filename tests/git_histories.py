@@ -307,7 +307,7 @@ def write_blob(path: Path, content: bytes) -> str:
 def check_out(source: Source, folder: Path) -> list[str]:
     """Write the youngest tree of a source to folder/tree, and return the notes."""
     folder.mkdir()
-    return checkout_head(source.head(), folder / "tree", folder, "svn")
+    return checkout_head(source.head(), folder / "tree", "svn")
 
 
 def refusal(path: Path, **options: str) -> str:

@@ -1,19 +1,4 @@
-"""A tree with files of all kinds, and .zip archives of any members."""
-
-import io
-import zipfile
-
-
-def zip_of(*members):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, mode, content, *extra in members:
-            info = zipfile.ZipInfo(name)
-            info.extra = b"".join(extra)
-            info.create_system, info.external_attr = 3, mode << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, content)
-    return out.getvalue()
+"""A tree with files of all kinds."""
 
 
 def make_tree(root):

@@ -310,6 +310,18 @@ def test_parse_yaml_reads_numbers_and_words_of_both_versions():
     assert parse_yaml(text, "my.yaml") == expected == yaml.safe_load(text)
 
 
+@pytest.mark.parametrize("text", ["{", "9" * 5000, "[" * 100_000])
+def test_read_yaml_of_a_damaged_json_file_is_user_error(tmp_path, text):
+    (tmp_path / "my.json").write_text(text)
+    with pytest.raises(UserError, match=r"my\.json: [^\n]*$"):
+        read_yaml(tmp_path / "my.json")
+
+
+def test_read_yaml_of_a_json_file_reads_exponents(tmp_path):
+    (tmp_path / "my.json").write_text('{"scale": 5e-06, "on": 1e3}')
+    assert read_yaml(tmp_path / "my.json") == {"scale": 5e-06, "on": 1000.0}
+
+
 def test_parse_yaml_reads_aliases_and_merges():
     text = "a: &a {x: 1}\nb: &b {<<: *a, y: &y two}\nc: {<<: *b, x: *y}"
     expected = {"a": {"x": 1}, "b": {"x": 1, "y": "two"}, "c": {"x": "two", "y": "two"}}

@@ -103,7 +103,7 @@ METHODS = ("identity", "check_history", "describe", "odd_paths", "coming", "head
 
 
 @pytest.mark.parametrize("odd", ["pipe", "socket", "device", "folder", "missing"])
-@pytest.mark.parametrize("kind", ["archive", "directory", "dump", "git", "svn"])
+@pytest.mark.parametrize("kind", ["directory", "dump", "git", "svn"])
 def test_source_at_an_odd_path_without_check_raises_only_user_errors(tmp_path, kind, odd):
     path = tmp_path / "odd"
     ODD_FILES.get(odd, lambda _: None)(path)

@@ -22,7 +22,6 @@ WORKFLOW = Path(sources.__file__).parents[2]
 # After a new digest, no earlier result of the profile can be compared.
 DIGESTS = {
     "ruby": (0.002, "fff4836f2604b24f2f4739f2d4f526f605f5dff5aa70c666e64b3333c7839741"),
-    "bsd": (0.0001, "7d2025c39011811f44cb7f2a2d8733bd16c178ef6b8894ac1ef840039ad07734"),
     "tsvn": (0.002, "1afe8912e398144e1313e8e7d8f6dc8ef10bab36d17f361a7a167412be5877be"),
     "apache": (0.0003, "9155f7f80030bc13db6a625020253ac1d5fc834d80e345c8d358ea625701814e"),
     "kde": (0.00001, "a331a51038ee3104929f414750d052ba6050dcc2b47436c83ce0b999fcbd17ac"),
@@ -88,7 +87,7 @@ def test_generated_identity_and_history_change_with_each_key():
     definitions = [
         {"profile": "ruby", "scale": 0.0001},
         {"profile": "ruby", "scale": 0.0002},
-        {"profile": "bsd", "scale": 0.0001},
+        {"profile": "tsvn", "scale": 0.0001},
         {"profile": "ruby", "scale": 0.0001, "seed": 2},
     ]
     assert len({generated(**definition).identity() for definition in definitions}) == 4
@@ -103,7 +102,6 @@ MIB = 1 << 20
 # repository, or None. The sources are in docs/sources.md.
 PUBLISHED = {
     "ruby": (46_054, None, 46 * MIB, None),
-    "bsd": (263_988, None, 800 * MIB, None),
     "tsvn": (18_937, 3_840, 81 * MIB, 4.8 * 1024 * MIB),  # packed
     "apache": (943_322, 1_941, 38 * MIB, 30.4 * 1024 * MIB),
     "kde": (1_125_690, 399_419, 8.4 * 1024 * MIB, 58.4 * 1024 * MIB),
@@ -126,7 +124,7 @@ def test_generated_estimate_has_the_published_totals(profile):
 
 
 # Scales whose whole history without texts takes about ten seconds. With VCSBENCH_FULL_SCALE: six minutes.
-SCALES = {"ruby": 1, "bsd": 0.2, "tsvn": 1, "apache": 0.1, "kde": 0.03}
+SCALES = {"ruby": 1, "tsvn": 1, "apache": 0.1, "kde": 0.03}
 SCALES |= {"large-tree": 1, "linux-tree": 1}
 
 

@@ -1,6 +1,5 @@
-"""Directories and archives as sources: trees are loaded unchanged."""
+"""Directories as sources: trees are loaded unchanged."""
 
-import bz2
 import hashlib
 import os
 import stat
@@ -9,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from git_histories import exported, run, tree_on_disk, write_and_load
+from git_histories import exported, tree_on_disk, write_and_load
 from project import ODD_FILES, needs
-from tree_files import make_tree, zip_of
+from tree_files import make_tree
 from vcsbench.errors import UserError
 from vcsbench.sources import dump_format, open_source, tree_source
 from vcsbench.storages.file_trees import MAX_DEPTH, entries
@@ -31,44 +30,24 @@ def test_directory_nested_too_deep_raises(tmp_path):
         list(entries(tmp_path))
 
 
-def pack(root, path):
-    if path.suffix == ".zip":
-        members = []
-        for file in sorted(root.rglob("*")):
-            mode = file.lstat().st_mode
-            name = f"{file.relative_to(root.parent)}{'/' * stat.S_ISDIR(mode)}"
-            target = os.readlink(file).encode() if file.is_symlink() else b""
-            members.append((name, mode, target or (file.read_bytes() if file.is_file() else b"")))
-        path.write_bytes(zip_of(*members))
-        return path
-    program = {".gz": ["-z"], ".xz": ["-J"], ".zst": ["--zstd"]}.get(path.suffix, [])
-    run("tar", *program, "-cf", path, "-C", root.parent, root.name)
-    return path
+def directory(root):
+    return open_source("it", {"source": "directory", "path": str(root)})
 
 
-def source_of(root, name):
-    """Return a tree as a source: the directory itself, or an archive `name` of it."""
-    path = pack(root, root.parent / name) if name else root
-    return open_source("it", {"source": "archive" if name else "directory", "path": str(path)})
-
-
-@pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.zst", "a.zip"])
-def test_tree_source_tree_is_loaded_unchanged(name, tmp_path):
+def test_directory_tree_is_loaded_unchanged(tmp_path):
     root = make_tree(tmp_path / "tree-1.0")
     expected = tree_on_disk(root)
-    if not name:
-        (root / ".git").mkdir()
-        (root / ".git/config").write_text("")
-        for kind in ("pipe", "socket", "loop"):
-            ODD_FILES[kind](root / kind)
-        expected[b"loop"] = ("symlink", b"loop")
-    source = source_of(root, name)
+    (root / ".git").mkdir()
+    (root / ".git/config").write_text("")
+    for kind in ("pipe", "socket", "loop"):
+        ODD_FILES[kind](root / kind)
+    expected[b"loop"] = ("symlink", b"loop")
+    source = directory(root)
     source.check()
     facts = write_and_load(source, tmp_path / "svn")
     assert exported(tmp_path / "svn", 1, source.tree()) == expected
     assert facts.revisions == source.estimate().revisions == 1
-    assert source.estimate() == source_of(root, "").estimate()
-    assert len(facts.notes) == (0 if name else 2)
+    assert len(facts.notes) == 2
 
 
 LONG = b"\xf0" * 60 + b".txt"
@@ -83,8 +62,7 @@ ODD_NAMES = {
 LEFT_OUT = (b".svn/entries", b"a/.git/config", b"a/b/CVS/Root")
 
 
-@pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz"])
-def test_tree_source_odd_names_are_equal_in_history_and_tree(name, tmp_path):
+def test_directory_odd_names_are_equal_in_history_and_tree(tmp_path):
     root = tmp_path / "kit"
     for file in (*ODD_NAMES, *LEFT_OUT):
         path = root / os.fsdecode(file)
@@ -95,11 +73,10 @@ def test_tree_source_odd_names_are_equal_in_history_and_tree(name, tmp_path):
     os.link(root / "line\n", root / "again")
     (root / "again").chmod(0o640)
     os.mkfifo(root / "pipe")
-    source = source_of(root, name)
+    source = directory(root)
     facts = write_and_load(source, tmp_path / "svn")
-    tree, private = tmp_path / "tree", tmp_path / "private"
-    private.mkdir()
-    notes = checkout_head(source.head(), tree, private, "svn")
+    tree = tmp_path / "tree"
+    notes = checkout_head(source.head(), tree, "svn")
     expected = {new: ("file", old) for old, new in ODD_NAMES.items()}
     expected |= {b"again": ("file", b"line\n"), b"long": ("symlink", b"\x01" * 1500)}
     expected |= {b"odd": ("file", b"to\x1b\xe9")}
@@ -108,12 +85,12 @@ def test_tree_source_odd_names_are_equal_in_history_and_tree(name, tmp_path):
     assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, source.tree())
     numbers = {
         dump_format.RENAMED: 7, dump_format.LINKS: 1, tree_source.ADMINISTRATIVE: 3,
-        tree_source.SPECIAL_MEMBER if name else tree_source.SPECIAL: 1,
+        tree_source.SPECIAL: 1,
     }  # fmt: skip
     assert sorted(notes) == sorted(f"{what}: {number}." for what, number in numbers.items())
     assert sorted(facts.notes) == sorted([*notes, f"{tree_source.LINKED}: 1."])
     assert (tree / "again").samefile(tree / "line?\\010")
-    assert (tree / "again").stat().st_mode & 0o777 == (0o644 if name else 0o640)
+    assert (tree / "again").stat().st_mode & 0o777 == 0o640
 
 
 def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
@@ -123,7 +100,7 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
     (root / "deep").chmod(0o555)
     (root / "run").chmod(0o6755)
     (root / "empty").chmod(0o3775)
-    tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
+    tree_source.copy_directory(root, tmp_path / "tree")
     assert tree_on_disk(tmp_path / "tree") == tree_on_disk(root)
     copies = {file.relative_to(tmp_path / "tree"): file for file in (tmp_path / "tree").rglob("*")}
     for file in root.rglob("*"):
@@ -139,62 +116,47 @@ def test_directory_larger_than_the_free_space_is_refused(tmp_path):
     with (root / "hole").open("wb") as file:
         file.truncate(8 << 40)
     with pytest.raises(UserError, match="tree has 8"):
-        tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
+        tree_source.copy_directory(root, tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
 
 
-@pytest.mark.parametrize("name", ["", "a.tar"])
-def test_tree_source_path_too_long_by_its_escapes_is_refused_in_a_plan(name, tmp_path):
+def test_directory_path_too_long_by_its_escapes_is_refused_in_a_plan(tmp_path):
     path = root = tmp_path / "kit"
     for _ in range(14):
         path /= "\x01" * 240
     path.mkdir(parents=True)
     (path / "file").touch()
-    (private := tmp_path / "private").mkdir()
-    source = source_of(root, name)
+    source = directory(root)
     with pytest.raises(UserError, match="3500 bytes"):
         source.estimate()
     with pytest.raises(UserError, match="3500 bytes"):
-        checkout_head(source.head(), tmp_path / "tree", private, "svn")
+        checkout_head(source.head(), tmp_path / "tree", "svn")
 
 
-@pytest.mark.parametrize("name", ["", "a.tar"])
-def test_checkout_head_of_a_changed_source_is_refused(tmp_path, name):
-    source = source_of(make_tree(tmp_path / "tree"), name)
+def test_checkout_head_of_a_changed_directory_is_refused(tmp_path):
+    source = directory(make_tree(tmp_path / "tree"))
     before = source.identity()
     for number, change in enumerate((False, True)):
-        (private := tmp_path / f"private{number}").mkdir()
         if change:
-            source._path.touch() if name else (source._path / "deep/nothing").touch()
+            (tmp_path / "tree/deep/nothing").touch()
         why = "changed since this run began"
         with pytest.raises(UserError, match=why) if change else nullcontext():
-            checkout_head(source.head(), tmp_path / f"into{number}", private, "svn", before)
-
-
-SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
+            checkout_head(source.head(), tmp_path / f"into{number}", "svn", before)
 
 
 @pytest.mark.parametrize(
-    ("source", "make", "message"),
+    "make",
     [
-        ("directory", lambda p: None, "does not exist"),
-        ("directory", lambda p: p.write_text(""), "is no folder"),
-        ("directory", Path.mkdir, "has no files"),
-        ("directory", lambda p: (p / "a/.git/config").mkdir(parents=True), "has no files"),
-        ("directory", lambda p: (p.mkdir(), os.mkfifo(p / "pipe")), "has no files"),
-        ("archive", lambda p: None, "does not exist"),
-        ("archive", lambda p: p.mkdir(), "is no file"),
-        ("archive", lambda p: p.write_text("text"), "is no archive"),
-        (
-            "archive",
-            lambda p: p.write_bytes(bz2.compress(bytes(512))),
-            r"is compressed with bzip2\. ",
-        ),
-        ("archive", lambda p: p.write_bytes(SEVEN_ZIP), r"is a .7z archive\. .* what is in it"),
+        lambda p: None,
+        lambda p: p.write_text(""),
+        Path.mkdir,
+        lambda p: (p / "a/.git/config").mkdir(parents=True),
+        lambda p: (p.mkdir(), os.mkfifo(p / "pipe")),
     ],
+    ids=["missing", "file", "empty", "no files", "pipe"],
 )
-def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
+def test_directory_without_files_names_the_key(make, tmp_path):
     path = tmp_path / "it"
     make(path)
-    with pytest.raises(UserError, match=rf"repositories\.it\.path`: {path} {message}"):
-        open_source("it", {"source": source, "path": str(path)}).check()
+    with pytest.raises(UserError, match=rf"repositories\.it\.path`: {path} "):
+        directory(path).check()

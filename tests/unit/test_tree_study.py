@@ -196,7 +196,7 @@ def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
         subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
     head = open_source("mine", {"source": kind, "path": str(repository)}).head()
     (tmp_path / "private").mkdir()
-    checkout_head(head, tmp_path / "head", tmp_path / "private", shutil.which("svn") or "")
+    checkout_head(head, tmp_path / "head", shutil.which("svn") or "")
     assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
 
 

@@ -1,6 +1,6 @@
 """Read input from outside with a type, a limit and a plain error; write and clean URLs.
 
-Every reader of a user's repository, dump, archive, bundle or configuration uses these functions.
+Every reader of a user's repository, dump, bundle or configuration uses these functions.
 """
 
 import os
@@ -17,9 +17,9 @@ CHUNK = 1 << 20
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\\]*)(?::[0-9]*)?"
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\\]+)(?::[0-9]*)?"
 _PLAIN_URL = re.compile(
-    rf"(?:(?:https?|svn|file)://|svn\+ssh://(?:[^\s:/@?#\\]+@)?){_HOST}(?:/\S*)?"
+    rf"(?:(?:https?|svn)://|svn\+ssh://(?:[^\s:/@?#\\]+@)?){_HOST}(?:/\S*)?|file://[^\s:/@?#\\]*/\S*"
 )
 URL_FORM = (
     "must be a URL that begins with http://, https://, svn://, svn+ssh:// or file://, without blanks, user "

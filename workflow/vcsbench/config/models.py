@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -152,8 +153,18 @@ class StudySets(Model):
     """The studies of any other session."""
 
 
+def refuse_archive(source: object) -> object:
+    if source == "archive":
+        raise ValueError(
+            "an archive is no source. Unpack it first, and name the folder with `source: directory`."
+        )
+    return source
+
+
 class RepositorySettings(Model):
-    source: Literal["generated", "git", "svn", "dump", "directory", "archive"]
+    source: Annotated[
+        Literal["generated", "git", "svn", "dump", "directory"], BeforeValidator(refuse_archive)
+    ]
     """Where the revisions come from."""
     profile: Text | None = None
     """`generated`: the kind of history (docs/sources.md)."""

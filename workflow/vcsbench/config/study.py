@@ -104,7 +104,7 @@ class Command(Model):
     """The kind of subject that the command reads. repository: a copy of a Subversion repository
     ({repository}, {url}, {tree}, {last}, and {folder}, the largest folder below {tree}). dump: a dump file of
     it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the repository, or its
-    source itself if that is a directory or an archive, as files ({source}) or in the command's `store`
+    source itself if that is a directory, as files ({source}) or in the command's `store`
     ({store}, {store_url}), on the cell's `filesystem`."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the

@@ -48,7 +48,7 @@ NUMBER_LENGTH = 40
 
 
 def read_yaml(path: Path) -> object:
-    """Raise UserError if the file is missing, too large or not YAML."""
+    """Return the content of a YAML or JSON file. Raise UserError if it is missing, too large or damaged."""
     try:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:

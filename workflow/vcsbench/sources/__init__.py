@@ -28,12 +28,7 @@ from vcsbench.sources.generated import EmptySource, GeneratedSource
 from vcsbench.sources.git_repository import list_folders, list_objects, open_repository
 from vcsbench.sources.git_source import GitSource, write_tree
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head, summarize_tree
-from vcsbench.sources.tree_source import (
-    ArchiveSource,
-    DirectorySource,
-    extract_tree,
-    has_closed_entry,
-)
+from vcsbench.sources.tree_source import DirectorySource, copy_directory, has_closed_entry
 
 KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
@@ -41,7 +36,6 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "svn": SvnSource,
     "dump": DumpSource,
     "directory": DirectorySource,
-    "archive": ArchiveSource,
     EMPTY: EmptySource,
 }
 
@@ -161,8 +155,8 @@ def main(kind: str, source: str, *rest: str) -> None:
     """Write the youngest tree of a source to a new folder, and print notes on changes and omissions.
 
     Subjects call it in a process (subjects.run_sources). `rest` is the folder; then the commit of a git
-    repository, the arguments of export_head(), or for other kinds a temporary folder and the identity,
-    which is checked unless it is empty. The kind `odd paths` prints the counts of summarize_tree(); then it
+    repository, the arguments of export_head(), or the identity of a directory, which is checked unless it
+    is empty. The kind `odd paths` prints the counts of summarize_tree(); then it
     is a tree and a revision.
     """
     try:
@@ -175,8 +169,8 @@ def main(kind: str, source: str, *rest: str) -> None:
             with open_repository(Path(source)) as repository:
                 lines = write_tree(repository, rest[1], Path(rest[0]))
         else:
-            folder, temporary, identity = rest
-            lines = extract_tree(kind, Path(source), Path(folder), Path(temporary))
+            folder, identity = rest
+            lines = copy_directory(Path(source), Path(folder))
             if identity:
                 definition = {"source": kind, "path": source}
                 open_source(Path(source).name, definition).check_unchanged(identity)

@@ -206,22 +206,6 @@ RUBY = Profile(
     paths=RUBY_PATHS, file_bytes=RUBY_FILES, heat=RUBY_HEAT, message_bytes=RUBY_MESSAGES,
     repository=(14e6, 240e6, 1.0), journal=b"ChangeLog", journal_bytes=593_000,
 )
-BSD = Profile(
-    name="bsd", revisions=263_988, tree_bytes=800 * MIB, tree_files=57_000, authors=600,
-    first_date=_date(1993, 6, 12), last_date=_date(2014, 4, 1),
-    layout=ProjectLayout(b"head", (b"stable", b"projects", b"releng", b"user"), (b"release", b"vendor")),
-    kinds=(
-        FileKind(0.46, b".c", "braces", size=1.2),
-        FileKind(0.26, b".h", "braces", size=0.9),
-        FileKind(0.12, b".3", "prose", size=0.7),
-        FileKind(0.09, b".mk", "ends", size=0.3),
-        FileKind(0.04, b".sh", "ends", size=0.3, executable=0.6),
-        FileKind(0.03, b".uu", "bytes", size=5.5, churn=1, heat=0.6),
-    ),
-    shares=Shares(0.3, 0.004, 0.004, add=0.053, delete=0.019, move=0.005, copy=0.003, journal=0.01),
-    paths=HTTPD_PATHS, file_bytes=SUBVERSION_FILES, heat=KDELIBS_HEAT, message_bytes=SUBVERSION_MESSAGES,
-    repository=(250e6, 2.7e9, 1.0), journal=b"UPDATING", journal_bytes=60_000,
-)
 TSVN = Profile(
     name="tsvn", revisions=18_937, tree_bytes=81 * MIB, tree_files=3_460, authors=40,
     first_date=_date(2003, 2, 15), last_date=_date(2010, 4, 1),
@@ -306,4 +290,4 @@ LINUX_TREE = Profile(
 )
 # fmt: on
 
-PROFILES = {p.name: p for p in (RUBY, BSD, TSVN, APACHE, KDE, LARGE_TREE, LINUX_TREE)}
+PROFILES = {p.name: p for p in (RUBY, TSVN, APACHE, KDE, LARGE_TREE, LINUX_TREE)}

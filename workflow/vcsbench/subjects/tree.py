@@ -170,7 +170,7 @@ class Tree(FilesystemSubject):
             repository = self.recipe["repository"]
             # In a guest, files have other times.
             identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
-            return {"notes": checkout_head(repository["head"], path, temporary, svn, identity)}
+            return {"notes": checkout_head(repository["head"], path, svn, identity)}
         url = file_url(self.repository.path, self.repository.tree)
         run_client(svn, "export", "-q", "--ignore-externals", pegged(url), path)
         return {}
@@ -245,17 +245,15 @@ def lost_features(source: Path, built: Path) -> dict[str, int]:
     return lost
 
 
-def checkout_head(
-    head: Head, path: Path, temporary: Path, svn: str, identity: str = ""
-) -> list[str]:
+def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
-    Return notes on renamed and left-out names. `temporary` is a private folder next to `path`. Raise
-    UserError with the last line of a failed process, or if a folder or archive has not the `identity`.
+    Return notes on renamed and left-out names. Raise UserError with the last line of a failed process, or
+    if a folder has not the `identity`.
     """
     kind = head["kind"]
-    if kind in ("directory", "archive", "git"):
-        last = [head["commit"]] if kind == "git" else [str(temporary), identity]
-        return run_sources(kind, head["path"], str(path), *last)
+    if kind in ("directory", "git"):
+        last = head["commit"] if kind == "git" else identity
+        return run_sources(kind, head["path"], str(path), last)
     tree = [] if head["tree"] is None else [head["tree"]]
     return run_sources(kind, head["url"], str(path), svn, str(head["revision"]), *tree)
