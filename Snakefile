@@ -27,23 +27,18 @@ localrules:
     node_work,
     measurements,
     measured,
-    account,
     tables,
     published_tables,
     published,
-    findings,
-    history,
-    expectations,
     checks,
     check,
-    advice,
     report,
     index,
 
 
 rule all:
     default_target: True
-    # Snakemake restores a removed file only if a target names it.
+    # Snakemake makes a removed file again only if a target names it.
     input:
         "reports/index.html",
         raw_data,

@@ -34,7 +34,7 @@ TURNS = 3
 LARGE = 3  # times ROUNDS: 12,096 cell-rounds
 LIMIT_S, LIMIT_MIB = 30.0, 1000.0
 # Of a run with nothing to do, relative to as many bare jobs.
-LIMIT_RATIO = 2.5
+LIMIT_RATIO = 3.0
 
 
 class Side(NamedTuple):

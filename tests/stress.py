@@ -61,7 +61,7 @@ class Fault(NamedTuple):
     signal: int = signal.SIGKILL
 
 
-REPORT_SCRIPTS = (".collect_measurements.py", ".compute_statistics.py", ".write_report.py")
+REPORT_SCRIPTS = (".collect_measurements.py", ".make_tables.py", ".write_report.py")
 # "all" results are removed with the repositories, or some "cells", or the "reports", or "any" of these.
 FAULTS = {
     "kill Snakemake": Fault("any", runs("/snakemake")),

@@ -14,6 +14,7 @@ from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_expectations
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
+from vcsbench.files import read_rows
 from vcsbench.statistics import check
 from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, unmeasured_expectations
@@ -105,9 +106,10 @@ def test_check_exit_code_follows_verdicts(tmp_path, rows, code):
     assert run_check(tmp_path, *rows) == code
 
 
-def test_check_writes_junit_and_markdown(tmp_path):
+def test_check_has_junit_and_markdown(tmp_path):
     run_check(tmp_path, GOOD, BAD, UNDECIDED, NONE)
-    suites = ElementTree.fromstring((tmp_path / check.JUNIT).read_text())
+    rows = read_rows(tmp_path / "check.csv", "")
+    suites = ElementTree.fromstring(check.junit(rows))
     counts = [[s.get(key) for key in ("name", "tests", "failures", "errors")] for s in suites]
     assert counts == [["a", "3", "1", "1"], ["b", "1", "0", "1"]]
     good, bad, undecided = suites[0]
@@ -119,7 +121,7 @@ def test_check_writes_junit_and_markdown(tmp_path):
     )
     message = bad[0].get("message") or ""
     assert message.startswith("does not hold: 3.00 (1.00 to 1.50) s") and message.endswith(" 2.0")
-    lines = (tmp_path / check.MARKDOWN).read_text().splitlines()
+    lines = check.markdown(rows).splitlines()
     assert lines[0].startswith("**1 of 4 ")
     assert lines[4].startswith("| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 ")
 

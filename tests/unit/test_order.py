@@ -146,7 +146,7 @@ def test_batches_have_first_rounds_until_a_decision(tmp_path):
     state = batches(tmp_path)
     assert state.rounds() == {"log/cold": 5, "log/hot": 5} and state.next == 2
     write_decision(tmp_path, 2, cold=7, hot=5)
-    assert state.take() and state.next == 3
+    assert state.next == 3
     assert state.rounds() == {"log/cold": 7, "log/hot": 5}
     assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 

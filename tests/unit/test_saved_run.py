@@ -11,13 +11,14 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
 from unit.study_grid import study_grid  # noqa: E402
-from vcsbench.evidence.measurements import collect, read_grid, read_measurements  # noqa: E402
+from vcsbench.evidence.measurements import as_read, collect, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
@@ -39,6 +40,8 @@ def computed(folder):
     collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config.thresholds)
     text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
+    # Decisions on rounds read no file.
+    pd.testing.assert_frame_equal(as_read(collected.measurements), frame)
     params = StudyParams(STUDY, here)
     block = params.definition.block
     limits = Limits.of(here.config)

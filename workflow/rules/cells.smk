@@ -13,7 +13,8 @@ rule cell:
     priority: lambda wildcards: -PLAN.position(wildcards.study, wildcards.cell, int(wildcards.round))
     conda:
         "../../envs/subversion.yaml"
-    # Nothing else runs next to a measurement. A function, because a dry run has no cores.
+    # Nothing else runs next to a measurement. A resource with a limit of 1 would keep cells apart, but a load or a
+    # table would still run next to a cell. A function, because a dry run has no cores.
     threads: lambda wildcards: workflow.cores
     params:
         # A change of the digest makes the result out of date. Snakemake does not compare params that use `output`
@@ -41,17 +42,17 @@ checkpoint decide:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("allocate_rounds"),
+        code=code_of("decide_rounds"),
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: PLAN.batches[wildcards.study].rounds(int(wildcards.number) - 1),
         # A digest of the repositories of each block.
         of=lambda wildcards: dict(PLAN.batches[wildcards.study].blocks),
-        comparison=of_study("comparison"),
+        settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.of_times().to_param(),
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
-        "../scripts/allocate_rounds.py"
+        "../scripts/decide_rounds.py"
 
 
 rule calls:

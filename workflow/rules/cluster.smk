@@ -10,9 +10,10 @@ rule node_work:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("write_node_work"),
         work=lambda wildcards: asdict(CLUSTER.work(int(wildcards.job))),
     script:
-        "../scripts/collect_measurements.py"
+        "../scripts/write_node_work.py"
 
 
 rule node_job:

@@ -85,21 +85,6 @@ def code_of(script):
     return script_code(WORKFLOW / "scripts" / f"{script}.py")
 
 
-def of_study(name):
-    """Return a function of the wildcards for a param or the input files of a study: an attribute by its name."""
-    return lambda wildcards: getattr(PROJECT.params_of(wildcards.study), name)
-
-
-def params_of_study(*names):
-    """Return such functions by the names of the attributes."""
-    return {name: of_study(name) for name in names}
-
-
-def is_measured(wildcards):
-    """Return True if the study is configured, so that cells of it are measured."""
-    return wildcards.study in PLAN.config.studies
-
-
 def cell_inputs(wildcards):
     """Return the records of the subjects of a cell-round.
 
@@ -124,7 +109,7 @@ def exports(wildcards):
 
 
 def raw_data(wildcards):
-    """Return the missing raw data of all studies."""
+    """Return the raw data of all studies."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 

@@ -9,6 +9,7 @@ rule grid:
     conda:
         "../../envs/python.yaml"
     params:
+        code=code_of("write_grid"),
         cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     script:
-        "../scripts/collect_measurements.py"
+        "../scripts/write_grid.py"

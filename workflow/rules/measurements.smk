@@ -1,4 +1,4 @@
-# Measurements (a row per timed run), failures (a row per round without a result), and the use of the time.
+# Measurements (a row per timed run), and failures (a row per round without a result).
 
 
 rule measurements:
@@ -51,25 +51,3 @@ rule measured:
             kind=("measurements", "failures"),
             study=PLAN.config.studies,
         ),
-
-
-rule account:
-    input:
-        measurements="results/measurements/{study}.csv",
-        tables="results/tables/{study}",
-    output:
-        "results/budget/{study}.json",
-    log:
-        "results/logs/account/{study}.log",
-    conda:
-        "../../envs/python.yaml"
-    params:
-        code=code_of("allocate_rounds"),
-        minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
-        studies=len(PLAN.config.studies),
-        decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
-        comparison=of_study("comparison"),
-        # Files, as `decisions`. As inputs they would start the rules that prepare and decide.
-        prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
-    script:
-        "../scripts/allocate_rounds.py"

@@ -22,12 +22,8 @@ rule report:
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         tables="results/tables/{study}",
-        history=lambda wildcards: (
-            [f"results/history/{wildcards.study}.json"]
-            if EXPECTATIONS.saved(wildcards.study)
-            else []
-        ),
-        published=of_study("published_tables"),
+        history="results/history/{study}.json",
+        published=lambda wildcards: PROJECT.params_of(wildcards.study).published_tables,
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
@@ -53,10 +49,10 @@ rule report:
         # The page cites the whole configuration, so each change of it makes the page again.
         configuration=config_digest(config),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
-        order=of_study("order"),
+        order=lambda wildcards: PROJECT.params_of(wildcards.study).order,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=of_study("repository_facts"),
+        found=lambda wildcards: PROJECT.params_of(wildcards.study).repository_facts,
     script:
         "../scripts/write_report.py"
 
@@ -72,8 +68,8 @@ rule index:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("write_report"),
+        code=code_of("write_index"),
         templates=code_digest(TEMPLATES),
         studies=lambda wildcards: inputs.studies_with_findings(PROJECT.params_of),
     script:
-        "../scripts/write_report.py"
+        "../scripts/write_index.py"

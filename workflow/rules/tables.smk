@@ -1,13 +1,16 @@
-# Tables, findings and advice: from the measurements, and the first two from published numbers alike.
+# What follows from the measurements of a study, in one job that reads them once: tables, verdicts on findings and on
+# the user's expectations, the history over saved baselines, the account of the time, and recommendations.
 
 
-# All tables of a study in one job: to start a Python that imports pandas takes longer than most of them.
 rule tables:
     input:
-        numbers="results/measurements/{study}.csv",
-        baselines=lambda wildcards: EXPECTATIONS.baseline_files(wildcards.study),
+        grid="results/grid/{study}.csv",
+        measurements="results/measurements/{study}.csv",
+        failures="results/failures/{study}.csv",
+        published=lambda wildcards: PROJECT.params_of(wildcards.study).published_files,
+        baselines=lambda wildcards: EXPECTATIONS.saved_files(wildcards.study),
     output:
-        report(
+        tables=report(
             directory("results/tables/{study}"),
             patterns=["{table}.csv"],
             caption="../report/table.rst",
@@ -15,24 +18,56 @@ rule tables:
             subcategory="Tables",
             labels={"table": "{table}"},
         ),
+        findings=report(
+            "results/findings/{study}.csv",
+            caption="../report/findings.rst",
+            category="{study}",
+            subcategory="Findings",
+            labels={"what": "verdicts"},
+        ),
+        expectations=report(
+            "results/expectations/{study}.csv",
+            caption="../report/expectations.rst",
+            category="{study}",
+            subcategory="Findings",
+            labels={"what": "expectations"},
+        ),
+        history="results/history/{study}.json",
+        account="results/budget/{study}.json",
+        advice="results/advice/{study}.json",
     log:
         "results/logs/tables/{study}.log",
-    # More jobs wait for it than for findings.
-    priority: 1
     conda:
         "../../envs/python.yaml"
     params:
-        **params_of_study("order", "by", "block", "limits"),
-        code=code_of("compute_statistics"),
-        definitions=of_study("tables"),
+        code=code_of("make_tables"),
+        settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.to_param(),
+        # Of the published numbers and findings.
+        metadata=lambda wildcards: PROJECT.params_of(wildcards.study).metadata,
+        findings=lambda wildcards: PROJECT.params_of(wildcards.study).findings,
+        conditions=lambda wildcards: PROJECT.params_of(wildcards.study).conditions,
+        # Of the user's expectations and baselines: those to compare with, and all that are saved.
+        expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
+        saved=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
+        # Of the account. As inputs, these files would start the rules that prepare and decide.
+        minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
+        studies=len(PLAN.config.studies),
+        decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
+        prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
+        # Of the recommendations.
+        scenario_axes=lambda wildcards: PROJECT.params_of(wildcards.study).scenario_axes,
+        questions=lambda wildcards: PROJECT.params_of(wildcards.study).questions,
+        workload=lambda wildcards: PROJECT.params_of(wildcards.study).workload,
+        reference_commands=lambda wildcards: PROJECT.params_of(wildcards.study).reference_commands,
+        apply_commands=lambda wildcards: PROJECT.params_of(wildcards.study).apply_commands,
     script:
-        "../scripts/compute_statistics.py"
+        "../scripts/make_tables.py"
 
 
 rule published_tables:
     input:
-        numbers=of_study("published_numbers"),
+        numbers=lambda wildcards: PROJECT.params_of(wildcards.study).published_numbers,
     output:
         directory("results/published/{study}"),
     log:
@@ -42,11 +77,11 @@ rule published_tables:
     conda:
         "../../envs/python.yaml"
     params:
-        **params_of_study("order", "by", "metadata", "block", "limits"),
-        code=code_of("compute_statistics"),
-        definitions=of_study("tables_of_published"),
+        code=code_of("make_published_tables"),
+        settings=lambda wildcards: PROJECT.params_of(wildcards.study).published_settings.to_param(),
+        metadata=lambda wildcards: PROJECT.params_of(wildcards.study).metadata,
     script:
-        "../scripts/compute_statistics.py"
+        "../scripts/make_published_tables.py"
 
 
 rule published:
@@ -57,51 +92,3 @@ rule published:
             for study in inputs.study_names()
             for folder in PROJECT.params_of(study).published_tables
         ],
-
-
-rule findings:
-    input:
-        # Either may be missing: a study is not measured here, or nothing of it was published.
-        published=of_study("published_files"),
-        measurements=branch(is_measured, then="results/measurements/{study}.csv"),
-        grid=branch(is_measured, then="results/grid/{study}.csv"),
-    output:
-        report(
-            "results/findings/{study}.csv",
-            caption="../report/findings.rst",
-            category="{study}",
-            subcategory="Findings",
-            labels={"what": "verdicts"},
-        ),
-    log:
-        "results/logs/findings/{study}.log",
-    wildcard_constraints:
-        study=one_of(inputs.study_names()),
-    conda:
-        "../../envs/python.yaml"
-    params:
-        **params_of_study("axes", "by", "metadata", "block", "limits", "findings", "conditions"),
-        code=code_of("compute_statistics"),
-    script:
-        "../scripts/compute_statistics.py"
-
-
-rule advice:
-    input:
-        measurements="results/measurements/{study}.csv",
-        tables="results/tables/{study}",
-        grid="results/grid/{study}.csv",
-        failures="results/failures/{study}.csv",
-    output:
-        "results/advice/{study}.json",
-    log:
-        "results/logs/advice/{study}.log",
-    conda:
-        "../../envs/python.yaml"
-    params:
-        **params_of_study("order", "scenario_axes", "block", "limits", "questions", "workload"),
-        **params_of_study("reference_commands", "apply_commands"),
-        code=code_of("write_report"),
-        tables=of_study("comparing_tables"),
-    script:
-        "../scripts/write_report.py"

@@ -1,16 +1,13 @@
-"""Write the grid of a study, the work of a node, and measurements from exports and contexts of cells."""
+"""Write the measurements of a study from the exports and contexts of its cells."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_traces
-from vcsbench.files import write_json, write_text
 from vcsbench.plan.result_state import is_readable, is_up_to_date
-from vcsbench.run.job import run_rule
+from vcsbench.run.job import job_log
 
 snakemake: Any
 
@@ -24,16 +21,6 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
                 f"{path}: this was measured with other settings, and Snakemake has lost its record of them. "
                 f"Run again with `--forcerun cell`, or delete it."
             )
-
-
-def write_grid() -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(snakemake.params.cells)
-    write_text(snakemake.output[0], text.getvalue())
-
-
-def write_node_work() -> None:
-    write_json(snakemake.output[0], snakemake.params.work)
 
 
 def write_measurements() -> None:
@@ -50,4 +37,5 @@ def write_measurements() -> None:
     write_frame(collected.fixed_cost, output.fixed_cost)
 
 
-run_rule(snakemake, grid=write_grid, node_work=write_node_work, measurements=write_measurements)
+with job_log(snakemake.log[0]):
+    write_measurements()

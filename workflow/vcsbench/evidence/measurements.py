@@ -200,6 +200,17 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     return frame
 
 
+def as_read(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return measurements of collect() with the types that read_measurements() reads from their CSV file."""
+    columns: dict[Any, Any] = {}
+    for name, column in measurements.items():
+        if name in NUMBERS:
+            columns[name] = pd.to_numeric(column, errors="coerce").astype(float)
+        else:
+            columns[name] = ["" if pd.isna(value) else str(value) for value in column]
+    return pd.DataFrame(columns)
+
+
 def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
     context = read_context(context_path(export))
     if not (context and export.is_file()):

@@ -50,19 +50,22 @@ class SamplingBatches:
         Each block has at least `least` rounds.
         """
         self.study, self.root, self.least, self.blocks = study, root, least, blocks
+        # The decisions that were read. A decision stays as it is, so none is read twice.
         self._rounds = {1: dict.fromkeys(blocks, least)}
-        self.last = 1
         files = (root / FOLDER / study).glob("batch*.json")
         matches = (re.fullmatch(r"batch(\d+)\.json", file.name) for file in files)
-        for number in sorted((int(match[1]) for match in matches if match), reverse=True):
-            if self._take(number):
-                break
+        numbers = sorted((int(match[1]) for match in matches if match), reverse=True)
+        giving = (number for number in numbers if self._gives_rounds(number))
+        self._first = next(giving, 1)
 
-    def _take(self, number: int) -> bool:
-        decision = read_json(self.root / decision_of(self.study, number))
+    def _gives_rounds(self, number: int) -> bool:
+        """Return True if a batch is decided and has any rounds."""
+        if number in self._rounds:
+            return True
+        path = self.root / decision_of(self.study, number)
+        decision = read_json(path) if os.path.exists(path) else {}
         if not decision.get("gives"):
             return False
-        self.last = number
         rounds, digests = decision["rounds"], decision["of"]
         self._rounds[number] = {
             block: max(self.least, rounds[block]) if digests.get(block) == digest else self.least
@@ -71,15 +74,21 @@ class SamplingBatches:
         return True
 
     @property
+    def last(self) -> int:
+        """Return the number of the last batch with rounds that is decided now."""
+        number = self._first
+        while self._gives_rounds(number + 1):
+            number += 1
+        return number
+
+    @property
     def next(self) -> int:
         return self.last + 1
 
-    def take(self) -> bool:
-        """Read the decision on the next batch. Return True if it gives any rounds."""
-        return self._take(self.next)
-
     def rounds(self, number: int | None = None) -> dict[str, int]:
-        return self._rounds.get(number or self.last, self._rounds[self.last])
+        if number in self._rounds:
+            return self._rounds[number]
+        return self._rounds[self.last]
 
 
 def is_up_to_date(export: str, digest: str) -> bool:

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,7 +38,7 @@ NODES = "nodes"
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 # Beginnings of the states of nodes that Slurm has lost. An ending * means lost, too.
 LOST = ("down", "drain", "fail", "unk", "err", "power", "future")
-SINFO_TIMEOUT_S = 30
+SINFO_TIMEOUT_S, SINFO_VALID_S = 30, 60
 # Without a scheduler that reports lost nodes, attempts from this one on go to another node.
 FIRST_ATTEMPT_ELSEWHERE = 3
 CLEAN = "--clean"
@@ -265,15 +266,26 @@ class Cluster:
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    if not node or not shutil.which("sinfo"):
-        return False
-    command = ["sinfo", "-h", "-n", node, "-o", "%T"]
+    # Snakemake asks for the resources of all jobs at once, and again for each attempt, minutes later.
+    states = _states_of_nodes(int(time.monotonic() / SINFO_VALID_S)).get(node, [])
+    return bool(states) and all(s.startswith(LOST) or s.endswith("*") for s in states)
+
+
+@cache
+def _states_of_nodes(period: int) -> dict[str, list[str]]:
+    """Return the states of each node, in each of its partitions. They are asked for once in a period."""
+    if not shutil.which("sinfo"):
+        return {}
+    command = ["sinfo", "-h", "-N", "-o", "%N %T"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SINFO_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    states = done.stdout.lower().split()
-    return bool(states) and all(s.startswith(LOST) or s.endswith("*") for s in states)
+        return {}
+    states: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        node, _, state = line.partition(" ")
+        states.setdefault(node, []).append(state.lower())
+    return states
 
 
 def clean_nodes(root: Path) -> list[str]:

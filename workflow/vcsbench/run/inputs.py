@@ -3,7 +3,7 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
@@ -22,11 +22,11 @@ from vcsbench.config.definitions import (
 from vcsbench.config.models import unknown_name
 from vcsbench.config.study import RUN_COLUMNS, Statistic, TableDefinition, load_study
 from vcsbench.errors import UserError
-from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, decision_of
 from vcsbench.statistics import baselines
 from vcsbench.statistics.comparisons import STATISTIC, Limits
+from vcsbench.statistics.settings import StudySettings
 
 FINDINGS = "config/published/findings.yaml"
 # The checkpoint's `get`, which raises until the decision is made.
@@ -136,7 +136,7 @@ class StudyParams:
     @property
     def published_tables(self) -> list[str]:
         """Return the folder of the published tables; [] if the study has none."""
-        is_made = self.definition.published and self.tables_of_published
+        is_made = self.definition.published and self.published_settings.tables
         return [f"results/published/{self.definition.name}"] if is_made else []
 
     @property
@@ -156,29 +156,15 @@ class StudyParams:
         return axis_table.resolved_tables(self.definition, values)
 
     @property
-    def tables_of_published(self) -> Tables:
-        return {n: table for n, table in self.tables.items() if table.get("published", True)}
+    def settings(self) -> StudySettings:
+        limits = Limits.of(self.environment.config)
+        return StudySettings(self.order, self.by, self.block, self.tables, limits)
 
     @property
-    def comparing_tables(self) -> Tables:
-        """Return the tables that compare: first times, then counts."""
-        tables = [(n, table) for n, table in self.tables.items() if "compare" in table]
-        return dict(sorted(tables, key=lambda item: metric_in(item[1]).exact))
-
-    @property
-    def limits(self) -> dict[str, float]:
-        return asdict(Limits.of(self.environment.config))
-
-    @property
-    def comparison(self) -> dict[str, object]:
-        """Return what the time budget compares: the tables of times, and their settings."""
-        tables = self.comparing_tables.items()
-        return {
-            "tables": {n: table for n, table in tables if not metric_in(table).exact},
-            "order": self.order,
-            "block": self.block,
-            "limits": self.limits,
-        }
+    def published_settings(self) -> StudySettings:
+        """Return the settings with the tables that are made of published numbers, too."""
+        tables = {n: table for n, table in self.tables.items() if table.get("published", True)}
+        return replace(self.settings, tables=tables)
 
     @property
     def workload(self) -> list[WorkloadShare]:
@@ -243,10 +229,12 @@ class SamplingState:
             return self.plan.cell_files(study, only_fresh=True)
         if study not in self.plan.batches:
             return self.plan.cell_files(study)
-        batches, has_more = self.plan.batches[study], True
-        while has_more:
-            decide(study=study, number=str(batches.next))
-            has_more = batches.take()
+        batches = self.plan.batches[study]
+        decided = 0
+        while decided != batches.next:
+            # After a decision without rounds, the next one stays the same.
+            decided = batches.next
+            decide(study=study, number=str(decided))
         return self.exports_before(study)
 
     def exports_before(self, study: str, number: int | None = None) -> list[str]:

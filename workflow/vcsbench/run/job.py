@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from vcsbench import processes
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
@@ -43,12 +43,6 @@ def job_log(path: str | Path) -> Iterator[None]:
         with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
         _fail(f"{path}: {describe_fault(error)}", path)
-
-
-def run_rule(snakemake: Any, **functions: Callable[[], None]) -> None:
-    """Run the function for the rule of this job, within job_log. `functions` are by rule."""
-    with job_log(snakemake.log[0]):
-        functions[snakemake.rule]()
 
 
 def end_with_shell() -> None:

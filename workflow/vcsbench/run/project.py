@@ -47,6 +47,7 @@ STUDY_FILES = (
     "results/tables/{study}",
     "results/findings/{study}.csv",
     "results/expectations/{study}.csv",
+    "results/history/{study}.json",
     "results/advice/{study}.json",
     "results/budget/{study}.json",
     "results/page/{study}.json",
@@ -127,15 +128,13 @@ class Project:
         )
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the missing exports and contexts of a study, its last decision and its system-call counts.
+        """Return the exports and contexts of a study, its last decision and its system-call counts.
 
-        Snakemake remakes a removed file only if a target names it. To name existing ones, too, takes as long
-        as all the rest of a run with nothing to do.
+        Snakemake makes a removed file again only if a target names it.
         """
         exports = self.sampling.exports(study, decide)
         files = [file for export in exports for file in (export, context_path(export))]
-        missing = [file for file in files if not os.path.exists(f"{self.root}/{file}")]
-        return [*missing, *self.sampling.next_decision(study), *self.sampling.traces(study)]
+        return [*files, *self.sampling.next_decision(study), *self.sampling.traces(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:

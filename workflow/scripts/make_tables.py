@@ -1,0 +1,167 @@
+"""Make all that follows from the measurements of a study, and read these once.
+
+These are its tables, the verdicts on findings and on the user's expectations, the history over saved
+baselines, the account of the time, and the recommendations.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.cards import ADVICE
+from vcsbench.advice.labels import questions_of
+from vcsbench.evidence.measurements import (
+    read_frame,
+    read_grid,
+    read_measurements,
+    time_breakdown,
+    write_frame,
+)
+from vcsbench.files import read_json, write_json, write_text
+from vcsbench.run.job import job_log
+from vcsbench.statistics import baseline_comparison, baselines, findings
+from vcsbench.statistics.aggregation import read_published
+from vcsbench.statistics.budget import budget_report, comparisons_of
+from vcsbench.statistics.comparisons import NUMBERS
+from vcsbench.statistics.finding_checks import Conditions
+from vcsbench.statistics.noise import run_scatter
+from vcsbench.statistics.settings import StudySettings
+from vcsbench.statistics.tables import make_tables
+
+snakemake: Any
+RESULTS = Path("results")
+
+
+def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
+    """Write each table of the measurements, and one against each baseline with notes for its reader."""
+    params, study = snakemake.params, snakemake.wildcards.study
+    folder = Path(snakemake.output.tables)
+    folder.mkdir(parents=True)
+    made = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    for name, table in made.items():
+        write_frame(table, folder / f"{name}.csv")
+    if not params.baselines:
+        return
+    now = baseline_comparison.load_current(study, RESULTS)
+    for baseline in params.baselines:
+        before = baseline_comparison.load_baseline(baseline, study)
+        pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
+        table = baseline_comparison.baseline_table(baseline, pairs, settings.order, settings.limits)
+        name = baselines.table_name(baseline)
+        write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
+        write_frame(table, folder / f"{name}.csv")
+
+
+def judge_findings(
+    frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings
+) -> None:
+    params, study = snakemake.params, snakemake.wildcards.study
+    published = None
+    if snakemake.input.published:
+        published = read_published(
+            snakemake.input.published, settings.axes, settings.by, **params.metadata
+        )
+    context = findings.context_of(
+        frame,
+        settings.axes,
+        grid,
+        settings.block,
+        settings.limits,
+        Conditions(**params.conditions),
+        study,
+        settings.by,
+    )
+    verdicts = findings.evaluate_findings(
+        params.findings, settings.axes, published, frame, context, settings.by
+    )
+    write_frame(verdicts, snakemake.output.findings)
+
+
+def judge_expectations(
+    frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings
+) -> None:
+    """Write the verdicts on the expectations; named baselines are compared with the present cells."""
+    params, study = snakemake.params, snakemake.wildcards.study
+    context = findings.context_of(frame, settings.axes, grid, settings.block, settings.limits)
+    if params.baselines:
+        now = baseline_comparison.load_current(study, RESULTS)
+        saved = {}
+        for name in params.baselines:
+            before = baseline_comparison.load_baseline(name, study)
+            saved[name] = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
+        context = replace(context, baselines=saved)
+    verdicts = findings.evaluate_expectations(params.expectations, settings.axes, frame, context)
+    write_frame(verdicts, snakemake.output.expectations)
+
+
+def write_history(settings: StudySettings) -> None:
+    """Write the times of saved baselines; {} without any."""
+    params, study, times = snakemake.params, snakemake.wildcards.study, {}
+    if params.saved:
+        times = baseline_comparison.history(
+            params.saved, study, RESULTS, settings.order, settings.block, settings.limits
+        )
+    write_json(snakemake.output.history, times)
+
+
+def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
+    """Write the seconds per step, the decided comparisons, and the gain of more minutes."""
+    params, timed = snakemake.params, settings.of_times()
+    report = budget_report(
+        comparisons_of(read_tables(timed), timed.tables, timed.block, timed.limits),
+        time_breakdown(frame, timed.block, params.prepared),
+        len(frame[["cell", "round"]].drop_duplicates()),
+        timed.limits,
+        run_scatter(frame, timed.block),
+    )
+    reasons = [read_json(path).get("why") for path in params.decisions]
+    account = {
+        **report,
+        "minutes": params.minutes,
+        "studies": params.studies,
+        "why": next((why for why in reversed(reasons) if why is not None), ""),
+    }
+    write_json(snakemake.output.account, account)
+
+
+def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
+    """Return the tables as other programs read them."""
+    folder = Path(snakemake.output.tables)
+    return {name: read_frame(folder / f"{name}.csv", NUMBERS) for name in settings.tables}
+
+
+def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings) -> None:
+    params = snakemake.params
+    for axis, values in params.reference_commands.items():
+        frame = frame[~frame[axis].isin(values)]
+    advice_settings = AdviceSettings(
+        settings.order,
+        params.scenario_axes,
+        settings.block,
+        questions_of(params.questions, params.apply_commands),
+        params.workload,
+        settings.limits,
+    )
+    comparing = replace(settings, tables=settings.comparing_tables)
+    tables = [
+        (comparing.tables[name], table.to_dict("records"))
+        for name, table in read_tables(comparing).items()
+    ]
+    failures = read_frame(snakemake.input.failures).to_dict("records")
+    advice = advise(advice_settings, frame, tables, grid, failures)
+    write_text(snakemake.output.advice, ADVICE.dump_json(advice, indent=1).decode() + "\n")
+
+
+with job_log(snakemake.log[0]):
+    study_settings = StudySettings.from_param(snakemake.params.settings)
+    measurements = read_measurements(snakemake.input.measurements)
+    cells = read_grid(snakemake.input.grid)[1]
+    write_tables(measurements, study_settings)
+    judge_findings(measurements, cells, study_settings)
+    judge_expectations(measurements, cells, study_settings)
+    write_history(study_settings)
+    write_account(measurements, study_settings)
+    write_advice(measurements, cells, study_settings)
