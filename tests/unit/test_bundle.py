@@ -76,7 +76,7 @@ def test_pack_again_gives_the_same_archive(root, packed):
 
 
 def test_pack_study_without_report_is_refused(root):
-    with pytest.raises(UserError, match="--study: "):
+    with pytest.raises(UserError, match="--study "):
         bundle.pack("none", ["no-such-study"], root)
 
 

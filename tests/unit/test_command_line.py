@@ -197,28 +197,36 @@ def test_configuration_file_unusable_is_refused_before_snakemake(checkout, actio
     checkout.refuses(done, f"{file}: ")
 
 
-MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan"]
+MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan", "9" * 400, "525601"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        *((("run", f"--minutes={minutes}"), f"--minutes: {minutes!r}") for minutes in MINUTES),
         *(
-            (("check", f"--cores={cores}"), f"--cores: {cores!r}")
+            (("run", f"--minutes={minutes}"), f"--minutes (make: MINUTES=): '{minutes}'")
+            for minutes in MINUTES
+        ),
+        *(
+            (("check", f"--cores={cores}"), f"--cores (make: CORES=): '{cores}'")
             for cores in ("0", "-1", "1.5", "")
         ),
-        (("import", ""), "BUNDLE: no bundle"),
+        (("import", ""), "BUNDLE="),
+        (("plan", "--repository="), "--repository"),
+        (("plan", "--repository=/no such path"), "--repository (make: REPO=): /no such path"),
+        (("plan", "--tree=x"), "--tree (make: TREE=)"),
+        (("plan", "--study=x"), "--study (make: STUDY=): 'x'"),
+        (("show", "x/y"), "(make: CELL=): 'x/y'"),
         (("run", "results/\udcff"), "results/\\xff: the argument is not UTF-8"),
         (("plan", "--minuts=3"), "--minuts=3"),
         (("run", "--config", "rounds=3", "measured"), "--config: 'measured' has no value"),
         *((("run", "--config", f"{key}=3"), f"'{key}=3' has no key") for key in ("", "a.b", "a b")),
         *((("show", "x", f"--round={n}"), f"--round: {n} is") for n in (-1, 0, 10_001)),
         *(
-            (("baseline", f"--name={n}"), f"NAME={n}: a name")
+            (("baseline", f"--name={n}"), f"--name (make: NAME=): {n!r}"[:60])
             for n in ("", "..", "-x", "ü", "a" * 201)
         ),
-        (("baseline", "--name=a\n"), "NAME=a\\n: a name"),
+        (("baseline", "--name=a\n"), "--name (make: NAME=): 'a\\n'"),
     ],
 )
 def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):

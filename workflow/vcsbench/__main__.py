@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
-from vcsbench.errors import UserError, describe_fault, printable, sentence_of
+from vcsbench.errors import OPTIONS, UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
 from vcsbench.files import export_path
 from vcsbench.records import Recipe
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
         if options.action == "import":
             if not options.bundle:
                 raise UserError(
-                    "BUNDLE: no bundle is named. Give its file, such as january.tar.gz."
+                    f"{OPTIONS['bundle']}: none is named. Give its file, such as january.tar.gz."
                 )
             options.bundle = os.path.abspath(options.bundle)
         os.chdir(ROOT)
@@ -85,7 +85,11 @@ def main(arguments: list[str]) -> int:
 
 
 def configuration(options: argparse.Namespace) -> Keys:
+    """Return the keys that options set. Raise UserError with the option and its variable of make."""
     keys: Keys = {}
+    for name in ("repository", "tree", "study", "minutes"):
+        if getattr(options, name, None) == "":
+            raise UserError(f"--{name}: is empty. Give a value, or leave it out.")
     if options.repository:
         given = options.repository
         keys["repository"] = given if is_url(given) else os.path.abspath(given)
@@ -95,19 +99,34 @@ def configuration(options: argparse.Namespace) -> Keys:
     if names:
         keys["studies"] = names
     options.studies = [name for name in names if name != "all"]
-    if minutes := getattr(options, "minutes", None):
-        if not MINUTES.fullmatch(minutes) or not float(minutes) > 0:
+    known_studies = sorted(file.stem for file in (ROOT / "config" / "studies").glob("*.yaml"))
+    for name in options.studies:
+        if name not in known_studies:
             raise UserError(
-                f"--minutes: {minutes!r} is no number of minutes above 0. Give one, such as --minutes=15."
+                f"{OPTIONS['studies']}: '{one_line(name)}' is no study. Use one of "
+                f"{', '.join(known_studies)}, or all."
+            )
+    minutes = getattr(options, "minutes", None)
+    if minutes:
+        from vcsbench.config.models import MOST_MINUTES
+
+        if not MINUTES.fullmatch(minutes) or not 0 < float(minutes) <= MOST_MINUTES:
+            raise UserError(
+                f"{OPTIONS['minutes']}: '{one_line(minutes)}' is no number of minutes above 0 and up to "
+                f"{MOST_MINUTES:g}. Give one, such as 15."
             )
         keys |= {"minutes": float(minutes), "rounds": None}
     # Snakemake waits for ever with no core.
-    if not CORES.fullmatch(cores := getattr(options, "cores", "all")):
+    cores = getattr(options, "cores", "all")
+    if not CORES.fullmatch(cores):
         raise UserError(
-            f"--cores: {cores!r} is no number of cores above 0. Give one, such as --cores=2, or all."
+            f"{OPTIONS['cores']}: '{one_line(cores)}' is no number of cores above 0. Give one, such as 2, or "
+            f"all."
         )
     if not 1 <= getattr(options, "round", 1) <= MOST_ROUNDS:
-        raise UserError(f"--round: {options.round} is no round. Give one from 1 to {MOST_ROUNDS}.")
+        raise UserError(
+            f"--round: {one_line(options.round)} is no round. Give one from 1 to {MOST_ROUNDS}."
+        )
     if getattr(options, "report_only", False):
         keys["measure"] = "nothing"
     return keys
@@ -195,7 +214,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
-    recipe, number = _prepared_recipe(_project(options, keys), options.cell), options.round
+    recipe, number = _prepared_recipe(_project(options, keys), options), options.round
     place, state = f"{recipe['study']}/{recipe['cell']}", recipe["state"]
     with run_folder(ROOT) as folder:
         cell = PreparedCell(recipe, number, folder)
@@ -237,7 +256,7 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.run.cell import measure_round
 
     project = _project(options, keys)
-    recipe = _prepared_recipe(project, options.cell)
+    recipe = _prepared_recipe(project, options)
     isolate_network(recipe)
     exported, context = measure_round(ROOT, recipe, options.round, project.config.thresholds)
     timed = read_export(options.cell, exported)
@@ -296,16 +315,30 @@ def _project(options: argparse.Namespace, keys: Keys) -> Project:
     return Project(config, ROOT, files)
 
 
-def _prepared_recipe(project: Project, name: str) -> Recipe:
-    study, path = _find_cell(project.plan, name)
+def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
+    study, path = _find_cell(project.plan, options.cell)
     for record in project.records(study, path):
         if not Path(record).exists():
+            session = shlex.join(_session_options(options))
             raise UserError(
-                f"{record}: the repositories of the cell are not prepared. Run `make report` first, or only "
-                f"`envs/run.sh snakemake --cores all {record}`."
+                f"{record}: the repositories of the cell are not prepared. Prepare them: "
+                f"{shlex.join(['./vcsbench', 'run', record])} {session}".rstrip()
             )
     recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
     return recipe
+
+
+def _session_options(options: argparse.Namespace) -> list[str]:
+    """Return the options with which another command has the same configuration."""
+    words_of_session = []
+    for name in ("repository", "tree", "study"):
+        value = getattr(options, name)
+        if value:
+            words_of_session.append(f"--{name}={value}")
+    for name, values in (("--configfile", options.configfiles), ("--config", options.config)):
+        if values:
+            words_of_session += [name, *values]
+    return words_of_session
 
 
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
@@ -313,16 +346,18 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
     if not (name := name.removeprefix("results/cells/").strip("/")):
         raise UserError(
-            f"CELL: no cell is named. Give one, such as {next(iter(known), 'log/svn')}."
+            f"{OPTIONS['cell']}: none is named. Give one, such as {next(iter(known), 'log/svn')}."
         )
     if cell := known.get(name) or next((p for p in known.values() if p[1] == name), None):
         return cell
     cells = (cell for grid in plan.grids.values() for cell in grid)
     if skipped := next((c for c in cells if c.skip and name.endswith(c.path)), None):
-        raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")
+        raise UserError(
+            f"{OPTIONS['cell']}: {name} is skipped on this machine: {skipped.skip}. Use another cell."
+        )
     near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
     hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
-    raise UserError(f"{one_line(name)}: no such cell in the grid. {hint}")
+    raise UserError(f"{OPTIONS['cell']}: '{one_line(name)}' is not in the grid. {hint}")
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:

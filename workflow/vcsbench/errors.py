@@ -27,6 +27,19 @@ REMEDIES = {
 }
 
 
+# The options of the command line by the keys that they set, and the variables of make that set them.
+OPTIONS = {
+    "repository": "--repository (make: REPO=)",
+    "tree": "--tree (make: TREE=)",
+    "studies": "--study (make: STUDY=)",
+    "minutes": "--minutes (make: MINUTES=)",
+    "cores": "--cores (make: CORES=)",
+    "name": "--name (make: NAME=)",
+    "cell": "cell (make: CELL=)",
+    "bundle": "bundle (make: BUNDLE=)",
+}
+
+
 def printable(text: str | bytes) -> str:
     r"""Return text that is safe to print on a terminal: control characters are shown as \x1b."""
     if isinstance(text, bytes):

@@ -21,7 +21,7 @@ from vcsbench.config.models import (
 )
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import Keys, dotted, read_yaml, validate, value_at
-from vcsbench.errors import UserError
+from vcsbench.errors import OPTIONS, UserError
 from vcsbench.programs import PROGRAMS, Programs
 
 # The repository for fixed cost. A configuration cannot use its name.
@@ -128,14 +128,17 @@ def load_config(
 
 
 def where(files: Sequence[Path], keys: Keys) -> str:
-    """Return the last file that has a path of keys; `--config` if none has it."""
+    """Return the last file that has a path of keys; the option that sets it if none has it."""
+    option = OPTIONS.get(str(keys[0])) if keys else None
     for file in reversed(files) if keys else ():
         content = read_yaml(file)
         with suppress(LookupError):
             for key in keys:
                 content = value_at(content, key)
-            return str(file)
-    return "--config" if keys else str(files[0])
+            # A file with `repository: null` leaves the choice to the option.
+            if content is not None or not option:
+                return str(file)
+    return option or "--config" if keys else str(files[0])
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import load_study
-from vcsbench.errors import UserError, sentence_of
+from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
 from vcsbench.files import context_path, read_json, write_bytes
 from vcsbench.plan.result_state import check_version, read_context
@@ -46,8 +46,8 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
         raise UserError("results: no report to pack. Make one with `make report`.")
     if name and not NAME.fullmatch(name):
         raise UserError(
-            f"--name: {name!r} is no name of a bundle. Use up to 200 letters, digits, `.`, `_` and `-`, and "
-            f"begin with a letter or digit."
+            f"{OPTIONS['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
+            f"`.`, `_` and `-`, and begin with a letter or digit."
         )
     files = sorted({file for study in studies for file in _files(study, root)})
     for file in files:
@@ -72,7 +72,7 @@ def _files(study: str, root: Path) -> Iterator[Path]:
     made_with = Path("results/page") / f"{study}.json"
     if not (NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()):
         raise UserError(
-            f"--study: {study!r} has no report. Make it by `make report STUDY={study}`."
+            f"{OPTIONS['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
     definition = Path("config/studies") / f"{study}.yaml"
     numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
@@ -120,7 +120,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
         raise UserError(
-            f"--name: {one_line(repr(name))} is no name of a folder. Give one, such as --name=january."
+            f"{OPTIONS['name']}: {one_line(repr(name))} is no name of a folder. Give one, such as january."
         )
     folder = root / IMPORTED / name
     if folder.exists():

@@ -252,7 +252,10 @@ def open_environment(
     own, tree = config.settings.repository, config.settings.tree
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if own is not None:
-        definitions = sources.own_repository(own, definitions, tree)
+        try:
+            definitions = sources.own_repository(own, definitions, tree)
+        except UserError as error:
+            raise UserError(f"{config.where(['repository'])}: {error}") from None
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
         raise config.error(["tree"], text)

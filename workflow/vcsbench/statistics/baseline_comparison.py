@@ -14,7 +14,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.codes import Call, WithheldCode
-from vcsbench.errors import UserError
+from vcsbench.errors import OPTIONS, UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
@@ -66,8 +66,8 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     """
     if not baselines.NAME.fullmatch(name):
         raise UserError(
-            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, at most 200, and "
-            f"begins with a letter or a digit. Use another name, such as before-upgrade."
+            f"{OPTIONS['name']}: {one_line(repr(name))}: a name has only letters, digits, `.`, `_` and `-`, "
+            f"at most 200, and begins with a letter or a digit. Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
     studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
