@@ -5,6 +5,7 @@ import csv
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,8 @@ DEFAULT = CONFIG / "config.yaml"
 STUDY = "fsfs-san-2014"
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+# A right of root that containers lack.
+WITHOUT_PTRACE = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all", "--"]
 # Modes count for root, too.
 WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"]
 WITHOUT_CAPABILITIES = WITHOUT_CAPABILITIES if os.geteuid() == 0 else []
@@ -45,6 +48,38 @@ PLACES = ("/var/tmp", "/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
 def ruby(scale: float, name: str = "ruby", profile: str = "ruby") -> dict[str, Any]:
     """Return the key `repositories` with a generated history."""
     return {name: {"source": "generated", "profile": profile, "scale": scale, "seed": 1}}
+
+
+def opened(start: Sequence[str]) -> list[str]:
+    """Return words that start a program as `start` does, where every user can enter the Python of the tests.
+
+    A checkout may lie in a folder that only its owner enters, such as root's home. In mounts of its own, the
+    program sees an open folder in the place of each closed one, with nothing but Python and the tools in it.
+    """
+    places = {sys.prefix, sys.base_prefix, str(ROOT / ".tools")}
+    places |= {os.path.realpath(place) for place in places}
+    closed = {place: closed_above(Path(place)) for place in places if os.path.exists(place)}
+    closed = {place: top for place, top in closed.items() if top}
+    if not closed:
+        return [*start]
+    lines = ["set -e", "mount -t tmpfs -o mode=755 tmpfs /mnt"]
+    for number, place in enumerate(closed):
+        real = shlex.quote(os.path.realpath(place))
+        lines.append(f"mkdir /mnt/{number}; mount --bind {real} /mnt/{number}")
+    for top in set(closed.values()):
+        lines.append(f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(top))}")
+    for number, place in enumerate(closed):
+        quoted = shlex.quote(place)
+        lines.append(f"mkdir -p {quoted}; mount --bind /mnt/{number} {quoted}")
+    return ["unshare", "--mount", "sh", "-c", "\n".join([*lines, 'exec "$@"']), "sh", *start]
+
+
+def closed_above(path: Path) -> Path | None:
+    """Return the highest folder above a path that only its owner can enter, or None."""
+    for folder in reversed(path.parents):
+        if not folder.stat().st_mode & 0o001:
+            return folder
+    return None
 
 
 def path_of_tool() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, NOBODY, needs_root, run_python, start_python, wait_for
+from project import CONFIG, NOBODY, WITHOUT_PTRACE, needs_root, run_python, start_python, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST, SERVER_KINDS
@@ -130,7 +130,6 @@ def test_server_ends_with_its_owner(server, folder):
     wait_for(lambda: not any(map(processes.command_line, family)))
 
 
-WITHOUT_PTRACE = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all", "--"]
 WITHOUT_PTRACE_STARTED = f"""
 import sys
 from pathlib import Path

@@ -1,0 +1,72 @@
+"""Runs of a part of the default study by users with other rights, in folders that not everybody can enter."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from project import (
+    AS_USER,
+    ROOT,
+    STUDY,
+    WITHOUT_PTRACE,
+    invalid_flags,
+    needs,
+    needs_root,
+    opened,
+    path_of_tool,
+    ruby,
+    run_merged,
+)
+
+pytestmark = [
+    needs("svn", "svnserve", "apache2", "hyperfine", "setpriv", "vmtouch", "unshare"),
+    needs_root,
+]
+USER_ID = "12345"
+CELLS = {
+    "command": ["log", "export"],
+    "ra": ["file", "svn", "http"],
+    "format": "f7",
+    "packing": "nopack",
+    "config": "slow",
+    "cache": ["cold", "hot-os"],
+}
+# The tests that start a process of another user.
+OF_OTHER_USERS = (
+    "tests/unit/test_making.py::test_why_cannot_make_without_right_to_mount",
+    "tests/workflow/test_recovery_disk.py::test_run_in_folder_of_another_user_is_refused",
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "uid"),
+    [(AS_USER, USER_ID), (WITHOUT_PTRACE, "0")],
+    ids=["ordinary user", "root without CAP_SYS_PTRACE"],
+)
+def test_default_study_has_no_invalid_run(project, start, uid):
+    project.configure(CELLS, repositories=ruby(0.002))
+    subprocess.run(["chown", "-R", f"{uid}:{uid}", project.path], check=True)
+    command = [project.path / "vcsbench", "run", "--cores", "2", "--configfile", project.config]
+    home = {"HOME": str(project.path), "USER": f"user{uid}", "PATH": path_of_tool()}
+    done = run_merged([*opened(start), *command], project.path, 600, **home)
+    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    cells = {run["cell"] for run in runs if run["repo"] == "ruby"}
+    assert len(cells) == 12
+    assert invalid_flags(runs) == []
+    assert project.rows(f"failures/{STUDY}.csv") == []
+
+
+def test_tests_of_other_users_pass_in_a_folder_that_only_its_owner_enters(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    checkout = closed / "checkout"
+    ignored = shutil.ignore_patterns(".venv", ".tools", ".git", "results", "reports", ".snakemake")
+    shutil.copytree(ROOT, checkout, ignore=ignored, symlinks=True)
+    for name in (".venv", ".tools"):
+        (checkout / name).symlink_to((ROOT / name).resolve())
+    command = [checkout / ".venv/bin/python", "-m", "pytest", "-q", "-n", "0", *OF_OTHER_USERS]
+    done = run_merged(command, checkout, 300, PYTHONPATH=str(checkout / "workflow"))
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout and " skipped" not in done.stdout, done.stdout
