@@ -1,18 +1,14 @@
 """The page in a real browser: picks, details, filters, keyboard, small windows, accessibility, print."""
 
+import base64
 import importlib.util
-import json
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from browser.driver import browse, drive, needs_chromium
-from unit.report_files import CONFIG, write_page
-from unit.study_grid import study_grid
-from vcsbench.config.validation import read_yaml
+from unit.report_files import write_page
 
 pytestmark = needs_chromium
 
@@ -90,15 +86,21 @@ CARD = """
 const card = document.getElementById("card-packing");
 return {
   short: card.querySelector(".answer").textContent, sentence: card.querySelector(".sentence").textContent,
-  rows: [...card.querySelectorAll(".forest tbody tr")].filter(seen).map((row) => keysOf(row).ra),
+  rows: [...card.querySelectorAll(".comparisons tbody tr")].filter((row) => !row.hidden).map((row) => keysOf(row).ra),
+  marks: [...card.querySelectorAll(".live .mark-symbol path")].length,
   cells: grids.filter((g) => g.measured && g.section.id === "table-elapsed")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
   candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
-  summary: card.querySelector(".cases > summary").textContent,
+  summary: card.querySelector(".cases summary").textContent,
   situations: document.getElementById("situation-count").textContent, hash: location.hash,
+  first: document.querySelector("#first p").textContent,
+  leads: all("#first .steps tbody b:first-child").map((lead) => lead.textContent),
+  results: all("#first .steps .chip").map((chip) => chip.firstChild.textContent.trim()),
+  error: root.dataset.error ?? "",
 };
 """
+DRAWN = "await until(() => root.dataset.charts);"
 
 
 def pick(axis, value):
@@ -108,30 +110,79 @@ def pick(axis, value):
     """
 
 
-def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
-    before = drive(page, tmp_path, CARD)
-    seen = drive(page, tmp_path, pick("ra", "svn") + CARD)
+# The charts follow in a task of their own.
+SETTLED = "await new Promise((done) => setTimeout(done, 300));"
+
+
+def test_picks_change_answers_charts_tables_and_address(page, tmp_path):
+    before = drive(page, tmp_path, DRAWN + SETTLED + CARD)
+    seen = drive(page, tmp_path, DRAWN + pick("ra", "svn") + SETTLED + CARD)
+    assert before["error"] == seen["error"] == ""
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
+    # A dot in the chart for each comparison.
+    assert (before["marks"], seen["marks"]) == (36, 12)
     assert seen["hash"] == "#ra=svn"
     assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
     counts = [of["situations"] for of in (before, seen)]
     assert counts == ["18 of 18 situations", "6 of 18 situations"]
-    assert drive(page, tmp_path, CARD, anchor="#ra=svn") == seen
-    assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
-    assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#ra=svn") == before
-    # Answers do not follow the filter of the tables, so their cases do not, either.
-    filtered = drive(page, tmp_path, CARD, anchor="#command=log")
-    assert filtered["summary"] == before["summary"]
-    assert 0 < len(filtered["cells"]) < len(before["cells"])
-    back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
-    assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
+    assert drive(page, tmp_path, DRAWN + SETTLED + CARD, anchor="#ra=svn") == seen
+    back = f"{DRAWN} {pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
+    assert drive(page, tmp_path, back + SETTLED + CARD) == {**before, "hash": ""}
+
+
+MINE = "#ra=http&format=f6&packing=nopack&config=slow"
+
+
+def test_all_picks_have_the_steps_of_that_combination(page, tmp_path):
+    seen = drive(page, tmp_path, CARD, anchor=MINE)
+    assert seen["first"].startswith("You have: http, f6, not packed, default settings.")
+    assert [re.split(r"[:,]", lead)[0] for lead in seen["leads"]] == [
+        "1. Do first",
+        "2. Only if you can stop commits for a load",
+        "3. Only if you can move all users to another URL",
+    ]
+    assert {*seen["results"]} == {"1.2x faster", "1.3x faster", "2.0x faster"}
+
+
+def test_picks_without_a_cell_say_so_and_keep_the_last_answers(page, tmp_path):
+    steps = """
+    return [document.getElementById("no-answer").hidden, document.querySelector("#first p").textContent];
+    """
+    assert drive(page, tmp_path, steps)[0] is True
+    hidden, first = drive(page, tmp_path, steps, anchor="#ra=http&format=f6&item=x")
+    assert hidden is True
+    assert first.startswith("You have: http, f6.")
+
+
+def test_page_without_scripts_has_the_images_of_its_charts(page):
+    text = page.read_text()
+    images = re.findall(r'<img class="still" src="data:image/svg\+xml;base64,([^"]+)"', text)
+    charts = re.findall(r'data-chart="([^"]+)"', text)
+    assert len(images) == len(charts) > 4
+    assert all(base64.b64decode(image).startswith(b"<svg") for image in images)
+    assert len(text) < 4_000_000
+
+
+def test_number_under_the_pointer_is_shown(page, tmp_path):
+    steps = """
+    const dot = document.querySelector("#card-format .live .mark-symbol path");
+    const { left, top } = dot.getBoundingClientRect();
+    dot.dispatchEvent(new MouseEvent("pointermove", { bubbles: true, clientX: left + 2, clientY: top + 2 }));
+    dot.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX: left + 2, clientY: top + 2 }));
+    dot.dispatchEvent(new MouseEvent("mouseover", { bubbles: true, clientX: left + 2, clientY: top + 2 }));
+    await until(() => document.querySelector("#vg-tooltip-element.visible"));
+    return document.querySelector("#vg-tooltip-element").textContent;
+    """
+    assert re.search(r"Result.*f7 2\.0x faster", drive(page, tmp_path, DRAWN + steps))
 
 
 def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, tmp_path):
     # 5,500 revisions were loaded in 22 s and packed in 0.4 s.
     steps = """
-    answers.estimate.bytes = { f6: { nopack: 80 * 2 ** 20, pack: 30 * 2 ** 20 }, f7: { nopack: 2 ** 25 } };
+    const line = document.getElementById("size");
+    const bytes = { f6: { nopack: 80 * 2 ** 20, pack: 30 * 2 ** 20 }, f7: { nopack: 2 ** 25 } };
+    line.dataset.estimate = JSON.stringify({ ...JSON.parse(line.dataset.estimate), bytes });
     update();
     const { form, placeholder } = document.getElementById("revisions");
     return { line: document.querySelector("#size output").textContent, hash: location.hash,
@@ -153,232 +204,13 @@ def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, 
     assert drive(page, tmp_path, steps, anchor="#revisions=20000") == seen
 
 
-# The actions at the head: "Do first: packed. as you are: cold log 1.3x faster 1 s → 0.8 s; ...".
-ACTIONS = """
-const actionsSeen = () => all("#first .steps tbody").map((part) => {
-  const names = [...part.closest("table").tHead.rows[0].cells].map((cell) => cell.textContent);
-  const [head, ...rows] = [...part.rows];
-  const lead = head.querySelector("b").textContent.replace(/^\\d+\\. /, "");
-  const lines = rows.map(({ cells: [state, ...results] }) => {
-    const textOf = (cell, n) => cell.querySelector(".chip") && `${names[n + 1]} ${cell.textContent}`;
-    const texts = results.map(textOf);
-    return `${state.textContent}: ${texts.filter(Boolean).join(", ")}`;
-  });
-  return [lead, ...lines].join(" ");
-});
-"""
-OVERVIEW = (
-    ACTIONS
-    + """
-const rowOf = (label) => [...document.querySelectorAll(".overview tbody tr")]
-  .find((row) => row.cells[0].textContent.includes(label));
-const row = rowOf("cold log");
-return {
-  first: [...document.querySelectorAll("#first > p:not(.key)")].map((line) => line.textContent),
-  steps: actionsSeen(),
-  now: row.querySelector(".now").hidden ? "" : row.querySelector(".now").textContent,
-  chips: Object.fromEntries([...row.querySelectorAll(".square")].map((square) =>
-    [square.dataset.card, [...square.querySelectorAll(".chip")].map((chip) => chip.firstChild.textContent)])),
-  scope: document.querySelector("#card-packing .scope").textContent,
-  cards: [...document.querySelectorAll("#cards .card")].map((card) => card.id),
-  servers: [...document.querySelectorAll("[data-server]")].filter((step) => !step.hidden).length,
-};
-"""
-)
-MINE = "#ra=http&format=f6&packing=nopack&config=slow"
-
-
-def test_overview_counts_the_results_of_all_cases(page, tmp_path):
-    seen = drive(page, tmp_path, OVERVIEW)
-    (head,) = seen["first"]
-    assert head.startswith("Answers over all cases measured")
-    # A step without a condition comes first, then the larger gain.
-    packed, f7, svn = seen["steps"]
-    assert packed.startswith("Do first: packed, after step 2 if you take that. alone: ")
-    assert packed.count("1.2x to 1.3x faster") == 6
-    assert re.search(
-        r"f7, before step 1 .* alone: .*2\.0x faster.* after: packed: .*2\.0x faster", f7
-    )
-    assert ": svn. alone: " in svn and " after: packed: " in svn
-    assert seen["chips"]["card-format"] == ["f7 2.0x faster in 6"]
-    assert seen["now"] == ""
-    assert seen["scope"].startswith("Over all cases")
-
-
-def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
-    seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
-    first, places = seen["first"]
-    assert re.split(": |, ", first)[1:] == ["http", "f6", "not packed", "default settings."]
-    packed, f7, svn = seen["steps"]
-    assert re.match(
-        r"Do first: packed, after step 2 if you take that\. as you are: .*cold log 1\.3x faster",
-        packed,
-    )
-    assert f7.startswith("Only if you can stop commits for a load: f7, before step 1 ")
-    assert re.search(r"after: packed: .*cold export 2\.0x faster", f7)
-    together = re.search(r"steps 1 and 2 together: cold log 2\.5x faster (.*?) →", f7)
-    assert svn.startswith("Only if you can move all users to another URL: svn.")
-    assert re.findall(r"\d+|all answered", places) == ["12", "18", "all answered", "6"]
-    assert seen["chips"]["card-format"] == ["f7 2.0x faster"]
-    assert seen["now"] == together[1]
-    assert seen["scope"].startswith("With what you")
-    # A value to keep if nothing else changes, and another one after other steps.
-    keep = """
-    answers.cards["card-format"].answers.push(["value", "f6", "You have f6: keep it.", "f6"]);
-    answers.cards["card-format"].by["http|f6|nopack|slow"] = answers.cards["card-format"].answers.length - 1;
-    update();
-    return document.querySelector("#card-format .sentence").textContent;
-    """
-    sentence = drive(page, tmp_path, keep, anchor=MINE)
-    assert sentence.startswith(
-        "You have f6: keep it. In the steps above, only if you can stop commits for a load: f7."
-    )
-    kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
-    assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]
-    assert [re.split(r": |\.", step)[1] for step in kept["steps"]] == ["packed", "svn"]
-    assert any(line.startswith("No reason to change: f7 (f6: ") for line in kept["first"])
-    # The question compares http with svn.
-    assert drive(page, tmp_path, OVERVIEW, anchor="#ra=file")["chips"]["card-ra"] == []
-
-
-def test_question_that_does_not_arise_for_the_picks_has_no_place(page, tmp_path):
-    steps = """
-    const rows = all(".overview tbody tr").filter(seen);
-    return { places: document.querySelector("#first > p:last-of-type").textContent,
-             squares: rows.flatMap((row) => [...row.querySelectorAll(".square")]).length, rows: rows.length,
-             access: all("[data-card=card-ra]").filter(seen).map((square) => square.textContent).join("") };
-    """
-    seen = drive(page, tmp_path, steps, anchor=MINE.replace("http", "file"))
-    numbers = [int(number) for number in re.findall(r"\d+", seen["places"])]
-    assert numbers[1] == seen["squares"] - seen["rows"] and seen["access"] == ""
-    other = drive(page, tmp_path, steps, anchor=MINE)
-    assert int(re.findall(r"\d+", other["places"])[1]) == other["squares"] and other["access"]
-
-
-# Sets the result of the comparisons of a card that fit some values, and the gain.
-SET = (
-    ACTIONS
-    + """
-const set = (card, values, kind, gain = 1) => {
-  for (const row of all(`#card-${card} .forest tbody tr`)) {
-    if (!isPicked(keysOf(row), values)) continue;
-    const side = { candidate: 1, reference: 0 }[kind];
-    row.className = kind;
-    row.dataset.gain = gain;
-    row.dataset.winner = side === undefined ? "" : labelOf(card, row.dataset.sides.split("|")[side]);
-  }
-};
-const seenSteps = () => {
-  update();
-  return [...actionsSeen(), ...all("#first > p:not(.key)").map((one) => one.textContent)];
-};
-const cold = { command: "log", cache: "cold", packing: "nopack" };
-"""
-)
-
-
-@pytest.mark.parametrize(
-    ("kind", "order"), [("candidate", ["f7", "packed"]), ("reference", ["packed", "f7"])]
-)
-def test_first_step_loses_nowhere_also_after_another_one(page, tmp_path, kind, order):
-    steps = f"""
-    delete answers.actions.format.f7.condition;
-    set("format", {{ ...cold, packing: "pack" }}, "{kind}", 1.05);
-    return seenSteps();
-    """
-    seen = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert [re.split(r": |\.|,", step)[1] for step in seen[:2]] == order
-    assert [step.split(":")[0] for step in seen[:2]] == ["Do first", "Then"]
-    # A step before another one that undoes it is named.
-    assert ("f7, before step 1 " in seen[1]) == (order[0] == "packed")
-    loss = re.search(r"cold log 5\.0 % slower, sure but small [\d.]+ s → [\d.]+ s", seen[1])
-    assert bool(loss) == (kind == "reference")
-
-
-@pytest.mark.parametrize(
-    ("gain", "loss", "group"),
-    [
-        # A loss below the smallest effect worth noting is no reason against a change.
-        (1.5, 1.09, "Do first"),
-        (1.5, 1.3, "Only if cold export matters more to you than cold log"),
-        (1.08, 1.03, "No reason to change"),
-        (1.05, 1.2, "No reason to change"),
-    ],
-)
-def test_group_of_a_change_follows_from_its_regret(page, tmp_path, gain, loss, group):
-    steps = f"""
-    set("packing", {{}}, "equal");
-    set("packing", {{ cache: "cold" }}, "candidate", {gain});
-    set("packing", cold, "reference", {loss});
-    delete answers.actions.format.f7.condition;
-    set("format", {{}}, "undecided");
-    return seenSteps();
-    """
-    seen = drive(page, tmp_path, SET + steps, anchor=MINE)
-    (line,) = (
-        line for line in seen if "packed" in line.partition(".")[0] and "You have" not in line
-    )
-    assert line.startswith(f"{group}: ")
-    assert line.count("sure but small") == (gain < 1.1) + (loss < 1.1)
-    assert any(text.startswith("Undecided, too noisy or too few rounds: f7") for text in seen)
-
-
-def test_open_question_is_named_by_its_axis_without_picks(page, tmp_path):
-    steps = """
-    set("format", {}, "undecided");
-    answers.cards["card-format"].answers.forEach((answer) => { answer[0] = "undecided"; });
-    return seenSteps().find((line) => line.startsWith("Undecided"));
-    """
-    for anchor, name in (("", "format"), (MINE, "f7")):
-        assert drive(page, tmp_path, SET + steps, anchor=anchor).startswith(
-            f"Undecided, too noisy or too few rounds: {name}."
-        )
-
-
-def test_workload_decides_by_the_weighted_mean(page, tmp_path):
-    steps = """
-    set("packing", {}, "equal");
-    set("packing", { command: "export" }, "candidate", 1.5);
-    set("packing", { command: "log" }, "reference", 1.3);
-    answers.workload = ["log", "export"].map((command, n) => ({ weight: weights[n], where: { command } }));
-    return seenSteps().map((line) => line.split(":")[0] + line.includes("export"));
-    """
-    for weights, group in (([10, 90], "Do first"), ([90, 10], "Depends on what you run")):
-        seen = drive(page, tmp_path, f"const weights = {weights};{SET}{steps}", anchor=MINE)
-        assert f"{group}true" in seen
-
-
-def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
-    (study,), config = (page.stem,), read_yaml(CONFIG / "config.yaml")
-    include = config["grid"][study]["include"]
-    steps = f"""
-    answers.include = {json.dumps(include)};
-    known.of.args = "--configfile 'a b.yaml'";
-    update();
-    return document.querySelector("#first pre").textContent;
-    """
-    command = drive(page, tmp_path, steps, anchor=MINE)
-    made, _, run = command.partition(" && ")
-    subprocess.run(["sh", "-c", made], cwd=tmp_path, check=True)
-    arguments = "ARGS=--configfile 'a b.yaml' --configfile more.yaml"
-    assert shlex.split(run) == ["make", "report", f"STUDY={study}", arguments]
-    more = read_yaml(tmp_path / "more.yaml")["grid"][study]["include"]
-    before, after = ({c.path for c in study_grid(study, *of)[1]} for of in (include, more))
-    lacking = {path for path in after - before if path.endswith("/hot-svn")}
-    assert before < after and lacking == after - before
-    mine = {f"{c}/http/ruby/f6/nopack/slow/hot-svn" for c in ("log", "export")}
-    assert mine - before <= lacking and len(lacking) == 7, sorted(lacking)
-    command = "return document.querySelector('#first pre');"
-    assert drive(page, tmp_path, command, anchor="#ra=http") is None
-
-
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     steps = f"""
     const cell = document.querySelector("#{PACKING} .measured td.behind");
     cell.click();
+    await until(() => detail.querySelector(".runs svg"));
     const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
-                      dots: detail.querySelectorAll("svg.runs circle.side0").length,
-                      triangles: detail.querySelectorAll("svg.runs path.side1").length,
+                      dots: detail.querySelectorAll(".runs .mark-symbol[aria-roledescription] path").length,
                       focus: detail.contains(document.activeElement) }};
     detail.close();
     await until(() => !detail.open && !location.hash.includes("number"));
@@ -391,8 +223,8 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     opened = seen["opened"]
     assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
     assert drive(page, tmp_path, "return detail.open;", anchor=f"#number={opened['name']}")
-    # Five rounds, and one in the key.
-    assert opened["dots"] == opened["triangles"] == 5 + 1
+    # Five rounds of both sides.
+    assert opened["dots"] == 2 * 5
     for text in (
         "time of not packed ÷ time of packed = 1.2",
         "cold log over http (ruby, f6, not packed, default settings): 5 rounds, 5 runs.",
@@ -494,153 +326,3 @@ def test_page_printed_has_3_to_60_sheets(page, tmp_path):
     browse(page.as_uri(), tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
     assert 3 < pages < 60
-
-
-def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path):
-    steps = """
-    const rows = all("#card-format .forest tbody tr").filter((row) => keysOf(row).packing === "nopack");
-    rows.filter((row) => DISTURBED).forEach((row) => { row.dataset.disturbed = "yes"; });
-    update();
-    const marks = () => all("#first .steps i").length;
-    const seen = { line: document.getElementById("disturbed")?.textContent, listed: [marks()],
-                   marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
-    all(".forest tbody tr").forEach((row) => { row.dataset.disturbed = "yes"; });
-    update();
-    return { ...seen, listed: [...seen.listed, marks()] };
-    """
-    # The page has the paragraph only if a run was disturbed.
-    made, place = tmp_path / "disturbed.html", '<div id="cards">'
-    made.write_text(page.read_text().replace(place, f'<p id="disturbed" hidden></p>{place}'))
-    of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
-    some, every = (drive(made, tmp_path, steps.replace("DISTURBED", s), anchor=MINE) for s in of)
-    assert some["marks"] == ["!"] and len(every["marks"]) == 4
-    assert 0 < some["listed"][0] < every["listed"][0] < every["listed"][1]
-    assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]
-    assert some["line"].count(" over http") == 1 and "cold log over http" in some["line"]
-    assert re.findall(r"(\d+) of (\d+)", every["line"]) == [("4", "12")]
-    everywhere = drive(made, tmp_path, steps.replace("DISTURBED", of[0]))
-    assert everywhere["marks"] == ["! 3"]
-
-
-def test_value_that_wins_only_after_another_step_is_after_it_with_its_loss_alone(page, tmp_path):
-    steps = """
-    set("format", { packing: "nopack" }, "equal");
-    set("format", cold, "reference", 1.3);
-    return seenSteps();
-    """
-    packed, f7, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert packed.startswith("Do first: packed, after step 2 ") and "; before step 1" not in packed
-    assert re.search(
-        r"f7, before step 1 .* as you are: cold log 1\.3x slower.* after: packed: .*2\.0x faster",
-        f7,
-    )
-
-
-def test_step_names_what_was_measured_only_after_another_one_and_what_was_not(page, tmp_path):
-    steps = """
-    delete answers.actions.format.f7.condition;
-    for (const row of all("#card-format .forest tbody tr")) {
-      const { command, cache, packing } = keysOf(row);
-      if (command === "export" && (packing === "nopack" || cache !== "cold")) row.remove();
-    }
-    return seenSteps()[0];
-    """
-    f7 = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert re.match(r"Do first: f7. as you are: cold log 2\.0x faster [^,]*,", f7)
-    now, packed = f7.split(" after: packed: ")
-    assert "export" not in now and "cold export 2.0x faster" in packed
-    assert "export (OS" not in packed
-
-
-@pytest.mark.parametrize(("call", "ratio", "note"), [("undecided", 1.2, True), ("equal", 1, False)])
-def test_steps_together_have_the_call_of_each_command(page, tmp_path, call, ratio, note):
-    steps = f"""
-    const of = answers.situations.find(({{ name, where }}) => name === "cold log" && where.ra === "http");
-    const target = {{ format: "f7", packing: "pack", config: "slow" }};
-    const choice = of.choices.find(([axes]) => isPicked(axes, target));
-    [choice[2], choice[3]] = ["{call}", {ratio}];
-    return seenSteps()[1];
-    """
-    text = drive(page, tmp_path, SET + steps, anchor=MINE)
-    together = re.search(r" together: .*cold log [\d.]+x faster( but undecided)?", text)
-    assert bool(together[1]) == note
-
-
-@pytest.mark.parametrize(
-    ("withheld", "group", "numbers"),
-    [
-        ("[one]", "Measured, but not compared", ["9 were not measured", "1 cannot be compared"]),
-        ("[]", "Not measured for what you have", ["10 were not measured"]),
-    ],
-)
-def test_comparison_without_a_result_is_not_compared_if_measured(
-    page, tmp_path, withheld, group, numbers
-):
-    steps = f"""
-    const rows = all("#card-packing .forest tbody tr");
-    const mine = {{ ra: "http", format: "f6" }};
-    rows.filter((row) => isPicked(keysOf(row), mine)).forEach((row) => row.remove());
-    const keys = {{ command: "log", ra: "http", repo: "ruby", format: "f6", config: "slow" }};
-    const one = {{ keys: {{ ...keys, cache: "cold", candidate: "pack" }}, compares: "packing" }};
-    answers.cards["card-packing"].withheld = {withheld};
-    update();
-    const lines = all("#first > p:not(.key)").map((line) => line.textContent);
-    const key = all("#overview-key b").filter(seen).map((mark) => mark.textContent);
-    const squares = all(".overview [data-card=card-packing]").filter(seen);
-    return {{ lines, key, squares: squares.map((square) => square.textContent) }};
-    """
-    answer = drive(page, tmp_path, steps, anchor=MINE)
-    is_withheld, lines = withheld == "[one]", answer["lines"]
-    (of,) = (line for line in lines if "Pack the repository" in line)
-    (places,) = (line for line in lines if "have a result" in line)
-    assert of.startswith(group)
-    assert places.rstrip(".").split("; ")[1:] == numbers
-    # Only the comparison of cold logs is withheld.
-    assert answer["squares"].count("not compared") == is_withheld
-    assert answer["squares"].count("\N{EN DASH}") == 6 - is_withheld
-    assert ("not compared" in answer["key"]) == is_withheld and "\N{EN DASH}" in answer["key"]
-
-
-def test_actions_have_the_time_and_disk_of_the_readers_revisions(page, tmp_path):
-    steps = """
-    answers.estimate.bytes = { f6: { nopack: 55e6 }, f7: { nopack: 22e6 } };
-    update();
-    return all("#first .steps small:not(.chip small)").map((one) => one.textContent);
-    """
-    packed, f7, _ = drive(page, tmp_path, steps, anchor=f"{MINE}&revisions=55000")
-    assert " 4 s in memory" in packed and " 9.5 MiB of free disk" in packed
-    assert " in memory, up to 29 min on a disk, at least 210 MiB of free disk" in f7
-
-
-def test_actions_name_no_command_that_only_benchmarks_run(page, tmp_path):
-    steps = """
-    for (const row of document.querySelectorAll("[data-of*='command=log']")) {
-      row.dataset.of = row.dataset.of.replace("command=log", "command=null-log");
-    }
-    for (const { where } of answers.situations) where.command = where.command.replace("log", "null-log");
-    update();
-    return actionsSeen();
-    """
-    packed, f7, svn = drive(page, tmp_path, ACTIONS + steps, anchor=MINE)
-    assert packed.startswith(
-        "Do first: packed, after step 2 if you take that. as you are: cold export 1.2x faster "
-    )
-    assert "log" not in packed + f7 + svn
-
-
-def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_path):
-    steps = """
-    delete answers.actions.format.f7.condition;
-    for (const row of all("#card-format .forest tbody tr")) {
-      const other = row.cloneNode(true);
-      Object.assign(other.dataset, { sides: "f6|f8", winner: "f8", gain: 3 });
-      row.after(other);
-    }
-    return seenSteps();
-    """
-    f7, packed, f8, svn, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed, after step 3 ")
-    assert f8.startswith(
-        "Only if you can stop commits for a load, instead of step 1: f8, before step 2 "
-    )
-    assert ": svn." in svn

@@ -13,7 +13,7 @@ from vcsbench.advice.labels import questions_of
 from vcsbench.config.definitions import read_expectations
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.measurements import read_grid, write_frame
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
@@ -105,7 +105,8 @@ def results_of(made: SyntheticStudy) -> Results:
 
 
 def write_page(made: SyntheticStudy, folder: Path, **changes: Any) -> Path:
-    """Write the page of a study into a folder. `changes` replace fields of Results."""
+    """Write the page of a study and its charts into a folder. `changes` replace fields of Results."""
     path = folder / f"{made.name}.html"
-    path.write_text(build_page(replace(results_of(made), **changes)), encoding="utf-8")
+    results = replace(results_of(made), **changes)
+    path.write_text(build_page_with_charts(results, folder / "charts"), encoding="utf-8")
     return path

@@ -32,6 +32,8 @@ rule report:
         # The params of the page, from which an imported bundle is rendered again.
         made_with="results/page/{study}.json",
         provenance="results/provenance/{study}.json",
+        # Each chart of the page as NAME.vl.json and NAME.svg.
+        charts=directory("results/charts/{study}"),
         page=report(
             "reports/{study}.html",
             caption="../report/study.rst",

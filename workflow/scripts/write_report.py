@@ -5,7 +5,7 @@ from typing import Any
 
 from vcsbench.config.study import load_study
 from vcsbench.files import write_json, write_text
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
 from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
@@ -22,7 +22,9 @@ def write_page() -> None:
     # Before the results are read, because the page cites it.
     write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
     results = read_results(study, Path("results"), definitions, **made_with)
-    write_text(snakemake.output.page, build_page(results))
+    write_text(
+        snakemake.output.page, build_page_with_charts(results, Path(snakemake.output.charts))
+    )
 
 
 with job_log(snakemake.log[0]):

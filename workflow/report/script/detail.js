@@ -1,7 +1,6 @@
 // The details behind a measured number, in a dialog with its own address.
 
 const detail = document.getElementById("detail");
-const SVG = "http://www.w3.org/2000/svg";
 let known = null;
 
 // Quotes an argument for a shell.
@@ -24,13 +23,6 @@ function commandsOf(cells) {
   const lines = cells.flatMap((cell) => Object.entries(targets)
     .map(([target, what]) => [what, `make ${target} CELL=${quoted(cell)} ${withArgs(configuration)}`]));
   return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`)}`]];
-}
-
-function drawn(tag, attributes, text = "") {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
-  return element;
 }
 
 function tableOf(headings, rows, caption) {
@@ -58,46 +50,13 @@ function written(value, unit) {
   return `${text} ${value === 1 ? unit.replace(/(?<=\w{3})s$/, "") : unit}`.trim();
 }
 
-function pointOf(side, x, y) {
-  if (side) return drawn("path", { d: `M${x - 4} ${y + 4}h8l-4 -8z`, class: "side1" });
-  return drawn("circle", { cx: x, cy: y, r: 4, class: "side0" });
-}
-
-// Each run as a point by its round; the axis starts at 0.
-function plotOf(sides, title, unit) {
-  const runs = sides.flatMap((side) => side.runs);
-  const [width, height, left, bottom] = [420, 180, 74, 34];
-  const most = Math.max(...runs.map((run) => run.value)) * 1.05 || 1;
-  const rounds = [...new Set(runs.map((run) => run.round))].sort((a, b) => a - b);
-  const x = (round) => left + (width - left - 12) * (rounds.indexOf(round) + 0.5) / rounds.length;
-  const y = (value) => 10 + (height - bottom - 10) * (1 - value / most);
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "runs", role: "img",
-                             "aria-label": `${title} of each run by round; the same as a table below` });
-  for (const tick of [0, most / 2, most]) {
-    svg.append(drawn("path", { d: `M${left} ${y(tick)}H${width - 12}`, class: "tick" }),
-               drawn("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, written(tick, "")));
-  }
-  for (const round of rounds.filter((_, n) => n % Math.ceil(rounds.length / 12) === 0)) {
-    svg.append(drawn("text", { x: x(round), y: height - bottom + 16, "text-anchor": "middle" }, round));
-  }
-  svg.append(drawn("text", { x: (left + width) / 2, y: height - 3, "text-anchor": "middle" }, "round"),
-             drawn("text", { transform: `translate(12 ${(height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, unit));
-  sides.forEach((side, n) => side.runs.forEach(({ round, value }) => {
-    svg.append(pointOf(n, x(round) + (n - (sides.length - 1) / 2) * 10, y(value)));
-  }));
-  return svg;
-}
-
 function runsShown(sides, table) {
   const withRuns = sides.map((side) => ({ ...side, runs: runsOf(side.cell, table.metric).filter(({ value }) => value !== null) }));
   if (!withRuns.some(({ runs }) => runs.length)) return [made("p", "No run has this value.")];
-  const key = made("p", "", ...withRuns.map(({ name }, n) => {
-    const sample = drawn("svg", { viewBox: "0 0 12 12", class: "runs key", "aria-hidden": "true" });
-    sample.append(pointOf(n, 6, 6));
-    return made("span", "", sample, `${name} `);
-  }));
+  const place = Object.assign(made("div"), { className: "chart runs" });
+  if (window.vegaEmbed) drawChart(place, runsSpecification(withRuns, table.title, table.unit));
   const rows = withRuns.flatMap(({ name, runs }) => runs.map((run) => [name, run.round, written(run.value, table.unit), run.flags]));
-  return [plotOf(withRuns, table.title, table.unit), key,
+  return [place,
           made("details", "", made("summary", "The runs as a table"), tableOf(["Side", "Round", table.title, "Flags"], rows, "Runs"))];
 }
 

@@ -3,35 +3,34 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import Answer
-from vcsbench.advice.cards import Card, Situation, fits
+from vcsbench.advice.cards import Card, Situation
 from vcsbench.advice.decision import Case, Pair, Row, Where
 from vcsbench.advice.labels import (
-    SLIGHT,
     ActionStep,
     CardAction,
     axis_label,
     case_label,
     detectable_text,
-    seconds,
     value_label,
 )
 from vcsbench.axes.client_server import BUILD_AXIS
-from vcsbench.axes.subject_axes import SHARD
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY, Flag
 from vcsbench.formats import default_format
 from vcsbench.report import charts
+from vcsbench.report.card_rows import CardRow, card_row
+from vcsbench.report.pick_answers import anchor_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
 from vcsbench.report.summary import command_with, count_disturbed, variables_of
 from vcsbench.statistics import comparisons
 
 NOT_PICKED = ("cache", "clients", "build")
-MAX_ANSWERS = 6000
+# Each has a table of answers in the page.
+MAX_COMBINATIONS = 300
 # What a change takes: its words, and the key of its seconds.
 LOADING = ("Loading {} into all formats at the same time", "seconds")
 WORK = {"format": LOADING, "packing": ("Packing {}", "pack_seconds")}
@@ -52,7 +51,8 @@ class Pick(NamedTuple):
     preset: str
 
 
-class CardView(NamedTuple):
+@dataclass(frozen=True)
+class CardView:
     """A card of the page; `left` and `right` name the sides of its forest plot.
 
     `actions` have the value, its label, and the action that applies it; `costs` are sentences.
@@ -60,8 +60,7 @@ class CardView(NamedTuple):
 
     card: Card
     anchor: str
-    rows: Sequence[charts.ForestRow]
-    axis_drawing: str
+    rows: Sequence[CardRow]
     left: str
     right: str
     actions: Sequence[tuple[str, str, CardAction]]
@@ -178,8 +177,7 @@ def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView
             unique_values(getattr(p, which) for _, p in tested) for which in comparisons.SIDES
         )
     )
-    pairs.sort(key=lambda i: (i[1].is_noise_check, not i[1].is_decided, -abs(math.log(i[1].ratio))))
-    axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
+    pairs.sort(key=_rank)
     actions = [
         (value, value_label(name, value) if value else "Measure more values", action)
         for value in unique_values([*(value for case in card.cases for value in case.times), ""])
@@ -203,9 +201,45 @@ def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView
     for case, pair in pairs:
         sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))
         of_sides = [runs.get(values_in(side, [*results.order]), []) for side in sides]
-        rows.append(charts.forest_row(card, case, pair, axis, has_several, shown, of_sides))
-    drawing, costs = charts.forest_axis(axis), _costs(results, name)
-    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
+        rows.append(card_row(card, case, pair, has_several, shown, of_sides))
+    costs = _costs(results, name)
+    return CardView(card, anchor_of(card), rows, left, right, actions, lines, costs)
+
+
+def _rank(compared: tuple[Case, Pair]) -> tuple[bool, bool, float]:
+    """Return the rank of a comparison in its card: decided ones first, the largest factor first."""
+    _, pair = compared
+    return pair.is_noise_check, not pair.is_decided, -abs(math.log(pair.ratio))
+
+
+def forest_chart_of(view: CardView, picks: Sequence[str]) -> charts.Chart:
+    """Return the forest plot of a card, which follows the picks."""
+    dots = [
+        charts.ForestDot(
+            label=row.label,
+            where=row.where,
+            baseline=row.pair.baseline,
+            candidate=row.pair.candidate,
+            ratio=row.pair.ratio,
+            low=row.pair.low,
+            high=row.pair.high,
+            style=row.style,
+            text=row.text,
+            times=" → ".join(row.times),
+            interval=row.interval,
+            note=row.note,
+        )
+        for row in view.rows
+    ]
+    return charts.forest_chart(
+        view.anchor,
+        view.card.question.text,
+        dots,
+        (view.left, view.right),
+        view.card.question.axis,
+        picks,
+        1 + view.card.min_effect_pct / 100,
+    )
 
 
 def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> CardAction:
@@ -240,7 +274,7 @@ def _present(where: Where) -> Where:
 
 def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes of "What I have" with several values, preset for a reader's own repository."""
-    study, picks, answers = results.study, [], 1
+    study, picks, combinations = results.study, [], 1
     left_out = {*NOT_PICKED, study.command_axis, *study.axes_of("repositories")}
     # An answer over all cells follows no pick.
     has_cases = any(not view.card.question.aggregate for view in cards)
@@ -249,80 +283,13 @@ def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         values = [value for value in known if value in present]
         if axis in left_out or len(values) < 2:
             continue
-        answers *= len(values) + 1
-        if answers > MAX_ANSWERS:
+        combinations *= len(values) + 1
+        if combinations > MAX_COMBINATIONS:
             break
         preset = values[0] if results.own_repository and axis != "ra" else ""
         labels = [(value, value_label(axis, value)) for value in values]
         picks.append(Pick(axis, axis_label(axis), labels, preset))
     return picks
-
-
-def packed_answers(
-    results: Results, cards: Sequence[CardView], picks: Sequence[Pick], cell_s: float
-) -> dict[str, Any]:
-    """Return the data of "What I have" for the script. `cell_s` are the seconds of a new cell."""
-    labels = {
-        axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
-        for axis, values in results.order.items()
-    }
-    keys = ("cost", "undo", "condition")
-    return {
-        "picks": [pick.axis for pick in picks],
-        "labels": labels,
-        "cards": answers_by_picks(cards, picks),
-        "situations": packed_situations(results),
-        # The cost of an action, the way back, and the condition.
-        "actions": {
-            view.card.question.axis: {
-                value: {
-                    key: text.replace("`", "") for key in keys if (text := getattr(action, key))
-                }
-                for value, action in view.card.question.actions.items()
-            }
-            for view in cards
-        },
-        "slight": SLIGHT,
-        "workload": results.advice.workload,
-        "cell_s": cell_s,
-        "estimate": estimate_of(results),
-        "shard": SHARD,
-        "notable": 1 + results.advice.min_effect_pct / 100,
-        "include": results.grid_settings.get("include") or [],
-    }
-
-
-def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Row]:
-    """Return by card the different answers, the number of the answer for each choice of picks, and the
-    comparisons without a result although both sides were measured.
-
-    A choice is its values in the order of the picker, joined by `|`, "" for any value.
-    """
-    by_card: dict[str, Row] = {}
-    for view in cards:
-        card, axis = view.card, view.card.question.axis
-        if card.question.aggregate:
-            continue
-        answers: dict[Answer, int] = {}
-        known: dict[tuple[str, ...], Answer] = {}
-        numbers = {}
-        for values in product(*(["", *(v for v, _ in pick.values)] for pick in picks)):
-            chosen = {p.axis: v for p, v in zip(picks, values, strict=True) if v}
-            others = {a: v for a, v in chosen.items() if a != axis}
-            fitting = (str(n) for n, c in enumerate(card.cases) if fits(c.where, others))
-            withheld = (f"w{n}" for n, c in enumerate(card.withheld) if fits(c.where, others))
-            key = (chosen.get(axis, ""), *fitting, *withheld)
-            if key not in known:
-                known[key] = card.answer_for(chosen) if chosen else card.answer
-            numbers["|".join(values)] = answers.setdefault(known[key], len(answers))
-        texts = [[a.kind, a.short, a.sentence, a.value, a.effect] for a in answers]
-        refused = [
-            {"keys": {**_present(c.where), "candidate": c.candidate}}
-            | {"compares": axis, "baseline": c.baseline}
-            for c in card.withheld
-        ]
-        by_card[view.anchor] = {"by": numbers, "answers": texts, "withheld": refused}
-    return by_card
 
 
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Where]:
@@ -339,22 +306,3 @@ def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
     return [(case_label(s.where, shown), _present(s.where), s) for s in situations]
-
-
-def packed_situations(results: Results) -> list[Row]:
-    """Return for each situation its values, the name of its command, and its choices, for the script.
-
-    A choice has its values, time, call against the best one, and ratio over the best time.
-    """
-    packed: list[Row] = []
-    for situation in results.advice.situations:
-        where = _present(situation.where)
-        choices = [
-            [{**where, **c.values}, seconds(c.seconds), c.call, round(c.ratio, 4)]
-            for c in situation.choices
-        ]
-        label = case_label(where, [axis for axis in where if axis in ("command", "cache")])
-        name, _, cache = label.partition(", ")
-        name += f" ({cache})" if cache else ""
-        packed.append({"where": where, "name": name, "choices": choices})
-    return packed

@@ -1,317 +1,480 @@
-"""Small pictures as inline SVG: forest plots, findings, and lines over time."""
+"""The charts of a page, made by altair: forest plots, findings, lines, noise of cells, use of time.
+
+A chart is a specification of Vega-Lite. The page draws it, filters it by the reader's picks and shows numbers
+under the pointer. Print, readers without scripts and papers get the SVG of vl-convert.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from vcsbench import words
-from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import LESS_WORK, has_less_work, pair_outcome, pair_text
-from vcsbench.advice.cards import Card
-from vcsbench.advice.decision import Case, Pair, Where
-from vcsbench.axes import STATES
-from vcsbench.codes import Call
-from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
-from vcsbench.metrics import metric_in
-from vcsbench.report.results import (
-    Results,
-    Rows,
-    contradicts_medians,
-    grouped_by,
-    median_seconds,
-    unique_values,
-    values_label,
-    varying,
-)
+if TYPE_CHECKING:
+    import altair
 
-STYLES = {
-    Call.FASTER: "candidate",
-    Call.SLOWER: "reference",
-    Call.EQUAL: "equal",
-    Call.TOO_SMALL: "small",
-}
-WIDTH, HEIGHT, MARGIN = 190, 18, 8
-FINDING_HEIGHT = 48
+    AltairChart = altair.Chart | altair.LayerChart | altair.FacetChart
+
+# A value of a parameter that fits every row.
+ANY = "any"
+# Factors beyond are drawn at the end of the axis. Their numbers are in the tables.
 MAX_FACTOR = 30.0
-# Of the numbers of an axis, the first have room before the others.
-STEPS = (1, 2, 5, 3, 7, 1.5, 8, 1.2)
-
-# Words in the notes of a card's rows.
-ROW_KEY = {
-    "! disturbed": "other programs took time of the machine during these runs",
-    "detectable from": "a true difference of this size would be called in 9 of 10 sessions",
-    "medians, as in tables": "their quotient is more than 5 % from the factor, which uses every run",
-    "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
+# The least range of an axis of factors: a difference of a few per cent must look small.
+LEAST_FACTOR = 1.3
+BLUE, ORANGE, GREY, INK, SOFT = "#1f6fb2", "#b85c00", "#767c84", "#1b1d20", "#5a5f66"
+BAND = "#e3e6ea"
+LINES = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
+# An outcome of a comparison: its colour, and True if its dot is filled.
+OUTCOMES = {
+    "candidate": (BLUE, True),
+    "reference": (ORANGE, True),
+    "equal": (GREY, True),
+    "undecided": (GREY, False),
+    "small": ("#b0b5bb", False),
 }
+ROW_HEIGHT = 18
+# The labels of rows, and the texts next to a forest plot, in pixels.
+LABEL_WIDTH, TEXT_WIDTH = 380, 230
 
 
 @dataclass(frozen=True)
-class LogAxis:
-    """A logarithmic axis from `low` to `high`, drawn over WIDTH."""
+class Chart:
+    """A chart: its name in files, its title, and its specification. `key` explains its marks."""
 
+    name: str
+    title: str
+    spec: Mapping[str, Any]
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class ForestDot:
+    """A comparison in a forest plot, with its texts. `where` and both sides are for the picks.
+
+    Without an interval, `low` and `high` are 0.
+    """
+
+    label: str
+    where: Mapping[str, str]
+    baseline: str
+    candidate: str
+    ratio: float
     low: float
     high: float
-
-    @classmethod
-    def over(cls, values: Iterable[float]) -> LogAxis:
-        known = [v for v in values if v and math.isfinite(v) and v > 0]
-        low = min([1 / 1.3, *(max(v, 1 / MAX_FACTOR) for v in known)])
-        return cls(low / 1.08, max([1.3, *(min(v, MAX_FACTOR) for v in known)]) * 1.08)
-
-    def x(self, value: float) -> float:
-        inside = min(max(value, self.low), self.high)
-        share = math.log(inside / self.low) / math.log(self.high / self.low)
-        return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
-
-
-def _svg(
-    shapes: Iterable[str], label: str, style: str = "plot", width: int = WIDTH, height: int = HEIGHT
-) -> str:
-    named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg class="{style}" {size} {named}>{"".join(shapes)}</svg>'
-
-
-def _rect(x1: float, x2: float, style: str, height: int = HEIGHT) -> str:
-    width = round(max(x2 - x1, 1), 1)
-    return f'<rect class="{style}" x="{x1}" y="1" width="{width}" height="{height - 2}"/>'
-
-
-def _whisker(x1: float, x2: float, style: str = "", y: int = HEIGHT // 2) -> str:
-    return f'<path class="whisker {style}" d="M{x1} {y}H{x2}"/>'
-
-
-def _dot(x: float, style: str = "", y: int = HEIGHT // 2, radius: int = 4) -> str:
-    return f'<circle class="dot {style}" cx="{x}" cy="{y}" r="{radius}"/>'
-
-
-class ForestRow(NamedTuple):
-    """A comparison in a forest plot; `where` and `sides` are for the filter.
-
-    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
-    are of the baseline and the candidate, `range` is the 95 % interval in words, `flags` are those in `note`.
-    """
-
-    where: Where
-    sides: tuple[str, str]
-    label: str
-    drawing: str
-    text: str
-    winner: str
-    gain: float
-    times: Sequence[str]
-    range: str
-    note: str
     style: str
-    flags: Sequence[str]
-    is_disturbed: bool
+    text: str
+    times: str
+    interval: str
+    note: str
 
 
-def forest_row(
-    card: Card,
-    case: Case,
-    pair: Pair,
-    axis: LogAxis,
-    has_several: bool,
-    shown_flags: Collection[str],
-    runs: Sequence[Rows],
-) -> ForestRow:
-    name, label = card.question.axis, labels.case_label(case.where, card.shown)
-    if has_several:
-        same = " (the same build)" if pair.is_noise_check else ""
-        label = f"{labels.value_label(name, pair.candidate)}{same}: {label}"
-    style = STYLES.get(pair.call, "undecided")
-    text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
-    band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
-    drawing = _forest_drawing(axis, pair, style, band, title)
-    times = labels.seconds_of_both(pair.times if all(pair.times) else [])
-    of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
-    disturbed, flags = flag_texts(pair.flags, shown_flags, is_hot(cache), of_both)
-    notes = [disturbed]
-    if card.question.aggregate and all(runs):
-        rounds = words.count_of(pair.rounds, "round")
-        notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
-    if pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED) and pair.detectable > 1:
-        notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
-    if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
-        notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
-    medians = [median_seconds(of) for of in runs]
-    if contradicts_medians(pair.ratio, medians):
-        both = " → ".join(labels.seconds_of_both(medians))
-        quotient = labels.factor(labels.at_least_1(medians[0] / medians[1]))
-        notes.append(f"medians, as in tables: {both} ({quotient})")
-    notes += [f"flags: {', '.join(flags)}"] * bool(flags)
-    notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
-    sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
-    if pair.call in (Call.FASTER, Call.SLOWER):
-        winner = labels.value_label(name, sides[pair.ratio >= 1])
-        gain = labels.at_least_1(pair.ratio)
-    has_interval = 0 < pair.low < pair.high
-    interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
-    range_ = f"{labels.value_label(name, pair.candidate)} {interval}"
-    where = {axis: value for axis, value in case.where.items() if value}
-    about = where, sides, label, drawing, text, winner, gain, times, range_
-    return ForestRow(*about, "; ".join(filter(None, notes)), style, flags, bool(disturbed))
+@dataclass(frozen=True)
+class FindingDot:
+    """A finding in the plot of findings. Unknown numbers are None."""
+
+    label: str
+    verdict: str
+    expected_low: float | None
+    expected_high: float | None
+    published: float | None
+    measured: float | None
+    low: float | None
+    high: float | None
+    texts: Mapping[str, str]
 
 
-def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
-    """Return the marks and flags in the rows of a card, with their meanings."""
-    key = [(mark, text) for mark, text in ROW_KEY.items() if any(mark in row.note for row in rows)]
-    for flag in unique_values(flag for row in rows for flag in row.flags):
-        meaning = flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
-        key.append((flag, meaning))
-    return key
+@dataclass(frozen=True)
+class LinePoint:
+    """A point of a line plot. `place` is its value on the horizontal axis."""
+
+    line: str
+    place: str
+    value: float
 
 
-def flag_texts(
-    flags: Iterable[str], shown: Collection[str], is_hot: bool, runs: Rows
-) -> tuple[str, list[str]]:
-    """Return `! disturbed in 3 of 20 runs`, or "", and the others of the `shown` flags.
+@dataclass(frozen=True)
+class RoundDot:
+    """The time of a cell in a round, in per cent above the cell's mean. `where` is for the picks."""
 
-    The position of copies that are read from memory does not matter.
+    label: str
+    where: Mapping[str, str]
+    number: int
+    deviation_pct: float
+    seconds: str
+
+
+def factor_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside."""
+    decades = math.log10(high / low)
+    steps = [1.0, 2.0, 5.0]
+    if decades > 3:
+        steps = [1.0]
+    elif decades < 0.5:
+        steps = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    numbers = [float(f"{step * 10.0**power:.6g}") for power in powers for step in steps]
+    return [number for number in numbers if low <= number <= high]
+
+
+def _domain(values: Iterable[float | None]) -> list[float]:
+    """Return the ends of an axis of factors that shows some values, with a margin."""
+    inside = [1 / LEAST_FACTOR, LEAST_FACTOR]
+    for value in values:
+        if value and math.isfinite(value) and value > 0:
+            inside.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
+    return [min(inside) / 1.08, max(inside) * 1.08]
+
+
+def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
+    import altair
+
+    domain = _domain(values)
+    axis = altair.Axis(values=factor_ticks(*domain), labelExpr="format(datum.value, '~g') + 'x'")
+    scale = altair.Scale(type="log", domain=domain, clamp=True, nice=False)
+    return altair.X(field, type="quantitative", title=title, scale=scale, axis=axis)
+
+
+def _row_axis(order: Sequence[str]) -> altair.Y:
+    """Return the axis of rows in this order. A line break in a label makes a line of its own."""
+    import altair
+
+    axis = altair.Axis(
+        labelLimit=LABEL_WIDTH,
+        # Browsers and vl-convert measure texts with different fonts.
+        minExtent=LABEL_WIDTH,
+        labelExpr="split(datum.label, '\\n')",
+        ticks=False,
+        domain=False,
+        grid=False,
+    )
+    return altair.Y("label", type="nominal", title=None, sort=list(order), axis=axis)
+
+
+def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
+    import altair
+
+    return [altair.param(name=f"pick_{axis}", value=ANY) for axis in axes]
+
+
+def _pick_filter(axes: Iterable[str], compared: str = "") -> str:
+    """Return the expression by which a row fits the picks. A row fits any value of an axis that it lacks.
+
+    A pick on the `compared` axis fits a comparison of that value.
     """
-    names = [flag for flag in unique_values(flags) if flag in shown]
-    number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
-    share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
-    disturbed = "" if BUSY.isdisjoint(names) else f"! disturbed{share}"
-    return disturbed, [f for f in names if f not in BUSY and not (is_hot and f == "apart")]
+    tests = ["true"]
+    for axis in axes:
+        fits = f"!datum['{axis}'] || datum['{axis}'] === pick_{axis}"
+        if axis == compared:
+            fits = f"datum.baseline === pick_{axis} || datum.candidate === pick_{axis}"
+        tests.append(f"(pick_{axis} === '{ANY}' || {fits})")
+    return " && ".join(tests)
 
 
-def is_hot(cache: str) -> bool:
-    return STATES.get(cache, STATES[""])["promises"].get("os") == "hot"
+def _specification(chart: AltairChart) -> dict[str, Any]:
+    """Return the specification with the look of the page."""
+    configured = (
+        chart.configure(background="white", font="system-ui, sans-serif")
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=INK, titleColor=SOFT, titleFontWeight="normal", labelFontSize=11,
+            gridColor="#eceef0", tickColor=GREY, domainColor=GREY,
+        )
+        .configure_legend(titleColor=SOFT, titleFontWeight="normal", labelLimit=LABEL_WIDTH)
+        .configure_header(labelFontWeight="bold", labelColor=INK)
+    )  # fmt: skip
+    specification: dict[str, Any] = configured.to_dict()
+    return specification
 
 
-def _forest_drawing(axis: LogAxis, pair: Pair, style: str, band: float, label: str) -> str:
-    """Return a dot at the ratio, a whisker, and the band of equal values around 1."""
-    shapes = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
-    if 0 < pair.low < pair.high:
-        shapes.append(_whisker(axis.x(pair.low), axis.x(pair.high), style))
-    return _svg([*shapes, _dot(axis.x(pair.ratio), style)], label)
+def forest_chart(
+    name: str,
+    title: str,
+    dots: Sequence[ForestDot],
+    sides: tuple[str, str],
+    compared: str,
+    picks: Sequence[str],
+    margin: float,
+) -> Chart:
+    """Return the comparisons of a card, one in each row.
 
-
-def forest_axis(axis: LogAxis) -> str:
-    return _svg(_ticks(axis, 2, "x"), "")
-
-
-def finding_picture(
-    expected: Sequence[float | None],
-    published: float | None,
-    measured: float | None,
-    interval: tuple[float, float] | None,
-    label: str,
-    style: str = "",
-    unit: str = "",
-) -> str:
-    """Return a band for the expected range, a diamond for the published value, and a dot with a whisker,
-    above an axis with numbers; "" if no value is above 0.
+    `sides` are the labels of both sides, `compared` is the axis of the question, `picks` are the axes of the
+    picks, and a ratio below the `margin` (such as 1.1) counts as equal.
     """
-    low, high = expected
-    values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
-    if not values:
-        return ""
-    axis = LogAxis(min(values) / 1.25, max(values) * 1.25)
-    left = MARGIN / 2 if low is None else axis.x(low)
-    right = WIDTH - MARGIN / 2 if high is None else axis.x(high)
-    above, below, bottom = 9, 25, 35
-    shapes = [_rect(left, right, "band", bottom)]
-    if axis.low < 1 < axis.high:
-        shapes.append(_rect(axis.x(1), axis.x(1), "one", bottom))
-    shapes += _ticks(axis, bottom, unit)
-    if interval and interval[1] > 0:
-        shapes.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
-    if measured and measured > 0:
-        shapes.append(_dot(axis.x(measured), style, below, 6))
-    if published and published > 0:
-        tip = f"{axis.x(published)} {above - 7}"
-        shapes.append(f'<path class="diamond" d="M{tip}l7 7 -7 7 -7 -7z"/>')
-    return _svg(shapes, label, height=FINDING_HEIGHT)
+    import altair
+
+    ends = [end for dot in dots for end in (dot.ratio, dot.low, dot.high)]
+    rows = [
+        {
+            **dot.where,
+            "label": dot.label,
+            "baseline": dot.baseline,
+            "candidate": dot.candidate,
+            "ratio": dot.ratio,
+            "low": dot.low or dot.ratio,
+            "high": dot.high or dot.ratio,
+            "style": dot.style,
+            "result": f"{dot.text}, {dot.times}" if dot.times else dot.text,
+            "interval": dot.interval,
+            "note": dot.note or "none",
+        }
+        for dot in dots
+    ]
+    x = _factor_axis("ratio", f"← {sides[0]} faster | {sides[1]} faster →", ends)
+    y = _row_axis([dot.label for dot in dots])
+    styles = altair.Scale(domain=[*OUTCOMES], range=[colour for colour, _ in OUTCOMES.values()])
+    fills = altair.Scale(
+        domain=[*OUTCOMES],
+        range=[colour if filled else "white" for colour, filled in OUTCOMES.values()],
+    )
+    colour = altair.Color("style:N", scale=styles, legend=None)
+    tooltip = [
+        altair.Tooltip("label:N", title="Case"),
+        altair.Tooltip("result:N", title="Result"),
+        altair.Tooltip("interval:N", title="95 % interval"),
+        altair.Tooltip("note:N", title="Notes"),
+    ]
+    fitting = altair.Chart().transform_filter(_pick_filter(picks, compared)).encode(y=y)
+    band = (
+        altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
+        .mark_rect(color=BAND)
+        .encode(x=altair.X("from:Q"), x2="to:Q")
+    )
+    centre = altair.Chart(altair.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(x="one:Q")
+    whiskers = fitting.mark_rule(strokeWidth=1.6).encode(
+        x=altair.X("low:Q"), x2="high:Q", color=colour, tooltip=tooltip
+    )
+    points = fitting.mark_point(size=60, opacity=1).encode(
+        x=x, stroke=colour, fill=altair.Fill("style:N", scale=fills, legend=None), tooltip=tooltip
+    )
+    texts = fitting.mark_text(align="left", limit=TEXT_WIDTH, color=INK).encode(
+        x=altair.value(320), text="result:N", tooltip=tooltip
+    )
+    chart = (
+        altair.layer(band, centre, whiskers, points, texts)
+        .add_params(*_pick_parameters(picks))
+        .properties(
+            data=altair.Data(values=rows),
+            width=310,
+            height=altair.Step(ROW_HEIGHT),
+            padding={"right": 40},
+        )
+    )
+    return Chart(name, title, _specification(chart))
 
 
-def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
-    """Yield a line with round numbers, 1 among them, without those that would overlap."""
-    yield f'<path class="tick" d="M{MARGIN} {y}H{WIDTH - MARGIN}"/>'
-    powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)))
-    numbers = [step * 10.0**power for step in STEPS for power in powers]
-    taken: list[tuple[float, float]] = []
-    # The line at 1 has its number in any case.
-    for tick in sorted(numbers, key=lambda number: number != 1):
-        text, x = f"{tick:g}{unit}", axis.x(tick)
-        width = 3 * len(text) + 3
-        is_free = all(abs(x - other) > width + half for other, half in taken)
-        if axis.low <= tick <= axis.high and is_free:
-            yield f'<path class="tick" d="M{x} {y}v3"/>'
-            yield f'<text x="{x}" y="{y + 12}" text-anchor="middle">{text}</text>'
-            taken.append((x, width))
+def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart:
+    """Return all findings that are factors, grouped by verdict in this order, on one axis."""
+    import altair
+
+    rows = []
+    shown_labels = []
+    for dot in sorted(dots, key=lambda dot: verdicts.index(dot.verdict)):
+        ends = [dot.published, dot.measured, dot.low, dot.high, *_known(dot)]
+        domain = _domain(ends)
+        label = "\n".join(textwrap.wrap(dot.label, 64, max_lines=2, placeholder=" …"))
+        shown_labels.append(label)
+        rows.append(
+            {
+                **dot.texts,
+                "label": label,
+                "statement": dot.label,
+                "verdict": dot.verdict,
+                # An open end of the expected range reaches to the end of the axis.
+                "expected_low": dot.expected_low or (domain[0] if dot.expected_high else None),
+                "expected_high": dot.expected_high or (domain[1] if dot.expected_low else None),
+                "published_at": dot.published,
+                "measured_at": dot.measured,
+                "low": dot.low,
+                "high": dot.high,
+            }
+        )
+    ends = [
+        end
+        for dot in dots
+        for end in (dot.published, dot.measured, dot.low, dot.high, *_known(dot))
+    ]
+    titles = ("statement", "verdict", "expected", "published", "measured", "interval")
+    tooltip = [altair.Tooltip(f"{name}:N", title=name.capitalize()) for name in titles]
+    base = altair.Chart().encode(y=_row_axis(shown_labels))
+    shared = {"tooltip": tooltip}
+    expected = base.mark_bar(color=BAND, height=24).encode(
+        x=altair.X("expected_low:Q"), x2="expected_high:Q", **shared
+    )
+    whiskers = base.mark_rule(color=INK, strokeWidth=2).encode(
+        x=altair.X("low:Q"), x2="high:Q", **shared
+    )
+    published = base.mark_point(
+        shape="diamond", size=110, color=INK, fill="white", opacity=1
+    ).encode(x=altair.X("published_at:Q"), **shared)
+    measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
+        x=_factor_axis("measured_at", "factor, logarithmic", ends), **shared
+    )
+    centre = altair.Chart(altair.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(x="one:Q")
+    texts = base.mark_text(align="left", color=INK).encode(
+        x=altair.value(432), text="verdict:N", **shared
+    )
+    chart = altair.layer(expected, centre, whiskers, published, measured, texts).properties(
+        data=altair.Data(values=rows), width=420, height=altair.Step(34), padding={"right": 40}
+    )
+    return Chart(
+        "findings",
+        "Published findings: published and measured factors",
+        _specification(chart),
+        "Hollow diamond: published. Dot: measured, with its 95 % interval. Grey bar: the expected range.",
+    )
 
 
-class Plot(NamedTuple):
-    """A drawing of lines, with the names of its lines."""
-
-    title: str
-    drawing: str
-    lines: Sequence[str]
+def _known(dot: FindingDot) -> list[float]:
+    return [end for end in (dot.expected_low, dot.expected_high) if end]
 
 
-def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:
-    """Return lines on a logarithmic axis. A missing point breaks its line."""
-    width, height, left, bottom = 520, 170, 54, 24
-    known = [v for line in series for v in line if v and v > 0]
-    if not known:
-        return ""
-    low, high = min(known) / 1.1, max(known) * 1.1
+def line_chart(
+    name: str,
+    title: str,
+    points: Sequence[LinePoint],
+    places: Sequence[str],
+    labels: tuple[str, str],
+) -> Chart:
+    """Return lines over `places`, on a logarithmic axis. `labels` are of both axes, the horizontal first."""
+    import altair
 
-    def x(place: int) -> float:
-        return round(left + (width - left - 20) * (place + 0.5) / max(len(names), 1), 1)
-
-    def y(value: float) -> float:
-        share = math.log(value / low) / math.log(high / low)
-        return round(8 + (height - bottom - 8) * (1 - share), 1)
-
-    step = max(1, math.ceil(len(names) / 6))
-    texts: list[tuple[float, float, str, str]]
-    texts = [(left - 6, y(v) + 4, "end", f"{v:.3g}") for v in (min(known), max(known))]
-    texts += [(x(n), height - 6, "middle", escape(names[n])) for n in range(0, len(names), step)]
-    shapes = [f'<text x="{a}" y="{b}" text-anchor="{c}">{text}</text>' for a, b, c, text in texts]
-    for number, line in enumerate(series):
-        style, drawn = f"line c{number % 4}", ""
-        for place, value in enumerate(line):
-            if value and value > 0:
-                drawn += f"{'L' if drawn and line[place - 1] else 'M'}{x(place)} {y(value)}"
-                shapes.append(f'<circle class="{style}" cx="{x(place)}" cy="{y(value)}" r="2.5"/>')
-        shapes.append(f'<path class="{style}" d="{drawn}"/>' if drawn else "")
-    return _svg(shapes, label, "lines", width, height)
-
-
-def plots_of(results: Results) -> list[Plot]:
-    study, plots = results.study, []
-    times = [time["name"] for time in results.history.get("times", [])]
-    points = results.history.get("points", [])
-    if len(times) > 1:
-        axes = [axis for axis in results.order if axis not in study.block]
-        # A line joins comparable numbers only.
-        shown = varying(points, [*axes, "host", "settings"])
-        for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
-            title = f"Elapsed seconds over time: {block}"
-            plots.append(_plot(title, rows, "time", times, shown))
-    for name, definition in study.tables.items():
-        over = definition.get("over")
-        rows = [r for r in results.tables.get(name, []) if words.is_number(r.get("value"))]
-        if over and rows:
-            present = {row[over] for row in rows}
-            along = [value for value in results.order[over] if value in present]
-            shown = varying(rows, [axis for axis in results.order if axis != over])
-            metric = metric_in(definition)
-            title = f"{metric.title} ({metric.unit}) by {labels.axis_label(over)}"
-            plots.append(_plot(title, rows, over, along, shown))
-    return [plot for plot in plots if plot.drawing]
+    rows = [
+        {"line": point.line, "place": point.place, "value": point.value}
+        for point in points
+        if point.value > 0
+    ]
+    lines = list(dict.fromkeys(point.line for point in points if point.value > 0))
+    x = altair.X("place:N", title=labels[0], sort=list(places), axis=altair.Axis(labelAngle=0))
+    y = altair.Y(
+        "value:Q", title=labels[1], scale=altair.Scale(type="log"), axis=altair.Axis(format="~g")
+    )
+    colours = altair.Scale(domain=lines, range=[LINES[n % len(LINES)] for n in range(len(lines))])
+    # Lines of the same colour differ by their shapes.
+    shapes = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+    forms = altair.Scale(
+        domain=lines, range=[shapes[n // len(LINES) % len(shapes)] for n in range(len(lines))]
+    )
+    tooltip = [
+        altair.Tooltip("line:N", title="Cells"),
+        altair.Tooltip("place:N", title=labels[0]),
+        altair.Tooltip("value:Q", title=labels[1], format=".4~g"),
+    ]
+    legend = altair.Legend(title=None, orient="right", symbolLimit=0)
+    chart = (
+        altair.Chart(altair.Data(values=rows))
+        .mark_line(point=True)
+        .encode(
+            x=x,
+            y=y,
+            color=altair.Color("line:N", scale=colours, legend=legend),
+            shape=altair.Shape("line:N", scale=forms, legend=legend),
+            tooltip=tooltip,
+        )
+        .properties(width=420, height=240)
+    )
+    return Chart(name, title, _specification(chart), "Logarithmic axis.")
 
 
-def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
-    by_line = grouped_by(rows, lambda row: values_label(row, shown) or "all cells")
-    lines = ({row[over]: row["value"] for row in members} for members in by_line.values())
-    series = [[values.get(place) for place in along] for values in lines]
-    return Plot(title, line_plot(series, along, title), list(by_line))
+def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
+    """Return the rounds of each cell, the noisiest cell first."""
+    import altair
+
+    spread: dict[str, float] = {}
+    for dot in dots:
+        spread[dot.label] = max(spread.get(dot.label, 0.0), abs(dot.deviation_pct))
+    rows = [
+        {
+            **dot.where,
+            "label": dot.label,
+            "round": dot.number,
+            "deviation": round(dot.deviation_pct, 2),
+            "seconds": dot.seconds,
+        }
+        for dot in dots
+    ]
+    order = sorted(spread, key=lambda label: -spread[label])
+    x = altair.X("deviation:Q", title="time of a round above the cell's mean, in per cent")
+    chart = (
+        altair.Chart(altair.Data(values=rows))
+        .transform_filter(_pick_filter(picks))
+        .mark_tick(color=BLUE, thickness=2, height=10)
+        .encode(
+            x=x,
+            y=_row_axis(order),
+            tooltip=[
+                altair.Tooltip("label:N", title="Cell"),
+                altair.Tooltip("round:N", title="Round"),
+                altair.Tooltip("seconds:N", title="Time"),
+                altair.Tooltip("deviation:Q", title="Above the mean, in per cent"),
+            ],
+        )
+        .add_params(*_pick_parameters(picks))
+        .properties(width=420, height=altair.Step(14))
+    )
+    title = "Noise of each cell"
+    return Chart("noise", title, _specification(chart), "Each stroke is the mean time of a round.")
+
+
+def time_chart(seconds: Mapping[str, float]) -> Chart:
+    """Return the use of the time by its parts, in seconds."""
+    import altair
+
+    rows = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]
+    parts = list(seconds)
+    colours = altair.Scale(domain=parts, range=list(LINES[: len(parts)]))
+    chart = (
+        altair.Chart(altair.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=altair.X("seconds:Q", title="seconds", stack="zero"),
+            color=altair.Color(
+                "part:N", scale=colours, sort=parts, legend=altair.Legend(title=None)
+            ),
+            order=altair.Order("index:O"),
+            tooltip=[
+                altair.Tooltip("part:N", title="Part"),
+                altair.Tooltip("seconds:Q", title="Seconds"),
+            ],
+        )
+        .transform_calculate(index=f"indexof({json.dumps(parts)}, datum.part)")
+        .properties(width=600, height=36)
+    )
+    return Chart("time", "Use of the time", _specification(chart))
+
+
+@cache
+def script_bundle() -> str:
+    """Return the JavaScript of Vega, Vega-Lite and vega-embed, which works offline."""
+    import vl_convert
+
+    # Its stub requires a snippet. Without one, the bundle assigns vegaEmbed to the window.
+    bundle = cast(str, cast(Any, vl_convert).javascript_bundle())
+    # The end of a script element must not be in its text.
+    return bundle.replace("</script", "<\\/script")
+
+
+def draw(charts: Iterable[Chart]) -> dict[str, str]:
+    """Return the SVG of each chart by its name."""
+    import vl_convert
+
+    return {chart.name: vl_convert.vegalite_to_svg(dict(chart.spec)) for chart in charts}
+
+
+def image_url(svg: str) -> str:
+    """Return an SVG as the address of an image inside the page."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def write_charts(charts: Iterable[Chart], svgs: Mapping[str, str], folder: Path) -> None:
+    """Write each chart as NAME.vl.json, to be changed, and as NAME.svg, for a paper."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart in charts:
+        text = json.dumps(chart.spec, indent=1, ensure_ascii=False)
+        (folder / f"{chart.name}.vl.json").write_text(text + "\n", encoding="utf-8")
+        (folder / f"{chart.name}.svg").write_text(svgs[chart.name], encoding="utf-8")

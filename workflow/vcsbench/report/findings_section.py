@@ -12,8 +12,9 @@ from vcsbench.advice.labels import change, times, times_between, value_label
 from vcsbench.codes import Call, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
-from vcsbench.report import charts
 from vcsbench.report.answers import shown_flags
+from vcsbench.report.card_rows import flag_texts, is_hot
+from vcsbench.report.charts import FindingDot
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.summary import verdict_counts
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
@@ -33,7 +34,6 @@ MEANINGS = {
     Verdict.HOLDS: "the interval is inside the range",
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
 }
-_STYLES = {Verdict.TOO_SMALL: "small", Verdict.UNDECIDED: "undecided"}
 # Verdicts that possible reasons can explain.
 DIFFERENT = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
 NO_REASON = "no reason known"
@@ -78,8 +78,9 @@ class FindingView(FindingFacts):
     `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
     the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
-    of more pairs or cells than measured. `news` has the changes since it was published, `picture` SVG,
-    `ratio` the value in words, `of` its pairs or cells, and `anchor` the row of its table.
+    of more pairs or cells than measured. `news` has the changes since it was published, `dot` is its
+    place in the plot of findings, None if it is no factor, `ratio` the value in words, `of` its
+    pairs or cells, and `anchor` the row of its table.
     """
 
     is_ours: bool
@@ -94,7 +95,7 @@ class FindingView(FindingFacts):
     table: str
     anchor: str
     news: str
-    picture: str
+    dot: FindingDot | None
 
 
 def finding_views(
@@ -120,13 +121,23 @@ def finding_views(
         of = row.get("over", "")
         if section and expect.get("over") == comparisons.MEDIAN:
             of = _pairs_text(definition, section, where) or of
-        picture = charts.finding_picture(
-            *(bounds, row["published"], row["measured"], interval),
-            f"expected {expected}, measured {measured}",
-            _STYLES.get(verdict, ""),
-            unit,
-        )
         interval_text = _range(*interval, unit) if interval else ""
+        dot = None
+        # Only factors share an axis.
+        if unit == "x" and row["measured"] and is_measured:
+            texts_of_dot = {"expected": expected, "published": published or "not published"}
+            texts_of_dot |= {"measured": measured, "interval": interval_text or "none"}
+            dot = FindingDot(
+                label=row["statement"],
+                verdict=row["verdict"],
+                expected_low=bounds[0],
+                expected_high=bounds[1],
+                published=row["published"],
+                measured=row["measured"],
+                low=row["low"],
+                high=row["high"],
+                texts=texts_of_dot,
+            )
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -147,7 +158,7 @@ def finding_views(
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == Verdict.REVERSED else "",
-            picture=picture,
+            dot=dot,
         )
         views.append(view)
     return sorted(views, key=lambda view: [*MEANINGS, view.verdict].index(view.verdict))
@@ -276,8 +287,8 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     cells, compare = _cells_of(results, definition), definition.get("compare") or {}
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = (flag for run in runs for flag in run["flags"].split())
-    is_hot = all(charts.is_hot(run.get("cache") or "") for run in runs)
-    disturbed, flag_names = charts.flag_texts(flags, shown, is_hot, runs)
+    is_warm = all(is_hot(run.get("cache") or "") for run in runs)
+    disturbed, flag_names = flag_texts(flags, shown, is_warm, runs)
     of_access = runs if "svn" in compare.values() else ()
     less = unique_values(run["command"] for run in of_access if has_less_work(compare["axis"], run))
     less = [f"{' or '.join(less)}: {LESS_WORK}"] if less else []

@@ -20,7 +20,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, case_label, factor, seconds, value_label
+from vcsbench.advice.labels import (
+    PICTOGRAMS,
+    SLIGHT,
+    axis_label,
+    case_label,
+    factor,
+    seconds,
+    value_label,
+)
+from vcsbench.advice.steps import combinations_of
 from vcsbench.axes import axis_of
 from vcsbench.codes import Result
 from vcsbench.evidence.flags import is_invalid
@@ -28,14 +37,16 @@ from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts, summary
+from vcsbench.report.card_rows import row_key
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingFacts,
     FindingView,
-    cell_seconds,
     finding_views,
     reason_lines,
 )
+from vcsbench.report.page_charts import charts_of
+from vcsbench.report.pick_answers import operations_for, pick_answers
 from vcsbench.report.quality_section import details, noise_verdict, quality_of, runs_text
 from vcsbench.report.results import Results, cell_names, grouped_by, unique_values, values_label
 from vcsbench.report.setup_section import (
@@ -57,7 +68,7 @@ from vcsbench.statistics import comparisons, texts
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each script uses those before it.
-SCRIPTS = ("state", "tables", "detail", "actions", "page")
+SCRIPTS = ("state", "tables", "charts", "detail", "page")
 ENDED = {
     comparisons.ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
     comparisons.TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
@@ -87,11 +98,34 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 
 def build_page(results: Results) -> str:
-    """Return the page of a study."""
-    return render("report.html.jinja", {"page": page_of(results)})
+    """Return the page of a study without its charts."""
+    return page_text(page_of(results), {})
 
 
-def render(template: str, model: Mapping[str, object]) -> str:
+def build_page_with_charts(results: Results, folder: Path) -> str:
+    """Return the page of a study, and write its charts into a folder."""
+    page = page_of(results)
+    drawn = list(page["charts"].values())
+    svgs = charts.draw(drawn)
+    charts.write_charts(drawn, svgs, folder)
+    return page_text(page, svgs)
+
+
+def page_text(page: Mapping[str, Any], svgs: Mapping[str, str]) -> str:
+    """Return the page from its data and the SVG of each chart. Without a chart it needs no Vega."""
+    scripts = [page_script()]
+    images = {name: charts.image_url(svg) for name, svg in svgs.items()}
+    if images:
+        scripts.insert(0, charts.script_bundle())
+    return render("report.html.jinja", {"page": {**page, "images": images}}, scripts)
+
+
+def page_script() -> str:
+    """Return the script of a study's page."""
+    return "\n".join((ASSETS / "script" / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+
+
+def render(template: str, model: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
     """Fill a template. All text is escaped unless the template marks it as safe."""
     import jinja2
 
@@ -102,8 +136,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    script, style = "\n".join(scripts), (ASSETS / "style.css").read_text(encoding="utf-8")
+    style = (ASSETS / "style.css").read_text(encoding="utf-8")
     # The policy of the page allows no attribute `style`.
     style += "".join(f".bar{share} {{ --bar: {share}%; }}\n" for share in range(1, 101))
     return environment.get_template(template).render(
@@ -113,14 +146,14 @@ def render(template: str, model: Mapping[str, object]) -> str:
         case_label=case_label,
         factor=factor,
         seconds=seconds,
-        row_key=charts.row_key,
+        row_key=row_key,
         verdict_counts=summary.verdict_counts,
         words=words,
         pictograms=PICTOGRAMS,
         slight=SLIGHT,
-        policy=content_policy([script], [style]),
+        policy=content_policy(scripts, [style]),
         style=style,
-        script=script,
+        scripts=scripts,
     )
 
 
@@ -132,7 +165,7 @@ def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     policy = ["default-src 'none'"]
     for directive, contents in (("script-src", scripts), ("style-src", styles)):
         digests = (hashlib.sha256(content.encode()).digest() for content in contents)
-        allowed = " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests)
+        allowed = " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests) or "'none'"
         policy.append(f"{directive} {allowed}")
     # default-src does not cover the last two.
     return "; ".join([*policy, "img-src data:", "base-uri 'none'", "form-action 'none'"])
@@ -145,11 +178,13 @@ def packed_json(content: Mapping[str, object]) -> str:
 
 
 def page_of(results: Results) -> dict[str, Any]:
-    """Return the data of a page. `packed_answers` and `packed_details` are JSON for the script."""
+    """Return the data of a page. `packed_details` is JSON for the script."""
     study, measured = results.study, originals(results.measurements)
     setup, tables = setup_of(results), table_sections(results)
     findings = finding_views(results, results.findings, results.definitions, tables)
     cards = answers.card_views(results)
+    picks = answers.picks_of(results, cards)
+    page_charts = charts_of(results, cards, findings, [pick.axis for pick in picks])
     facts = _facts(results, setup, findings)
     given = summary.variables_of(results.provenance.get("command", ""), study.name)
     steps = [*summary.next_steps(results, given)]
@@ -169,11 +204,13 @@ def page_of(results: Results) -> dict[str, Any]:
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts.measured),
-        **_answers(results, cards),
+        **_answers(results, cards, picks),
         **_findings(results, setup, findings, tables),
         **_tables(results, setup, tables),
         "noise": noise_verdict(results.account),
-        "plots": charts.plots_of(results),
+        "charts": {chart.name: chart for chart in page_charts},
+        "lines": [c.name for c in page_charts if c.name.startswith(("level", "history"))],
+        "specifications": {chart.name: chart.spec for chart in page_charts},
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), steps),
@@ -193,21 +230,33 @@ def page_of(results: Results) -> dict[str, Any]:
     }
 
 
-def _answers(results: Results, cards: Sequence[answers.CardView]) -> dict[str, Any]:
+def _answers(
+    results: Results, cards: Sequence[answers.CardView], picks: Sequence[answers.Pick]
+) -> dict[str, Any]:
     limit = f"{results.advice.min_effect_pct:g} %"
-    picks = answers.picks_of(results, cards)
-    packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
+    values = {pick.axis: [value for value, _ in pick.values] for pick in picks}
+    combinations = combinations_of(originals(results.grid), values, answers.MAX_COMBINATIONS)
+    operations = operations_for(results.advice, answers.operations_of(results, cards))
+    value_labels = {
+        axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in known}}
+        for axis, known in results.order.items()
+    }
+    estimate = answers.estimate_of(results)
+    is_everywhere = answers.is_disturbed_everywhere(results)
     return {
         "threshold": f"A difference below {limit} is no reason to change.",
         "min_effect": limit,
         "picks": picks,
-        "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
+        "estimate": estimate if any(view.costs for view in cards) else {},
+        "labels": value_labels,
         "cards": cards,
-        "packed_answers": packed_json(packed),
-        "operations": answers.operations_of(results, cards),
+        "pick_answers": pick_answers(
+            results.advice, combinations, list(values), operations, not is_everywhere
+        ),
+        "has_operations": bool(operations),
         "situations": answers.situations_of(results),
         "disturbed": summary.count_disturbed(results.advice.cards),
-        "disturbed_everywhere": answers.is_disturbed_everywhere(results),
+        "disturbed_everywhere": is_everywhere,
     }
 
 

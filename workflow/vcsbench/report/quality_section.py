@@ -15,7 +15,7 @@ from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT, METRICS, Metric, metric_in, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.charts import ROW_KEY
+from vcsbench.report.card_rows import ROW_KEY
 from vcsbench.report.results import (
     Results,
     Rows,

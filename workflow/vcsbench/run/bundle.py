@@ -19,7 +19,7 @@ from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
 from vcsbench.files import context_path, read_json, write_bytes
 from vcsbench.plan.result_state import check_version, read_context
-from vcsbench.report.page import build_index, build_page, read_entries
+from vcsbench.report.page import build_index, build_page_with_charts, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.statistics.baselines import NAME
 from vcsbench.storages.file_trees import entries
@@ -182,6 +182,8 @@ def _make_pages(folder: Path, studies: Sequence[str]) -> None:
         results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)
-        write_bytes(page, build_page(results).encode())
+        write_bytes(
+            page, build_page_with_charts(results, folder / REBUILT / "charts" / study).encode()
+        )
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())

@@ -1,0 +1,128 @@
+"""The charts of a page: their axes, their rows, their filters, and their files."""
+
+import json
+
+import pytest
+
+from vcsbench.report import charts
+from vcsbench.report.charts import FindingDot, ForestDot, LinePoint, RoundDot
+
+PICKS = ["ra", "format"]
+
+
+def dot(label, ratio, **changes):
+    values = {"where": {"ra": "svn"}, "baseline": "f6", "candidate": "f7", "low": ratio / 1.1}
+    values |= {"high": ratio * 1.1, "style": "candidate", "text": "f7 faster", "times": ""}
+    return ForestDot(label, ratio=ratio, **{**values, "interval": "", "note": "", **changes})
+
+
+def layers(chart):
+    return chart.spec["layer"]
+
+
+def rows_of(chart, field):
+    """Return the rows of the data that have a field."""
+    parts = [chart.spec, *chart.spec.get("layer", [])]
+    data = [part["data"]["values"] for part in parts if "data" in part]
+    return next(rows for rows in data if field in rows[0])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "numbers"),
+    [
+        (0.9, 10.0, {1, 2, 5, 10}),
+        (0.1, 1.0, {0.1, 0.2, 0.5, 1}),
+        (0.77, 1.3, {0.8, 0.9, 1, 1.1, 1.2}),
+        (0.0001, 100.0, {0.001, 1, 100}),
+        (0.02, 31.0, {0.1, 1, 10}),
+    ],
+)
+def test_factor_ticks_have_powers_of_ten_and_stay_inside(low, high, numbers):
+    ticks = charts.factor_ticks(low, high)
+    assert numbers <= {*ticks}
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_forest_chart_has_a_row_for_each_comparison_in_order():
+    chart = charts.forest_chart(
+        "card-format", "F", [dot("b", 2.0), dot("a", 0.5)], ("f6", "f7"), "format", PICKS, 1.1
+    )
+    rows = rows_of(chart, "ratio")
+    assert [(row["label"], row["ratio"]) for row in rows] == [("b", 2.0), ("a", 0.5)]
+    (band,) = rows_of(chart, "from")
+    assert (band["from"], band["to"]) == (1 / 1.1, 1.1)
+    sorts = {
+        tuple(layer["encoding"]["y"]["sort"]) for layer in layers(chart) if "y" in layer["encoding"]
+    }
+    assert sorts == {("b", "a")}
+    assert [param["name"] for param in chart.spec["params"]] == ["pick_ra", "pick_format"]
+
+
+def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
+    chart = charts.forest_chart(
+        "c", "C", [dot("a", 2.0, low=0.0, high=0.0)], ("x", "y"), "format", [], 1.1
+    )
+    (row,) = rows_of(chart, "ratio")
+    assert (row["low"], row["high"]) == (2.0, 2.0)
+
+
+def test_pick_filter_fits_rows_without_the_axis_and_both_sides():
+    text = charts._pick_filter(PICKS, "format")
+    assert "!datum['ra'] || datum['ra'] === pick_ra" in text
+    assert "datum.baseline === pick_format || datum.candidate === pick_format" in text
+
+
+def test_axis_of_factors_holds_values_far_outside():
+    low, high = charts._domain([1000.0, 0.00001, None, 0.0, float("inf")])
+    assert high == pytest.approx(charts.MAX_FACTOR * 1.08)
+    assert low == pytest.approx(1 / charts.MAX_FACTOR / 1.08)
+
+
+def finding(verdict, **changes):
+    values = {"expected_low": 1.05, "expected_high": None, "published": 1.1, "measured": 1.2}
+    values |= {"low": 1.1, "high": 1.3, "texts": {}}
+    return FindingDot(label=f"It is {verdict}", verdict=verdict, **{**values, **changes})
+
+
+def test_findings_chart_groups_by_verdict_and_ends_open_ranges():
+    dots = [finding("reproduced"), finding("reversed", expected_low=None, expected_high=0.9)]
+    chart = charts.findings_chart(dots, ["reversed", "reproduced"])
+    first, second = rows_of(chart, "measured_at")
+    assert (first["verdict"], second["verdict"]) == ("reversed", "reproduced")
+    assert first["expected_low"] < 0.9 == first["expected_high"]
+    assert second["expected_low"] == 1.05 < second["expected_high"]
+
+
+def test_noise_chart_has_the_noisiest_cell_first():
+    dots = [
+        RoundDot(name, {}, n, n * size, "1 s")
+        for name, size in (("a", 1), ("b", 9))
+        for n in (0, 1)
+    ]
+    chart = charts.noise_chart(dots, PICKS)
+    assert chart.spec["encoding"]["y"]["sort"] == ["b", "a"]
+
+
+def test_charts_are_drawn_and_written_with_their_specification(tmp_path):
+    points = [LinePoint("a", "1", 0.5), LinePoint("a", "8", 2.0), LinePoint("a", "9", 0.0)]
+    drawn = [
+        charts.line_chart("level-a", "A", points, ["1", "8"], ("clients", "seconds")),
+        charts.time_chart({"measuring": 7.0, "waiting": 1.0}),
+    ]
+    svgs = charts.draw(drawn)
+    charts.write_charts(drawn, svgs, tmp_path)
+    names = {"level-a.svg", "level-a.vl.json", "time.svg", "time.vl.json"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert json.loads((tmp_path / "level-a.vl.json").read_text()) == drawn[0].spec
+    # The policy of the page forbids styles, and an SVG in a page can have no script.
+    for svg in svgs.values():
+        assert svg.startswith("<svg")
+        assert "style=" not in svg
+        assert "<script" not in svg
+    assert len(rows_of(drawn[0], "value")) == 2
+
+
+def test_bundle_works_in_a_script_element_and_has_the_interpreter():
+    bundle = charts.script_bundle()
+    assert "</script" not in bundle
+    assert "window.vegaEmbed" in bundle

@@ -1,0 +1,175 @@
+"""The changes that are worth it for a reader's picks, and their order."""
+
+import math
+
+import pytest
+
+from vcsbench.advice.cards import Card, Choice, Situation
+from vcsbench.advice.decision import Case, Pair
+from vcsbench.advice.labels import CardAction, CardQuestion
+from vcsbench.advice.steps import (
+    ChangeEffect,
+    ReaderState,
+    Worth,
+    combinations_of,
+    outcomes_of,
+    plan_of,
+    together,
+)
+from vcsbench.codes import Call, Result
+
+MARGIN = 1.1
+BETTER, WORSE, EQUAL = Call.FASTER, Call.SLOWER, Call.EQUAL
+NOISY, SMALL = Call.UNDECIDED, Call.TOO_SMALL
+RESULTS = {EQUAL: Result.EQUAL, NOISY: Result.UNDECIDED, SMALL: Result.TOO_SMALL}
+PRESENT = {"format": "f6", "packing": "nopack"}
+
+
+def card(axis, sides, results, condition=""):
+    """Return a card. `results` has where, outcome and ratio of each case."""
+    actions = {sides[1]: CardAction(condition=condition)} if condition else {}
+    cases = []
+    for where, outcome, ratio in results:
+        result = RESULTS.get(outcome, Result.DIFFERENT)
+        pair = Pair(*sides, ratio, call=outcome, result=result, times=(ratio, 1.0))
+        cases.append(Case(where, (pair,), {sides[0]: ratio, sides[1]: 1.0}))
+    return Card(CardQuestion(axis, f"{axis}?", actions=actions), sides[0], (), cases)
+
+
+def packing(*results):
+    return card("packing", ("nopack", "pack"), results)
+
+
+def fmt(*results, condition=""):
+    return card("format", ("f6", "f7"), results, condition)
+
+
+LOG = {"command": "log", "cache": "cold"}
+EXPORT = {"command": "export", "cache": "cold"}
+
+
+@pytest.mark.parametrize(
+    ("results", "worth"),
+    [
+        ([(LOG, BETTER, 1.5), (EXPORT, EQUAL, 1.0)], Worth.DO),
+        ([(LOG, BETTER, 1.5), (EXPORT, WORSE, 1 / 1.05)], Worth.DO),
+        ([(LOG, BETTER, 1.5), (EXPORT, WORSE, 1 / 1.2)], Worth.DEPENDS),
+        ([(LOG, BETTER, 1.05), (EXPORT, EQUAL, 1.0)], Worth.SLIGHT),
+        ([(LOG, WORSE, 1 / 1.5), (EXPORT, EQUAL, 1.0)], Worth.KEEP),
+        ([(LOG, EQUAL, 1.0), (EXPORT, NOISY, 1.3)], Worth.EQUAL),
+        ([(LOG, NOISY, 1.4), (EXPORT, SMALL, 1.0)], Worth.UNDECIDED),
+        ([(LOG, SMALL, 1.4)], Worth.SMALL),
+        ([], Worth.NOT_MEASURED),
+    ],
+)
+def test_worth_of_a_change_follows_from_its_gains_and_losses(results, worth):
+    plan = plan_of([packing(*results)], PRESENT, MARGIN)
+    found = [change.worth for change in (*plan.steps, *plan.others)]
+    assert found == ([worth] if results else [])
+    assert len(plan.steps) == (worth is Worth.DO)
+
+
+def test_change_against_the_baseline_has_the_reversed_factor_and_times():
+    (outcome,) = outcomes_of(
+        packing((LOG, BETTER, 2.0)), "nopack", [ReaderState({"packing": "pack"})]
+    )
+    assert (outcome.effect, outcome.factor) == (ChangeEffect.SLOWER, 2.0)
+    assert (outcome.before_s, outcome.after_s) == (1.0, 2.0)
+
+
+def test_steps_are_ordered_by_gain_and_those_that_lose_come_later():
+    small = packing((LOG, BETTER, 1.3))
+    large = fmt((LOG, BETTER, 2.0))
+    plan = plan_of([small, large], PRESENT, MARGIN)
+    assert [step.value for step in plan.steps] == ["f7", "pack"]
+    losing = fmt((LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05))
+    plan = plan_of([small, losing], PRESENT, MARGIN)
+    assert [step.value for step in plan.steps] == ["pack", "f7"]
+
+
+def test_change_that_loses_after_another_step_comes_later():
+    after = {**LOG, "packing": "pack"}
+    losing = fmt(({**LOG, "packing": "nopack"}, BETTER, 2.0), (after, WORSE, 1 / 1.05))
+    plan = plan_of([packing((LOG, BETTER, 1.3)), losing], PRESENT, MARGIN)
+    assert plan.steps[0].value == "pack"
+
+
+def test_change_that_wins_only_after_a_step_is_one():
+    results = [
+        ({**LOG, "packing": "nopack"}, EQUAL, 1.0),
+        ({**LOG, "packing": "pack"}, BETTER, 2.0),
+    ]
+    plan = plan_of([packing((LOG, BETTER, 1.3)), fmt(*results)], PRESENT, MARGIN)
+    assert [step.value for step in plan.steps] == ["pack", "f7"]
+    assert plan.states[-1].values == {"format": "f7", "packing": "pack"}
+
+
+def test_change_with_a_condition_is_no_step():
+    plan = plan_of([fmt((LOG, BETTER, 2.0), condition="you can stop commits")], PRESENT, MARGIN)
+    assert plan.steps == []
+    assert [(c.value, c.condition) for c in plan.others] == [("f7", "you can stop commits")]
+
+
+def test_better_value_with_a_condition_is_named_instead_of_the_step():
+    pairs = tuple(
+        Pair("f6", value, ratio, ratio, ratio, 5, BETTER)
+        for value, ratio in (("f7", 1.5), ("f8", 3.0))
+    )
+    question = CardQuestion("format", "?", actions={"f8": CardAction(condition="it is new")})
+    plan = plan_of([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
+    assert [step.value for step in plan.steps] == ["f7"]
+    assert [(change.value, change.instead) for change in plan.others] == [("f8", 1)]
+
+
+@pytest.mark.parametrize(("weights", "worth"), [((90, 10), Worth.DEPENDS), ((10, 90), Worth.DO)])
+def test_workload_decides_by_the_weighted_mean(weights, worth):
+    workload = [
+        {"weight": weight, "where": {"command": command}, "name": command}
+        for weight, command in zip(weights, ("log", "export"), strict=True)
+    ]
+    mixed = packing((LOG, WORSE, 1 / 1.3), (EXPORT, BETTER, 1.5))
+    plan = plan_of([mixed], PRESENT, MARGIN, workload)
+    assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
+
+
+def test_commands_of_svnbench_decide_only_without_others():
+    null = {"command": "null-log", "cache": "cold"}
+    (both,) = outcomes_of(
+        packing((LOG, EQUAL, 1.0), (null, BETTER, 3.0)), "pack", [ReaderState({})]
+    )
+    assert both.where == LOG
+    (only,) = outcomes_of(packing((null, BETTER, 3.0)), "pack", [ReaderState({})])
+    assert only.where == null
+
+
+def test_combinations_are_those_that_a_cell_fits():
+    grid = [
+        {"ra": "http", "config": "slow", "skip": ""},
+        {"ra": "file", "config": "", "skip": ""},
+        {"ra": "svn", "config": "slow", "skip": "no svnserve"},
+    ]
+    axes = {"ra": ["http", "file", "svn"], "config": ["slow", "fast"]}
+    found = combinations_of(grid, axes, 300)
+    assert found[0] == {}
+    assert {"ra": "http", "config": "slow"} in found
+    # Over file, settings do not matter.
+    assert {"ra": "file", "config": "fast"} in found
+    assert {"ra": "http", "config": "fast"} not in found
+    assert all(picks.get("ra") != "svn" for picks in found)
+    assert all("config" not in picks for picks in combinations_of(grid, axes, 5))
+
+
+@pytest.mark.parametrize(
+    ("then", "effect"),
+    [
+        (Choice({"packing": "pack"}, 1.0, call=EQUAL), ChangeEffect.FASTER),
+        (Choice({"packing": "pack"}, 1.0, ratio=1.2), ChangeEffect.UNDECIDED),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=EQUAL), ChangeEffect.EQUAL),
+    ],
+)
+def test_steps_together_have_the_measured_gain(then, effect):
+    now = Choice({"packing": "nopack"}, 2.0, ratio=2.0, call=WORSE)
+    situation = Situation(LOG, [then, now])
+    (outcome,) = together([situation], {"packing": "nopack"}, {"packing": "pack"}, MARGIN)
+    assert outcome.effect is effect
+    assert math.isclose(outcome.factor, 2.0 / then.seconds)
