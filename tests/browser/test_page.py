@@ -86,7 +86,8 @@ CARD = """
 const card = document.getElementById("card-packing");
 return {
   short: card.querySelector(".answer").textContent, sentence: card.querySelector(".sentence").textContent,
-  rows: [...card.querySelectorAll(".comparisons tbody tr")].filter((row) => !row.hidden).map((row) => keysOf(row).ra),
+  rows: [...card.querySelectorAll(".comparisons tbody tr")].filter((row) => !row.hidden)
+    .map((row) => keysOf(row).ra),
   marks: [...card.querySelectorAll(".live .mark-symbol path")].length,
   cells: grids.filter((g) => g.measured && g.section.id === "table-elapsed")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),

@@ -9,7 +9,7 @@ import pytest
 
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_page_with_charts
 from vcsbench.run import bundle
 
 STUDY = "fsfs-san-2014"
@@ -34,7 +34,8 @@ def root(tmp_path_factory):
         (results / name).mkdir()
         (results / name / f"{STUDY}.json").write_text(json.dumps(content))
     (root / "reports").mkdir()
-    (root / "reports" / f"{STUDY}.html").write_text(build_page(results_of(made)))
+    page = build_page_with_charts(results_of(made), root / "results" / "charts" / STUDY)
+    (root / "reports" / f"{STUDY}.html").write_text(page)
     return root
 
 

@@ -111,10 +111,8 @@ def test_change_with_a_condition_is_no_step():
 
 
 def test_better_value_with_a_condition_is_named_instead_of_the_step():
-    pairs = tuple(
-        Pair("f6", value, ratio, ratio, ratio, 5, BETTER)
-        for value, ratio in (("f7", 1.5), ("f8", 3.0))
-    )
+    factors = {"f7": 1.5, "f8": 3.0}
+    pairs = tuple(Pair("f6", value, r, r, r, 5, BETTER) for value, r in factors.items())
     question = CardQuestion("format", "?", actions={"f8": CardAction(condition="it is new")})
     plan = plan_of([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["f7"]

@@ -71,7 +71,7 @@ class ReaderState:
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     """A change of an axis to a value, with its outcomes and its worth.
 
     `gain` is the sum of the logarithms of its factors, by which changes are ordered. `instead` is the
@@ -99,8 +99,8 @@ class Change:
 class StepPlan:
     """The steps for a reader in their order, the other changes, and the states after the steps."""
 
-    steps: Sequence[Change]
-    others: Sequence[Change]
+    steps: Sequence[ValueChange]
+    others: Sequence[ValueChange]
     states: Sequence[ReaderState]
 
 
@@ -131,7 +131,7 @@ def plan_of(
     Of the next possible steps, those come first that lose nowhere, also after one of the others; of these the
     one with the largest gain.
     """
-    steps: list[Change] = []
+    steps: list[ValueChange] = []
     states = [ReaderState(picks)]
     while True:
         taken = {step.axis for step in steps}
@@ -158,7 +158,7 @@ def plan_of(
         for change in _changes_of(step.card, states[:1], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
                 others.append(
-                    Change(
+                    ValueChange(
                         step.card, change.value, change.outcomes, change.worth, change.gain, number
                     )
                 )
@@ -219,7 +219,7 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
 
 def _change_to(
     card: Card, value: str, states: Sequence[ReaderState], margin: float, workload: Sequence[Row]
-) -> Change:
+) -> ValueChange:
     outcomes = outcomes_of(card, value, states)
     faster = [o.factor for o in outcomes if o.effect is ChangeEffect.FASTER]
     slower = [o.factor for o in outcomes if o.effect is ChangeEffect.SLOWER]
@@ -252,7 +252,7 @@ def _change_to(
         worth = Worth.SMALL
     else:
         worth = Worth.UNDECIDED
-    return Change(card, value, outcomes, worth, gain)
+    return ValueChange(card, value, outcomes, worth, gain)
 
 
 def _weight(where: Where, workload: Sequence[Row]) -> float:
@@ -263,7 +263,7 @@ def _weight(where: Where, workload: Sequence[Row]) -> float:
 
 def _changes_of(
     card: Card, states: Sequence[ReaderState], margin: float, workload: Sequence[Row]
-) -> list[Change]:
+) -> list[ValueChange]:
     """Return the changes of a card, the best first.
 
     Without a pick they lead to the recommended value. If there is none, to each value.
@@ -282,7 +282,7 @@ def _changes_of(
     return sorted(changes, key=lambda change: (RANKS[change.worth], -change.gain))
 
 
-def _loses(change: Change, free: Sequence[Change], state: ReaderState) -> bool:
+def _loses(change: ValueChange, free: Sequence[ValueChange], state: ReaderState) -> bool:
     """Return True if a change is slower somewhere, now or after one of the other free changes."""
     outcomes = list(change.outcomes)
     for other in free:

@@ -1,4 +1,4 @@
-"""The answers of a page: the overview, cards with forest plots, "What I have", and situations."""
+"""The cards of a page with their comparisons, "What I have", and situations."""
 
 import math
 from collections import Counter
@@ -293,7 +293,7 @@ def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 
 
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Where]:
-    """Return the values of command and cache of each row of the overview."""
+    """Return the values of command and cache of each operation that a card compares."""
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
     usable = [view for view in cards if not view.card.question.aggregate]
     shown = {values_in(row.where, axes) for view in usable for row in view.rows}

@@ -11,7 +11,7 @@ from vcsbench.advice import labels, steps
 from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Advice, Card, fits, has_side
 from vcsbench.advice.decision import Where
-from vcsbench.advice.steps import Change, ChangeEffect, Outcome, ReaderState, StepPlan, Worth
+from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, ValueChange, Worth
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
 
@@ -158,7 +158,7 @@ def anchor_of(card: Card) -> str:
 
 def _change_view(
     number: int,
-    changes: Sequence[Change],
+    changes: Sequence[ValueChange],
     plan: StepPlan,
     advice: Advice,
     operations: Sequence[Where],
@@ -185,7 +185,7 @@ def _change_view(
     )
 
 
-def _place(number: int, changes: Sequence[Change]) -> str:
+def _place(number: int, changes: Sequence[ValueChange]) -> str:
     """Return the place of a load before packing, because a load makes a repository that is not packed."""
     axes = [change.axis for change in changes]
     load = axes.index("format") + 1 if "format" in axes else 0
@@ -197,7 +197,7 @@ def _place(number: int, changes: Sequence[Change]) -> str:
     return ""
 
 
-def _condition(change: Change, advice: Advice) -> str:
+def _condition(change: ValueChange, advice: Advice) -> str:
     """Return the condition of a change that is no step: `Only if you can stop commits for a load`."""
     conditions = []
     if change.worth is Worth.DEPENDS:
@@ -222,7 +222,7 @@ def _condition(change: Change, advice: Advice) -> str:
 
 
 def _proof_rows(
-    change: Change,
+    change: ValueChange,
     states: Sequence[ReaderState],
     operations: Sequence[Where],
     settings: ChipSettings,
@@ -308,7 +308,7 @@ def _remarks(
     return [(heading, "; ".join(members)) for heading, members in texts.items()]
 
 
-def _remark(change: Change, picks: Where, settings: ChipSettings) -> str:
+def _remark(change: ValueChange, picks: Where, settings: ChipSettings) -> str:
     """Return `settings: tuned settings (cold log equal; export undecided)`."""
     results = []
     by_operation = grouped_by(change.outcomes, lambda outcome: tuple(outcome.operation.items()))
@@ -323,7 +323,9 @@ def _remark(change: Change, picks: Where, settings: ChipSettings) -> str:
     return f"{labels.axis_label(change.axis)}, {name} ({'; '.join(results)})"
 
 
-def _card_answer(card: Card, picks: Where, plan: StepPlan, changes: Sequence[Change]) -> CardAnswer:
+def _card_answer(
+    card: Card, picks: Where, plan: StepPlan, changes: Sequence[ValueChange]
+) -> CardAnswer:
     answer = card.answer_for(picks) if picks else card.answer
     sentence = answer.sentence
     axis = card.question.axis

@@ -183,7 +183,7 @@ def _make_pages(folder: Path, studies: Sequence[str]) -> None:
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)
         write_bytes(
-            page, build_page_with_charts(results, folder / REBUILT / "charts" / study).encode()
+            page, build_page_with_charts(results, folder / "results" / "charts" / study).encode()
         )
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())
