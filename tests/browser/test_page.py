@@ -96,9 +96,9 @@ return {
   summary: card.querySelector(".cases summary").textContent,
   situations: document.getElementById("situation-count").textContent, hash: location.hash,
   first: document.querySelector("#first p").textContent,
-  leads: all("#first .steps tbody b:first-child").map((lead) => lead.textContent),
+  leads: all("#first .steps div > b").map((lead) => lead.textContent),
   results: all("#first .steps .chip").map((chip) => chip.firstChild.textContent.trim()),
-  error: root.dataset.error ?? "",
+  fault: root.dataset.error ?? "",
 };
 """
 DRAWN = "await until(() => root.dataset.charts);"
@@ -118,7 +118,7 @@ SETTLED = "await new Promise((done) => setTimeout(done, 300));"
 def test_picks_change_answers_charts_tables_and_address(page, tmp_path):
     before = drive(page, tmp_path, DRAWN + SETTLED + CARD)
     seen = drive(page, tmp_path, DRAWN + pick("ra", "svn") + SETTLED + CARD)
-    assert before["error"] == seen["error"] == ""
+    assert before["fault"] == seen["fault"] == ""
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     # A dot in the chart for each comparison.
@@ -207,11 +207,12 @@ def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     steps = f"""
+    {DRAWN}
     const cell = document.querySelector("#{PACKING} .measured td.behind");
     cell.click();
     await until(() => detail.querySelector(".runs svg"));
     const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
-                      dots: detail.querySelectorAll(".runs .mark-symbol[aria-roledescription] path").length,
+                      dots: detail.querySelectorAll(".runs .mark-symbol.role-mark path").length,
                       focus: detail.contains(document.activeElement) }};
     detail.close();
     await until(() => !detail.open && !location.hash.includes("number"));

@@ -190,16 +190,6 @@ def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
     return {axis: axis_values(v) for axis, v in where.items() if axis in results.order}
 
 
-def cell_seconds(results: Results) -> float:
-    """Return the seconds in which a new cell gets as many rounds as each cell has, 0 if unknown."""
-    spent, blocks = results.account.get("spent_s", {}), results.account.get("blocks", [])
-    cell_rounds = len({(row["cell"], row["round"]) for row in results.measurements})
-    if not (spent and blocks and cell_rounds):
-        return 0.0
-    seconds = (spent["measuring"] + spent["waiting"]) / cell_rounds
-    return round(seconds * min(block["rounds"] for block in blocks), 1)
-
-
 def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
     """Return what to do about each reason, the one with most findings first.
 
