@@ -178,7 +178,7 @@ def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
     of_ruby = [("f6", "nopack", 80), ("f6", "pack", 30), ("f7", "nopack", 35)]
     contexts = [*(sized("ruby", *of) for of in of_ruby), sized("bsd", "f6", "nopack", 99)]
     for path in ("/dev/shm/x", "/var/tmp/x"):
-        loads = {"bsd": {**LOAD, "revisions": 500}, "ruby": {**LOAD, "path": path}}
+        loads = {"bsd": {**LOAD, "revisions": 500}, "ruby": {**LOAD, "loaded_in": path}}
         assert estimate_of(replace(results, contexts=contexts, loads=loads)) == {
             **{"revisions": 5526, "seconds": 22.0, "pack_seconds": 2.0},
             **{"in_memory": path == "/dev/shm/x"},
