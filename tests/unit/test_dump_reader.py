@@ -44,6 +44,9 @@ LOADED = {
     ),
     "a comment as a header": (BASE + b"Node-path: a\n## x: y\nNode-kind: dir\nNode-action: add\n\n\n", 1),
     "lines that begin with any blank": (BASE + b"\x0b a\n\x0c b: c\n\r\n" + folder(b"a"), 1),
+    "a tab behind the colons": (
+        BASE + (revision(2) + folder(b"a") + file(b"a/f", properties={b"k": b"v"})).replace(b": ", b":\t"), 2,
+    ),
     "unknown headers": (BASE + folder(b"a", b"Svn-extension: 1\nX-foo: \n"), 1),
     "a header twice": (BASE + folder(b"a", b"Node-kind: dir\n"), 1),
     "no blank line after the version": (BASE.replace(b"version: 2\n\n", b"version: 2\n"), 1),
@@ -94,12 +97,6 @@ LOADED = {
     ),
     "paths with a dot": (BASE + folder(b"./trunk/./a/.") + revision(2) + copied(b"./b", b"trunk/./a", 1), 2),
     "binary names and values of properties": (BASE + file(b"a", properties={b"\xe9\n": b"\0\xff\r"}), 1),
-    **{
-        f"the mergeinfo {text!r}": (BASE + file(b"a", properties={b"svn:mergeinfo": text}), 1)
-        for text in (
-            b"", b"/a:1", b"/a:1-3*,5,7*\n", b"/a:999999999", b"a:b:1\n/b:2-9", b":1",
-        )
-    },
     "a property of a revision with the name of mergeinfo": (HEAD + revision(1, {b"svn:mergeinfo": b"x"}), 1),
     **{
         f"the date {date!r}": (HEAD + revision(1, {b"svn:date": date}), 1)
@@ -118,16 +115,6 @@ NOTED = {
     "shorter properties": (BASE + SHORT.replace(b"-length: 22", b"-length: 21"), 1),
     "longer properties": (BASE + SHORT.replace(b"-length: 22", b"-length: 31"), 1),
 }
-# Properties that svnadmin load refuses without the option, of any record and of files.
-BYPASSED = [{b"svn:log": text} for text in (b"a\r\nb", b"caf\xe9")]
-BYPASSED += [{b"svn:author": text} for text in (b"Andr\xe9", b"a\r\n")]
-BAD_MERGEINFO = (
-    b"garbage|/a:0-1|/a:5-2|/a:1-1|/a:|\n|/a:1\n\n|/a:1,|/a:1 ,2|/a:00000000001|/a:2147483648|/a:1-3*,2"
-    b"|/a:3,1-4*|/a:1\r\n/b:1\n|/a:1\r/b:1\n|/a:1\r\r|\xff:1"
-)
-BYPASSED_OF_FILES = [{b"svn:ignore": text} for text in (b"a\r\nb", b"a\xe9")]
-BYPASSED_OF_FILES += [{b"svn:mergeinfo": text} for text in BAD_MERGEINFO.split(b"|")]
-BYPASSED_OF_FILES += [{b"svn:wc:ra_dav:version-url": b"x"}, {b"svn:entry:committed-rev": b"5"}]
 BOGUS_DATES = [b"", b"first monday", b"1969-12-31T00:00:00.000000Z", b" " + DATE, b"\xff"]
 BOGUS_DATES += [b"2005-05-05T05:05:05Z", b"2005-13-05T05:05:05.000000Z"]
 BOGUS_DATES += [b"4294967296-05-05T05:05:05.000000Z", b"Tue 3 Oct 2000 09:00:00.000 (GMT)"]
@@ -173,10 +160,6 @@ REFUSED = {
 # Damage that svnadmin load does not notice, and limits: refused by us alone.
 REFUSED_BY_US = {
     "revision 0 only": HEAD,
-    "a NUL in a path": BASE + folder(b"trunk/a\0b"),
-    "a NUL in the name of a property": BASE + file(b"a", properties={b"a\0b": b"1"}),
-    "a known header behind a blank": BASE + b" Node-path: a\n" + folder(b"b"),
-    "a text without its length": BASE + ADD + b"Content-length: 5\n\nhello\n",
     "a length with two signs": BASE + file(b"a").replace(b"nt-length: 5", b"nt-length: ++5"),
     "a number with junk": HEAD + revision(1).replace(b"number: 1", b"number: 1x"),
 }  # fmt: skip
@@ -211,25 +194,24 @@ def test_reader_loads_streams_that_svnadmin_loads(tmp_path, name):
     stream, revisions = {**LOADED, **NOTED}[name]
     out = io.BytesIO()
     facts = read(stream, out).facts()
-    assert (facts.revisions, facts.load_options, out.getvalue()) == (revisions, [], stream)
+    assert (facts.revisions, facts.load_options, out.getvalue()) == (revisions, [BYPASS], stream)
     assert len(facts.notes) == (name in NOTED)
     assert load(stream, tmp_path / "it") == 0
     youngest = subprocess.check_output(["svnlook", "youngest", tmp_path / "it"])
     assert int(youngest) == revisions
 
 
-@pytest.mark.parametrize(
-    "stream",
-    [
-        *(HEAD + revision(1, {**properties, b"svn:date": DATE}) for properties in BYPASSED),
-        *(BASE + file(b"trunk/f", properties=properties) for properties in BYPASSED_OF_FILES),
-    ],
-)
-def test_reader_notes_properties_that_need_the_bypass(tmp_path, stream):
-    facts = read(stream).facts()
-    assert (facts.revisions, len(facts.notes), facts.load_options) == (1, 1, [BYPASS])
+OLD_PROPERTIES = [{b"svn:log": b"a\r\nb"}, {b"svn:log": b"caf\xe9"}, {b"svn:author": b"Andr\xe9"}]
+
+
+@pytest.mark.parametrize("properties", OLD_PROPERTIES)
+def test_dump_with_properties_that_need_the_bypass_is_loaded(tmp_path, properties):
+    stream = HEAD + revision(1, {**properties, b"svn:date": DATE}) + folder(b"trunk")
     assert load(stream, tmp_path / "without") != 0
-    assert load(stream, tmp_path / "with", *facts.load_options) == 0
+    (tmp_path / "it").write_bytes(stream)
+    source = open_source("it", {"source": "dump", "path": str(tmp_path / "it")})
+    facts = load_source(source, "f8", tmp_path)
+    assert (facts["revisions"], facts["load_options"]) == (1, [BYPASS])
 
 
 @pytest.mark.parametrize("date", BOGUS_DATES)
@@ -262,11 +244,23 @@ def test_load_removes_bogus_dates_by_the_numbers_of_the_copies(tmp_path):
 
 
 @pytest.mark.parametrize("name", [*REFUSED, *REFUSED_BY_US])
-def test_reader_refuses_damage_that_svnadmin_may_load(tmp_path, name):
+def test_damaged_dump_is_refused_by_svnadmin_or_the_reader(tmp_path, name):
     stream = {**REFUSED, **REFUSED_BY_US}[name]
-    with pytest.raises(UserError, match=r"^it:.* byte [\d,]+"):
-        read(stream)
     assert bool(load(stream, tmp_path / "it", BYPASS)) is (name in REFUSED)
+    (tmp_path / "dump").write_bytes(stream)
+    source = open_source("it", {"source": "dump", "path": str(tmp_path / "dump")})
+    with pytest.raises(UserError) as caught:
+        load_source(source, "f8", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_refusal_of_svnadmin_names_its_reason_and_the_revision(tmp_path):
+    text = file(b"a", more=b"Text-content-md5: " + b"1" * 32 + b"\n")
+    (tmp_path / "dump").write_bytes(BASE + revision(7) + text + revision(8))
+    source = open_source("it", {"source": "dump", "path": str(tmp_path / "dump")})
+    reason = rf"after revision 1 \(revision 7 of {tmp_path}/dump, at byte .*E200014"
+    with pytest.raises(UserError, match=reason):
+        load_source(source, "f8", tmp_path)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -44,7 +44,7 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     copy.parent.mkdir()
     source = sources.open_source("it", {"source": "svn", "path": str(old)})
     facts = load_source(source, "f8", copy.parent)
-    assert len(facts["notes"]) == 1
+    assert len(facts["notes"]) == (name == "a bogus date")
     subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
     dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
     subprocess.run(["svnadmin", "create", fresh], check=True)

@@ -22,7 +22,7 @@ from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_reader import BYPASS, WHOLE, DumpReader
+from vcsbench.sources.dump_reader import BYPASS, DumpReader
 from vcsbench.sources.svn_source import SvnSource, summarize_tree
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
@@ -39,7 +39,8 @@ LOAD = ("svnadmin", "load", "-q", "--no-flush-to-disk", BYPASS)
 REMEDIES = {
     "E160020": "It adds this path again, as a file does that has one dump twice. Make the dump again, in a "
     "new file.",
-    "E160013": f"It lacks this path. {WHOLE}",
+    "E160013": "It lacks this path. Make it again from revision 0, without --incremental, with the folders "
+    "above its paths.",
 }
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 
@@ -232,8 +233,7 @@ def _remove_bogus_dates(copy: Path) -> Facts:
         reader.run_on(program)
     facts = reader.facts()
     _delete_dates(copy, facts.bogus_dates)
-    options = [BYPASS] if reader.oddities["bypass"] else []
-    return replace(facts, notes=reader.notes(["dates"]), load_options=options)
+    return replace(facts, notes=reader.notes(["dates"]))
 
 
 def _stream(source: Source, path: Path) -> Facts:

@@ -1,10 +1,9 @@
-"""The dump format of Subversion: records, header and property checks, and names that Subversion accepts."""
+"""The dump format of Subversion: records, numbers, dates, and names that Subversion accepts."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
@@ -30,25 +29,10 @@ KIND = b"Node-kind"
 COPY_PATH, COPY_REVISION = b"Node-copyfrom-path", b"Node-copyfrom-rev"
 PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
 CONTENT = b"Content-length"
-RECORDS = (FORMAT, UUID, REVISION, NODE)
-PATHS = (NODE, COPY_PATH)
 NUMBERS = {FORMAT: 1000, **dict.fromkeys((REVISION, COPY_REVISION), 2**40)}
 NUMBERS |= dict.fromkeys((PROPERTIES, TEXT, CONTENT), 2**62)
-_TEXTS = {
-    UUID: rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-    KIND: rb"file|dir",
-    ACTION: rb"change|add|delete|replace",
-    b"Prop-delta": rb"true|false",
-    b"Text-delta": rb"true|false",
-}
-for _text in (b"Text-content", b"Text-copy-source", b"Text-delta-base"):
-    _TEXTS |= {_text + b"-md5": rb"[0-9a-fA-F]{32}", _text + b"-sha1": rb"[0-9a-fA-F]{40}"}
-KNOWN = frozenset([*NUMBERS, *_TEXTS, *PATHS])
-# An unknown header that is so similar to a known one is a damaged one.
-SIMILAR = 0.85
-
 END = b"PROPS-END\n"
-DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
+DATE = b"svn:date"
 # svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
 _DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
 # Before Subversion 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
@@ -56,10 +40,6 @@ _OLD_DATE = re.compile(
     rb"\s*\S{1,3}\s*\d+\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s*(\d{4,9})\s+\d\d?:\s*\d\d?"
     rb":\s*\d\d?\.\s*\d{1,6}\s*\(day\s*\d{1,3},\s*dst\s*\d+,\s*gmt_off\s*-?\d{1,6}"
 )
-# svnadmin load refuses these as properties of files and folders.
-_RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
-_RANGES = re.compile(rb"([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?\*?")
-
 LONGEST_TARGET = 4095
 RENAMED = (
     "Paths renamed, as .svn to ?\\046svn, because Subversion refuses their names, version control systems "
@@ -162,30 +142,6 @@ def deletion(path: bytes) -> bytes:
     return b"Node-path: %s\nNode-action: delete\n\n\n" % path
 
 
-def header_fault(key: bytes, value: bytes) -> str:
-    """Return the fault of a header as a clause, or "".
-
-    svnadmin ignores unknown headers, and so a name that is damaged.
-    """
-    if b"\0" in key or b"\0" in value:
-        return f"the header {quoted(key)} holds a NUL character"
-    if key in NUMBERS:
-        fits = header_number(key, value) is not None
-    elif key in _TEXTS:
-        fits = bool(re.fullmatch(_TEXTS[key], value))
-    elif key in PATHS:
-        if not is_utf8(value):
-            return f"the path {quoted(value)} is not UTF-8"
-        if b".." in value.split(b"/"):
-            return f"the path {quoted(value)} has a part that is .."
-        return ""
-    else:
-        names = [name.decode("ascii") for name in KNOWN]
-        meant = get_close_matches(key.decode("latin-1"), names, 1, SIMILAR)
-        return f"{quoted(key)} is no header of a record, but nearly {meant[0]}" if meant else ""
-    return "" if fits else f"{key.decode()} is {quoted(value)}"
-
-
 def is_utf8(text: bytes) -> bool:
     try:
         text.decode()
@@ -199,10 +155,6 @@ def header_number(key: bytes, value: bytes) -> int | None:
     digits = value.strip()
     has_plus = digits[:1] == b"+" and digits[1:2].isdigit()
     return parse_number(digits[has_plus:], NUMBERS[key])
-
-
-def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
-    return header_number(key, headers.get(key, b"0")) or 0
 
 
 def is_impossible(path: bytes) -> bool:
@@ -229,35 +181,6 @@ def is_date(text: bytes) -> bool:
         return 1 <= month <= 12 and (year, month, day) >= (1970, 1, 1)
     old = _OLD_DATE.match(text)
     return old is not None and int(old[1]) >= 1970
-
-
-def needs_bypass(name: bytes, value: bytes, of_revision: bool = False) -> bool:
-    """Return True if svnadmin load refuses a property without --bypass-prop-validation."""
-    if name.startswith(_RESERVED_PROPERTIES):
-        return True
-    if not name.startswith(b"svn:"):
-        return False
-    if name == MERGEINFO and not of_revision:
-        return not _is_mergeinfo(value)
-    if not is_utf8(value):
-        return True
-    if name == DATE:
-        return not is_date(value)
-    return b"\r" in value.partition(b"\0")[0]
-
-
-def _is_mergeinfo(text: bytes) -> bool:
-    """Return True for the form in which Subversion writes it. svnadmin load accepts a few others."""
-    if not is_utf8(text) or b"\r" in text or b"\0" in text:
-        return False
-    for line in text.splitlines():
-        end = 0
-        for part in line.rpartition(b":")[2].split(b",") if b":" in line else [b""]:
-            match = _RANGES.fullmatch(part)
-            if not match or int(match[1]) <= end or (match[2] and int(match[2]) <= int(match[1])):
-                return False
-            end = int(match[2] or match[1])
-    return True
 
 
 def escape(text: bytes) -> bytes:

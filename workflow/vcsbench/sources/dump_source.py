@@ -1,14 +1,12 @@
 """A dump file as a source."""
 
 import os
-import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.external import CHUNK, printable
+from vcsbench.external import printable
 from vcsbench.sources.base import (
     DAMAGED,
     MAGICS,
@@ -86,7 +84,7 @@ class DumpSource(SourceWithTree):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
-    _checked: DumpReader | None = None
+    _reader: DumpReader | None = None
 
     def identity(self) -> str:
         self._check_file()
@@ -138,30 +136,17 @@ class DumpSource(SourceWithTree):
         return OddPaths(len(below) - reserved, reserved)
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
-
-        The file is read twice: all of it is checked before anything is written.
-        """
+        """Write the file's content. Raise UserError with the place where it cannot be read on."""
         self._check_file()
-        size = self._size()
         with opened(self._path) as file:
-            reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK)
-            with progress.stage("checking", unit="bytes", look=lambda: (reader.offset, size)):
-                reader.run()
-        self._checked = reader
-        if self._tree and reader.has_tree is False:
-            raise self._no_tree(self._tree)
-        with opened(self._path) as file:
-            shutil.copyfileobj(file, out, CHUNK)
+            self._reader = DumpReader(str(self._path), file, out=out, tree=self._tree or TRUNK)
+            self._reader.run()
         out.flush()
-        return reader.facts()
-
-    def coming(self) -> int:
-        return self._checked.revisions if self._checked else 0
+        return self._reader.facts()
 
     def place(self, revision: int) -> str:
         """Return the number and the byte of a revision in the file: svnadmin load renumbers."""
-        reader = self._checked
+        reader = self._reader
         if not reader or not 0 < revision <= reader.revisions:
             return ""
         number, offset = reader.numbers[revision - 1], reader.offsets[revision - 1]

@@ -1,6 +1,7 @@
 """A local git repository as a source, and a tree of it as a folder."""
 
 import hashlib
+import os
 import shutil
 import tempfile
 import uuid
@@ -17,7 +18,6 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
 from vcsbench.sources import dump_format, git_objects
-from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (
     TRUNK,
     Definition,
@@ -230,36 +230,41 @@ class GitSource(LocalSource):
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names are as in the loaded history.
+    Names are as in the loaded history. No name is `..` or has a slash, and no two entries have one path
+    (git_objects.read_tree, subversion_path), so nothing is written outside of the folder. Links are made at
+    the end, so no file is written through one.
     """
     counts = Counter[str]()
     entries = git_objects.read_tree(git, commit)
-    tree_bytes = sum(entry.size for entry in entries)
-    check_space(tree_bytes, folder.parent, git.where)
+    check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     folder.mkdir()
     folder.chmod(0o755)
-    files: list[tuple[Parts, git_objects.TreeEntry]] = []
-    with ContainedFolder(folder, tree_bytes) as contained, git_objects.open_objects(git) as objects:
-        for entry in entries:
-            path = dump_format.subversion_path(entry.path)
-            if entry.mode == git_objects.SUBMODULE:
-                counts[SUBMODULES] += 1
-                continue
-            counts[dump_format.RENAMED] += path != entry.path
-            parts = tuple(path.split(b"/"))
-            if entry.mode == git_objects.FOLDER:
-                contained.add_folder(parts)
-            else:
-                files.append((parts, entry))
+    files: list[tuple[bytes, git_objects.TreeEntry]] = []
+    for entry in entries:
+        if entry.mode == git_objects.SUBMODULE:
+            counts[SUBMODULES] += 1
+            continue
+        name = dump_format.subversion_path(entry.path)
+        counts[dump_format.RENAMED] += name != entry.path
+        path = os.fsencode(folder) + b"/" + name
+        if entry.mode == git_objects.FOLDER:
+            os.mkdir(path)
+            os.chmod(path, 0o755)
+        else:
+            files.append((path, entry))
+    links: list[tuple[bytes, bytes]] = []
+    with git_objects.open_objects(git) as objects:
         blobs = objects.read([entry.object for _, entry in files])
-        for (parts, entry), (size, chunks) in zip(files, blobs, strict=True):
+        for (path, entry), (size, chunks) in zip(files, blobs, strict=True):
             is_link = entry.mode == git_objects.SYMLINK
             text = b"".join(chunks) if is_link and size <= dump_format.LONGEST_TARGET else b""
             if dump_format.is_link_target(text):
-                contained.add_link(parts, text)
+                links.append((path, text))
                 continue
             counts[dump_format.LINKS] += is_link
-            mode = 0o755 if entry.mode == git_objects.EXECUTABLE else 0o644
-            contained.add_file(parts, chain([text], chunks), mode=mode)
-        contained.close()
+            with open(path, "xb") as file:
+                file.writelines(chain([text], chunks))
+                os.fchmod(file.fileno(), 0o755 if entry.mode == git_objects.EXECUTABLE else 0o644)
+    for path, target in links:
+        os.symlink(target, path)
     return notes_of(counts)
