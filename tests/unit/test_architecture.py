@@ -203,6 +203,22 @@ def test_code_uses_no_way_around_an_interface():
     assert found == []
 
 
+def test_programs_are_started_in_one_module():
+    starters = re.compile(
+        r"os\.(exec|spawn|posix_spawn|system|popen)|asyncio\.create_subprocess|\bpty\b"
+    )
+    # They start the timed command, and import nothing that is not needed for that.
+    measured = {"measure/launcher.py", "subjects/strategies.py"}
+    found = set()
+    for file in FILES:
+        if name_of(file) in measured | {"processes.py"}:
+            continue
+        is_starter = starters.search(file.read_text(encoding="utf-8"))
+        if is_starter or "subprocess" in imported(file, types=True):
+            found.add(name_of(file))
+    assert found == set()
+
+
 def test_snakefile_is_a_short_table_of_contents():
     lines = (ROOT / "Snakefile").read_text().splitlines()
     assert len(lines) <= 60

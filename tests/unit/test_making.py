@@ -29,7 +29,8 @@ def run(folder, kind, body):
     head = (
         "import os, sys, time; from pathlib import Path\n"
         "from vcsbench.storages.cell_filesystem import CellFilesystem\n"
-        f"made = CellFilesystem({{'root': {str(folder)!r}, 'make': {kind!r}}}); made.open(0)\n"
+        f"part = {{'root': {str(folder)!r}, 'make': {kind!r}}}\n"
+        "made = CellFilesystem(part, Path(part['root'])); made.open(0)\n"
     )
     done = run_python(head + body)
     assert done.returncode == 0, done.stderr
@@ -78,7 +79,7 @@ def test_process_killed_after_a_program_leaves_no_loop_device(kind, number, fold
         f"    if len(calls) == {number}: os.kill(os.getpid(), signal.SIGKILL)\n"
         "processes.run_program = run\n"
         f"part = {{'root': {str(folder)!r}, 'make': {kind!r}}}\n"
-        "cell_filesystem.CellFilesystem(part).open(0)\n"
+        f"cell_filesystem.CellFilesystem(part, {str(folder)!r}).open(0)\n"
     )
     assert run_python(program).returncode == -signal.SIGKILL
     wait_for(lambda: not loops(folder))

@@ -19,7 +19,7 @@ import json, subprocess, sys
 from pathlib import Path
 from vcsbench.storages.cell_filesystem import CellFilesystem
 kind, folder, script = sys.argv[1:]
-made = CellFilesystem({"root": folder, "make": kind}); made.open(0)
+made = CellFilesystem({"root": folder, "make": kind}, folder); made.open(0)
 done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.inside, capture_output=True, text=True)
 print(json.dumps([done.returncode, done.stdout, done.stderr])); made.close()
 """

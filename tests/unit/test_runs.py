@@ -405,9 +405,9 @@ def recipe(tmp_path, monkeypatch):
 
 
 def cache_of(recipe, copy="copy1", **other):
-    subject = Subject(recipe, 1, Path())
+    subject = Subject(recipe, 1, Path(), Path.cwd())
     subject.folders = [Path(recipe["storage"]["path"]).parent / copy]
-    return DiscardedRun(recipe | other, subject)
+    return DiscardedRun(recipe | other, subject, Path.cwd())
 
 
 def test_discarded_run_is_stored_per_command_and_copy_until_it_expires(recipe, tmp_path):
@@ -416,7 +416,7 @@ def test_discarded_run_is_stored_per_command_and_copy_until_it_expires(recipe, t
     cache.write(READ_BYTES)
     assert cache_of(recipe).read() == READ_BYTES
     others = (cache_of(recipe, "copy2"), cache_of(recipe, argv="{svn} export {url}"))
-    for other in (*others, cache_of(recipe, "gone"), DiscardedRun(recipe, None)):
+    for other in (*others, cache_of(recipe, "gone"), DiscardedRun(recipe, None, Path.cwd())):
         assert other.read() is None
     cache.file.write_bytes(b"")
     assert cache.read() is None

@@ -192,11 +192,10 @@ def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious,
         assert remove_abandoned(workdir.owner, [workdir]) == [place]
 
 
-def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious, monkeypatch):
+def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious):
     os.mkdir(workdir.owner)
-    monkeypatch.chdir(workdir.owner)
     (workdir.make("targets") / str(os.getpid())).symlink_to(precious.parent)
-    folder = CellFilesystem({"root": str(workdir.storage), "make": ""})
+    folder = CellFilesystem({"root": str(workdir.storage), "make": ""}, Path(workdir.owner))
     folder.open(0)
     (folder.inside / "file").touch()
     folder.clear()

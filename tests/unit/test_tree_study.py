@@ -109,7 +109,7 @@ def recipe_of(tree, store, storage):
 
 
 def store_record(tree, store, storage):
-    return Tree(recipe_of(tree, store, storage), 1, storage).store_record
+    return Tree(recipe_of(tree, store, storage), 1, storage, Path.cwd()).store_record
 
 
 def build(name, stored, target, private):
@@ -159,7 +159,7 @@ def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
     with (tree / "large").open("wb") as file:
         file.truncate(100 << 20)
     storage = tmp_path / "storage"
-    subject = Tree(recipe_of(tree, "", storage), 1, tmp_path)
+    subject = Tree(recipe_of(tree, "", storage), 1, tmp_path, Path.cwd())
     record = subject.source_record
     subject.check()
     assert subject.filesystem.size == subject.prepare()

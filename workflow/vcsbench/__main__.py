@@ -217,7 +217,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     recipe, number = _prepared_recipe(_project(options, keys), options), options.round
     place, state = f"{recipe['study']}/{recipe['cell']}", recipe["state"]
     with run_folder(ROOT) as folder:
-        cell = PreparedCell(recipe, number, folder)
+        cell = PreparedCell(recipe, number, folder, ROOT)
         for subject in cell.subjects:
             subject.check()
         cell.fill_in()

@@ -45,6 +45,10 @@ def server_ids() -> tuple[int, int] | None:
     return user.pw_uid, SERVER_GROUP if has_group else user.pw_gid
 
 
+PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
+Process = subprocess.Popen[bytes]
+
+
 class Completed(NamedTuple):
     """A program that has ended: its exit code (negative: the signal), output and errors, as text."""
 
@@ -216,10 +220,63 @@ def output(argv: Sequence[str], failure: str, limit_s: float | None = None) -> b
         return program.read_all()
 
 
-def start_process(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a program in a process group of its own, which ends with this process (kill_group)."""
-    options = {"stdin": subprocess.DEVNULL, **options}
-    return subprocess.Popen(with_pdeathsig([*argv]), process_group=0, **options)
+def start_process(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    signal: str = "KILL",
+    unprivileged: bool = False,
+    has_session: bool = False,
+    stdin: int | IO[Any] = subprocess.DEVNULL,
+    **options: Any,
+) -> Process:
+    """Start a program in a process group of its own. It gets `signal` when this process ends.
+
+    `has_session`: also in a session of its own. `unprivileged`: as the user of root's servers.
+
+    Without `env` it has the fixed environment of all programs. The caller ends it (background, end).
+    """
+    words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
+    environment = program_environment() if env is None else env
+    # The leader of a new session has a new group, too.
+    group = None if has_session else 0
+    return subprocess.Popen(
+        words,
+        process_group=group,
+        start_new_session=has_session,
+        env=environment,
+        stdin=stdin,
+        **options,
+    )
+
+
+@contextlib.contextmanager
+def background(argv: Sequence[str | Path], **options: Any) -> Iterator[Process]:
+    """Start a program with start_process(). Leaving the `with` block kills its group, if it still runs."""
+    process = start_process(argv, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            kill_group(process.pid)
+            process.wait()
+
+
+def read_errors(process: Process, limit_s: float | None) -> bytes | None:
+    """Return the error output of a process when it has ended; None if that takes longer than a limit."""
+    try:
+        return process.communicate(timeout=limit_s)[1]
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def wait_for_end(process: Process, limit_s: float) -> bool:
+    """Return True if a process has ended within a limit."""
+    try:
+        process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def kill_group(group: int) -> None:
@@ -284,7 +341,7 @@ def closed_folder(path: Path) -> Path | None:
     return None
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Process) -> None:
     """End a server with SIGTERM, and with SIGKILL if that takes too long.
 
     Its descendants get SIGKILL first: httpd checks ever more rarely whether its children have ended.
@@ -300,9 +357,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
             break
         time.sleep(0.001)
     process.terminate()
-    try:
-        process.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
+    if not wait_for_end(process, GRACE_S):
         process.kill()
         process.wait()
 

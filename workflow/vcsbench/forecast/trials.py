@@ -7,7 +7,6 @@ A right is tried and never derived from the user: root in a container lacks some
 import os
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -127,14 +126,15 @@ def server(plan: Plan) -> Iterator[Lack]:
 
 
 def _server_process() -> Iterator[Lack]:
-    pipe = subprocess.PIPE
-    argv = processes.with_pdeathsig(["cat"], signal="TERM", unprivileged=True)
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    pipe = processes.PIPE
+    with processes.background(
+        ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
         assert process.stdin and process.stdout
-        answer = ""
+        answer = b""
         try:
             # An answer means that setpriv has changed the user, and started the program.
-            process.stdin.write("ready\n")
+            process.stdin.write(b"ready\n")
             process.stdin.flush()
             answer = process.stdout.readline()
             has_files = bool(processes.open_files(process.pid))
@@ -147,7 +147,7 @@ def _server_process() -> Iterator[Lack]:
                 "run as an ordinary user; in a container, allow it: --cap-add KILL",
             )
         # At the end of its input, the program ends by itself.
-        errors = process.communicate()[1].strip()
+        errors = process.communicate()[1].decode(errors="replace").strip()
     if not answer:
         yield Lack(
             f"root may not start a server as another user: {errors}",

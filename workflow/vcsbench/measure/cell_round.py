@@ -57,16 +57,16 @@ PRELOADED = "/etc/ld.so.preload"
 
 
 class CellRound:
-    """One round of a cell, by its recipe. `folder` is a private folder.
+    """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
     """
 
-    def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         self.recipe, self.number, self.folder = recipe, number, folder
         self.state = recipe["state"]
-        self.cell = PreparedCell(recipe, number, folder)
+        self.cell = PreparedCell(recipe, number, folder, root)
         self.work = KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
         # The counts of the server in the run that was captured.
@@ -85,7 +85,9 @@ class CellRound:
         self.started_at = datetime.datetime.now(datetime.UTC)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer)
-        self.discarded_run = DiscardedRun(self.recipe, self.cell.input if self.discards else None)
+        self.discarded_run = DiscardedRun(
+            self.recipe, self.cell.input if self.discards else None, self.cell.root
+        )
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
@@ -280,7 +282,7 @@ class DiscardedRun:
     subject, nothing is stored: each run is the first.
     """
 
-    def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
+    def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         self.file: Path | None = None
         folders = [folder for folder in subject.folders if folder.exists()] if subject else []
         if not folders:
@@ -290,7 +292,7 @@ class DiscardedRun:
         copies = [(str(folder), s.st_ino, s.st_ctime_ns) for folder, s in states]
         key = [read("/proc/sys/kernel/random/boot_id"), recipe["argv"], recipe["stdin"], copies]
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-        self.file = WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / name
+        self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
     def read(self) -> int | None:
         """Return None without a discarded run, or if it is too old or its file is damaged."""
@@ -349,7 +351,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         },
         "host": host(),
         "targets": recipe["targets"],
-        "storage": describe_storage(place["name"], WorkDir(place["path"], os.getcwd()).make()),
+        "storage": describe_storage(place["name"], WorkDir(place["path"], cell.root).make()),
         "target_storage": describe_storage("", targets) if recipe["targets"] else None,
         "versions": cell.versions,
         "build": _build_facts(cell, captured),

@@ -58,17 +58,18 @@ WARM_UP_LIMIT_S = 60
 
 
 class PreparedCell:
-    """One round of a cell, by its recipe. `folder` is a private folder.
+    """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
     open() sets `argv` (of a client), `timed` (the command, which may be the launcher of several clients),
     `idle_argv` (on an empty subject, or []), and `versions` of the programs.
     """
 
-    def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         self.recipe = recipe
         self.folder = folder
+        self.root = root
         self.input, self.output = (
-            SUBJECTS[kind](recipe, number, folder) if kind else None
+            SUBJECTS[kind](recipe, number, folder, root) if kind else None
             for kind in (recipe["input"], recipe["output"])
         )
         self.subjects = [subject for subject in (self.input, self.output) if subject]
@@ -97,7 +98,7 @@ class PreparedCell:
         copy.mkdir()
         if not self.recipe["server_folder"]:
             return copy
-        names, folder = self.recipe["access"]["files"], Path(self.recipe["server_folder"])
+        names, folder = self.recipe["access"]["files"], self.root / self.recipe["server_folder"]
         for name, path in server_files(folder, names).items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy / name)
@@ -115,7 +116,7 @@ class PreparedCell:
         options = self.recipe.get("server_options", ())
         server = SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
         if self.recipe["server_folder"]:
-            server.source = server_file(Path(self.recipe["server_folder"]), server.file)
+            server.source = server_file(self.root / self.recipe["server_folder"], server.file)
         return server
 
     def open(self, stack: ExitStack) -> None:

@@ -8,7 +8,6 @@ import re
 import select
 import shlex
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -99,16 +98,11 @@ class Hyperfine:
         argv, env = self._argv(command.argv, command.stdin, runs), command.environment
         began, self.hooks_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
-            process = processes.start_process(
-                argv, stdout=output, stderr=output, env=env, pass_fds=[lock]
-            )
-            self.pid = process.pid
-            try:
+            options = {"stdout": output, "stderr": output, "env": env, "pass_fds": [lock]}
+            with processes.background(argv, **options) as process:
+                self.pid = process.pid
                 self._serve(command.limit_s)
-            finally:
-                if process.poll() is None:
-                    processes.kill_group(process.pid)
-                    process.wait()
+                process.wait()
         self.seconds = time.monotonic() - began
         if process.returncode == 0:
             return ""
@@ -122,7 +116,7 @@ class Hyperfine:
         names = ("setup", "prepare", "cleanup")
         hooks = {name: shlex.join(["sh", "-c", HOOK, str(self.hooks), name]) for name in names}
         if stdin:
-            usage = subprocess.run([hyperfine, "--help"], capture_output=True, text=True).stdout
+            usage = processes.run_program([hyperfine, "--help"], may_fail=True).output
             if "--input" in usage:
                 given = ["--input", stdin]
             else:
@@ -266,9 +260,10 @@ def capture(
     # Read and write: opening does not block.
     opened_gate = os.open(gate, os.O_RDWR | os.O_NOFOLLOW)
     with log.open("wb") as errors, open(command.stdin or os.devnull, "rb") as given:
-        pipes = {"stdin": given, "stdout": subprocess.PIPE, "stderr": errors}
         argv = ["sh", "-c", GATE, str(gate), *command.argv]
-        process = processes.start_process(argv, env=command.environment, **pipes)
+        process = processes.start_process(
+            argv, env=command.environment, stdin=given, stdout=processes.PIPE, stderr=errors
+        )
     assert process.stdout
     output = os.readlink(f"/proc/self/fd/{process.stdout.fileno()}")
     ended = os.pidfd_open(process.pid)
@@ -370,14 +365,13 @@ def files_of_client(argv: Sequence[str], environment: Mapping[str, str]) -> list
 
     Return None if the kernel allows no tracing.
     """
-    null = subprocess.DEVNULL
+    null = processes.DEVNULL
     # On a busy machine, a short run may end before the trace begins.
     for _ in range(LIBRARIES_TRIES):
-        process = processes.start_process(argv, stdout=null, stderr=null, env=environment)
-        tracer = ExitTracer(process.pid)
-        tracer.join(LIBRARIES_LIMIT_S)
-        processes.kill_group(process.pid)
-        process.wait()
+        options = {"stdout": null, "stderr": null, "env": environment}
+        with processes.background(argv, **options) as process:
+            tracer = ExitTracer(process.pid)
+            tracer.join(LIBRARIES_LIMIT_S)
         if tracer.maps:
             break
     return mapped_files(tracer.maps)

@@ -4,7 +4,6 @@ import os
 import re
 import socket
 import string
-import subprocess
 import time
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -74,7 +73,7 @@ class Server:
         self.source = files / self.file
         self.programs, self.options = programs, options
         self.argv: list[str] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: processes.Process | None = None
         self.reserved: socket.socket | None = None
         self.listeners: list[int] = []
         self.descriptors: dict[str, int] = {}
@@ -120,16 +119,15 @@ class Server:
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
             processes.grant(self.descriptors[OUTPUT], 0o660)
         log = self.descriptors[OUTPUT]
-        self.process = subprocess.Popen(
-            # SIGTERM: on it, httpd ends its children as well.
-            processes.with_pdeathsig(
-                [*self.programs.env_command(), *self.argv], signal="TERM", unprivileged=True
-            ),
-            stdin=subprocess.DEVNULL,
+        self.process = processes.start_process(
+            [*self.programs.env_command(), *self.argv],
+            env=server_environment({MARKER: str(self.run)}),
+            # On SIGTERM, httpd ends its children as well.
+            signal="TERM",
+            unprivileged=True,
             stdout=log,
             stderr=log,
             cwd="/",
-            env=server_environment({MARKER: str(self.run)}),
             pass_fds=[*self.descriptors.values()],
         )
 

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -85,8 +84,8 @@ class Strace:
         strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
         self.process = processes.start_process(
             ["taskset", "--cpu-list", str(cpu), *strace],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=processes.DEVNULL,
+            stderr=processes.PIPE,
             pass_fds=[sink],
             **options,
         )
@@ -117,10 +116,12 @@ class Strace:
             self.counts = count_lines(lines)
 
     def wait(self, limit_s: float | None = None) -> str:
-        """Return the errors of strace and its command."""
-        errors = self.process.communicate(timeout=limit_s)[1].decode(errors="replace").strip()
+        """Return the errors of strace and its command; "" if they take longer than a limit."""
+        errors = processes.read_errors(self.process, limit_s)
+        if errors is None:
+            return ""
         self.thread.join()
-        return errors or "it printed no error"
+        return errors.decode(errors="replace").strip() or "it printed no error"
 
     def end(self) -> Counter[str]:
         self.process.send_signal(signal.SIGINT)
@@ -140,15 +141,14 @@ def trace_command(command: Invocation) -> Counter[str]:
     with open(command.stdin or os.devnull, "rb") as given:
         cpu = min(os.sched_getaffinity(0))
         strace = Strace(cpu, ["--", *argv], stdin=given, env=command.environment)
-    try:
-        errors = strace.wait(command.limit_s)
-    except subprocess.TimeoutExpired:
+    errors = strace.wait(command.limit_s)
+    if not errors:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
         raise UserError(
             f"a run under strace took longer than {command.limit_s:g} s and was ended. Raise "
             f"`time_limit_s` in config/config.yaml."
-        ) from None
+        )
     if strace.process.returncode != 0:
         raise UserError(
             f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}. If it works without, remove "
@@ -161,18 +161,18 @@ def _tasks(pids: Sequence[int]) -> list[Path]:
     return [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
 
 
-def trace_cell(recipe: Recipe, folder: Path) -> CellTrace:
+def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     """Return the system calls of a cell: `client` and `server` (None without one) by count_lines().
 
-    Also return `seconds` of the trace. `folder` is a private folder. If nothing can be traced, `why_not` has
-    the reason, and the counts are None.
+    Also return `seconds` of the trace. `folder` is a private folder, `root` the checkout. If nothing can be
+    traced, `why_not` has the reason, and the counts are None.
     """
     began = time.monotonic()
     result: CellTrace = {"client": None, "server": None, "why_not": ""}
     try:
         strace_path()
         with ExitStack() as stack:
-            cell = PreparedCell(recipe, 1, folder)
+            cell = PreparedCell(recipe, 1, folder, root)
             cell.open(stack)
             cell.start_server()
             cell.reset_output()

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -14,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcsbench import progress, words
+from vcsbench import processes, progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
 from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, has_memcached, parse_format
@@ -240,7 +239,7 @@ def _stream(source: Source, path: Path) -> Facts:
     """Write a source into `svnadmin load`, and return its facts."""
     facts = None
     failure = f"{path}: svnadmin load failed"
-    with Program([*LOAD, str(path)], failure, stdin=subprocess.PIPE) as load:
+    with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
         # It ends early if it fails: then its messages below have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))

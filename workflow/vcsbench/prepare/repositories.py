@@ -263,7 +263,7 @@ def missing_copies(
         problem = problem_with(path, metadata[copy], *copy, shards)
         made_with = metadata[copy].get("fragmentation_kib")
         if not problem and fragmentation_kib not in (None, made_with):
-            problem = f"`fragmentation_kib` was {made_with:g}"
+            problem = "it was made with another `fragmentation_kib`"
         if problem:
             missing[copy] = problem
     return missing

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +27,7 @@ from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export
-from vcsbench.processes import how_it_ended, last_lines
+from vcsbench.processes import last_lines
 from vcsbench.run.job import end_with_shell, exit_on_signals, stop_workflow
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
@@ -56,8 +55,6 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         # A program reports a full disk by its message only.
         sentence = _with_remedy(error, recipe)
         return fail(root, sentence, errors.full_errno(sentence), writes_apart(root, recipe))
-    except subprocess.CalledProcessError as error:
-        return fail(root, f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
         # That of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
@@ -101,7 +98,7 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 
     def job(recipe: Recipe) -> None:
         with machine_lock(), run_folder(root) as folder:
-            trace = syscalls.trace_cell(recipe, folder)
+            trace = syscalls.trace_cell(recipe, folder, root)
         if trace["why_not"]:
             print(trace["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
@@ -123,22 +120,27 @@ def measure_round(
         if "guest" in recipe.get("filesystem", {}):
             exported, described = _measure_in_guest(root, recipe, number, thresholds, folder)
         else:
-            exported, described = _measure_here(recipe, number, thresholds, folder, lock)
+            exported, described = _measure_here(root, recipe, number, thresholds, folder, lock)
         described["took"]["waited_s"] = round(began - requested, 3)
         described["took"]["cell_round_s"] = round(time.monotonic() - began, 3)
     return exported, described | {"thresholds": thresholds}
 
 
 def _measure_here(
-    recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path, lock: int
+    root: Path,
+    recipe: Recipe,
+    number: int,
+    thresholds: Mapping[str, float],
+    folder: Path,
+    lock: int,
 ) -> tuple[bytes, Context]:
-    cell_round = CellRound(recipe, number, folder)
+    cell_round = CellRound(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
         measured = _measure_and_judge(cell_round, thresholds, lock)
     except errors.ChangedError:
         raise
-    except (errors.UserError, OSError, subprocess.CalledProcessError):
+    except (errors.UserError, OSError):
         # An unmounted file system or a changed copy is the cause: it has the better message.
         for subject in subjects:
             subject.check_unchanged(closely=True)
@@ -178,7 +180,7 @@ def _measure_in_guest(
     from vcsbench.storages import guest
 
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
-    image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
+    image_bytes = max(SUBJECTS[kind](recipe, number, folder, root).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "thresholds": thresholds}
@@ -217,7 +219,7 @@ def guest_main(out: str) -> int:
     os.chdir(job["root"])
     try:
         with run_folder(job["root"]) as private:
-            cell_round = CellRound(job["recipe"], job["number"], private)
+            cell_round = CellRound(job["recipe"], job["number"], private, Path(job["root"]))
             no_lock = os.open(os.devnull, os.O_RDONLY)
             exported, context = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:

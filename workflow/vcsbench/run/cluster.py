@@ -9,7 +9,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from vcsbench import processes
 from vcsbench.files import (
     context_path,
     read_json,
@@ -274,15 +274,13 @@ def is_lost(node: str) -> bool:
 @cache
 def _states_of_nodes(period: int) -> dict[str, list[str]]:
     """Return the states of each node, in each of its partitions. They are asked for once in a period."""
-    if not shutil.which("sinfo"):
-        return {}
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SINFO_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
+    # Slurm finds its cluster by variables. Without Slurm, nothing is printed.
+    done = processes.run_program(
+        command, env={**os.environ}, limit_s=SINFO_TIMEOUT_S, may_fail=True
+    )
     states: dict[str, list[str]] = {}
-    for line in done.stdout.splitlines():
+    for line in done.output.splitlines():
         node, _, state = line.partition(" ")
         states.setdefault(node, []).append(state.lower())
     return states
@@ -295,15 +293,12 @@ def clean_nodes(root: Path) -> list[str]:
         arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
         on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
         command = [*on_node * (folder.name != node_name()), sys.executable, *arguments]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, check=True
-            )
-        except (OSError, subprocess.CalledProcessError):
+        done = processes.run_program(command, cwd=folder, env=environment, may_fail=True)
+        if done.code:
             by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
             lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
         else:
-            lines += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
+            lines += [f"{folder.name}: {line}" for line in done.output.splitlines()]
             remove_path(folder)
     for parent in [*(root / NODES).glob("job*"), root / NODES]:
         with suppress(OSError):

@@ -4,7 +4,6 @@ It prepares on this node's storage, and measures cell after cell as on a worksta
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -140,13 +139,9 @@ def _run(folder: Path, targets: list[str]) -> None:
         *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
     ]
     environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
-    subprocess.run(
-        processes.with_pdeathsig(command, "TERM"),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-    )
+    options = {"cwd": folder, "stdout": sys.stderr}
+    with processes.background(command, signal="TERM", env=environment, **options) as process:
+        process.wait()
 
 
 if __name__ == "__main__":

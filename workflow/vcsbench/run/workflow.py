@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -124,12 +123,11 @@ def _call_snakemake(
     if files:
         command += ["--configfile", *files]
     # In a session of its own, so that only this process receives Ctrl-C.
-    process = subprocess.Popen(
-        processes.with_pdeathsig(command),
+    process = processes.start_process(
+        command,
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root / "workflow")},
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
+        has_session=True,
     )
     try:
         status = process.wait()
@@ -138,8 +136,7 @@ def _call_snakemake(
         print_message(f"{SIGNALS.get(number, number.name)}: ending the workflow run.")
         # SIGINT would print a traceback of each Python program that is still starting.
         _send_to_group(process.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(SNAKEMAKE_GRACE_S)
+        processes.wait_for_end(process, SNAKEMAKE_GRACE_S)
         _send_to_group(process.pid, signal.SIGKILL)
         process.wait()
         _end_leftovers(root)

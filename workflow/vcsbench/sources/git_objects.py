@@ -3,12 +3,12 @@
 import os
 import re
 import secrets
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, parse_number, printable
 from vcsbench.processes import Program
@@ -92,7 +92,7 @@ class Objects:
 
 @contextmanager
 def open_objects(git: Git) -> Iterator[Objects]:
-    with git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program:
+    with git.start("cat-file", "--batch", stdin=processes.PIPE) as program:
         yield Objects(git, program)
 
 

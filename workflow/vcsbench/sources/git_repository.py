@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import resource
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from vcsbench import processes
+from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.processes import Program
@@ -43,7 +44,6 @@ REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
 # As files, they would hide newer refs than those in `packed-refs`.
 REF_FOLDERS = ("refs", "refs/heads", "refs/tags", "refs/remotes")
-INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -339,13 +339,13 @@ class Git:
             return program.read_all()
 
     def start(
-        self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL, remedy: str = CLONE_AGAIN
+        self, *arguments: str, stdin: int | IO[Any] = processes.DEVNULL, remedy: str = CLONE_AGAIN
     ) -> Program:
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         # With -C, git's messages do not show the private folder.
         argv = ["git", "-C", str(self._private), "--git-dir=.", *arguments]
-        env = {key: os.environ[key] for key in INHERITED if key in os.environ} | ENVIRONMENT
-        env |= {"HOME": str(self._private), "XDG_CONFIG_HOME": str(self._private)}
+        home = {"HOME": str(self._private), "XDG_CONFIG_HOME": str(self._private)}
+        env = program_environment({**ENVIRONMENT, **home})
         env["GIT_OBJECT_DIRECTORY"] = str(self._objects)
         program = Program(argv, failure, env, stdin)
         limits = (MEMORY_BYTES, MEMORY_BYTES)
@@ -380,7 +380,7 @@ class Git:
         """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing."""
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
         listed = [line.split(b" ") for line in lines.splitlines()]
-        with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
+        with self.start("cat-file", "--batch-check", stdin=processes.PIPE) as program:
             request = b"".join(target + b"^{}\n" for target, _ in listed)
             answers, _ = program.process.communicate(request)
         refs = []

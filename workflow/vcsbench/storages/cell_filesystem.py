@@ -25,6 +25,8 @@ from vcsbench.storages.filesystems import (
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vcsbench.records import RecipeFilesystem, StorageFacts
 
 # The mkfs command of each kind and its Debian package. Neither mkfs nor the mounted file system discards
@@ -89,16 +91,16 @@ def attach_loop(image: int) -> tuple[str, int]:
 class CellFilesystem:
     """The file system of a cell's working copy or tree: a folder of the user's, or made for it.
 
-    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for
-    the cell's files.
+    `part` is the value of the axis `filesystem` in a recipe, `root` the checkout. open() makes it. `inside`
+    is the folder for the cell's files.
 
     A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
     namespace of this process. The image is unlinked, and the loop device detaches with its last user: the
     kernel removes everything even after a SIGKILL.
     """
 
-    def __init__(self, part: RecipeFilesystem) -> None:
-        self.workdir = WorkDir(part["root"], os.getcwd())
+    def __init__(self, part: RecipeFilesystem, root: Path) -> None:
+        self.workdir = WorkDir(part["root"], root)
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
         self.kind = part["make"]
         self.mounted = part.get("mounted", [])

@@ -8,17 +8,15 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from vcsbench import kernel, processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernel import read
-from vcsbench.processes import kill_group, last_lines, start_process
+from vcsbench.processes import last_lines
 
 TOOLS = Path(".tools", "nfs-guest")
 REMEDY = "Run again, or remove the filesystems with the value `guest` from config/config.yaml."
@@ -139,11 +137,8 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
         *("hostfs=/", "ro"),
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]
-    with log.open("wb") as output:
-        process = start_process(argv, stdout=output, stderr=output)
-    try:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(limit_s)
-    finally:
-        kill_group(process.pid)
-        process.wait()
+    with (
+        log.open("wb") as output,
+        processes.background(argv, stdout=output, stderr=output) as process,
+    ):
+        processes.wait_for_end(process, limit_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.storages.cell_filesystem import CellFilesystem
@@ -33,7 +33,7 @@ PYTHONPATH = str(Path(__file__).parents[2])
 
 
 class Subject:
-    """The subject of round `number`. `run` is the private folder of the cell-round.
+    """The subject of round `number`. `run` is the private folder of the cell-round, `root` the checkout.
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
@@ -50,10 +50,11 @@ class Subject:
     served: Path | None = None
     name: str = ""
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         self.recipe = recipe
         self.number = number
         self.run = run
+        self.root = root
         self.folders: list[Path] = []
 
     @classmethod
@@ -119,9 +120,9 @@ class FilesystemSubject(Subject):
     content_bytes() prepares the templates of its files, and returns the bytes of these.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        super().__init__(recipe, number, run)
-        self.filesystem = CellFilesystem(recipe["filesystem"])
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        self.filesystem = CellFilesystem(recipe["filesystem"], root)
 
     def content_bytes(self) -> int:
         raise NotImplementedError
@@ -149,9 +150,9 @@ class Target(Subject):
     {target} is its path. Several clients write at once: each has a path of its own in one folder.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        super().__init__(recipe, number, run)
-        self.path = WorkDir(recipe["targets"], os.getcwd()).make(TARGETS) / str(os.getpid())
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        self.path = WorkDir(recipe["targets"], root).make(TARGETS) / str(os.getpid())
         self.folders = [self.path]
 
     def words(self) -> Words:
@@ -177,16 +178,15 @@ def run_sources(*arguments: str) -> list[str]:
     It is a process, so that a change of the code of sources makes no result stale.
     """
     program = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
-    done = subprocess.run(
+    done = processes.run_program(
         [sys.executable, "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        capture_output=True,
-        text=True,
+        may_fail=True,
     )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise UserError(lines[-1] if lines else f"{arguments[0]}: exit code {done.returncode}")
-    return done.stdout.splitlines()
+    if done.code:
+        lines = done.errors.strip().splitlines()
+        raise UserError(lines[-1] if lines else f"{arguments[0]}: exit code {done.code}")
+    return done.output.splitlines()
 
 
 def make_template(

@@ -153,10 +153,10 @@ class Repository(Subject):
     a dump, {url} its URL on the server.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        super().__init__(recipe, number, run)
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
         (file,) = self.records(recipe)
-        record = cast("CopiesRecord", read_record(file))
+        record = cast("CopiesRecord", read_record(root / file))
         self.record, self.workdir = record, Path(record["place"])
         self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
@@ -244,10 +244,10 @@ class Dump(Subject):
     It is in the scratch folder, mostly in RAM, because the measured time would include reading a disk.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        super().__init__(recipe, number, run)
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
         (file,) = self.records(recipe)
-        self.record = cast("DumpRecord", read_record(file))
+        self.record = cast("DumpRecord", read_record(root / file))
         self.load_options = self.record.get("load_options", [])
         self.path = Path(self.record.get("path", ""))
         self.folders = [self.path]
@@ -287,10 +287,10 @@ def file_state(path: Path) -> list[int]:
 class FreshRepository(Target):
     """A repository of the cell's format, made empty before each run. {fresh} is its path."""
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         has_format = "format" in recipe.get("repository", {})
         require_axes("a new repository", {"repo": "repository" in recipe, "format": has_format})
-        super().__init__(recipe, number, run)
+        super().__init__(recipe, number, run, root)
 
     def words(self) -> Words:
         return {"fresh": str(self.path)}

@@ -46,14 +46,14 @@ class Tree(FilesystemSubject):
     Words: {source} and {store} are its path, {store_url} the path in a URL.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
-        super().__init__(recipe, number, run)
+        super().__init__(recipe, number, run, root)
         reads_repository = self.reads_repository(recipe)
-        self.repository = Repository(recipe, number, run) if reads_repository else None
+        self.repository = Repository(recipe, number, run, root) if reads_repository else None
         self.store = STORES[recipe.get("store", "")]
-        self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
+        self.workdir = WorkDir(recipe["storage"]["path"], root)
         identity = recipe["repository"]["identity"]
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = self.filesystem.inside / "store"
@@ -73,7 +73,7 @@ class Tree(FilesystemSubject):
         self.size = self.store_record["content_bytes"]
         template, self.idle = Path(self.store_record["path"]), self._idle_store()
         part = self.recipe["filesystem"]
-        if not part["make"] and resolve(part["root"], os.getcwd()) == self.workdir.storage:
+        if not part["make"] and resolve(part["root"], self.root) == self.workdir.storage:
             self.path = template
         else:
             idle = self.filesystem.inside / "idle"

@@ -44,11 +44,11 @@ class WorkingCopy(FilesystemSubject):
     youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
     """
 
-    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         require_axes("a working copy", {"filesystem": "filesystem" in recipe})
-        super().__init__(recipe, number, run)
+        super().__init__(recipe, number, run, root)
         self.behind = recipe.get("revisions_behind")
-        self.repository = Repository(recipe, number, run)
+        self.repository = Repository(recipe, number, run, root)
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
@@ -184,7 +184,7 @@ class WorkingCopyTemplates:
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
         self.recipe, self.repository, self.svn = recipe, repository, svn
-        self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
+        self.workdir = WorkDir(recipe["storage"]["path"], repository.root)
         self.options = recipe.get("pristine_options", [])
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
