@@ -20,10 +20,9 @@ from rows import ROOT, run
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
-from snakemake.utils import update_config  # noqa: E402
 
 from project import Project, make_project  # noqa: E402
-from vcsbench.config.validation import read_mapping  # noqa: E402
+from vcsbench.config.configuration import read_configuration  # noqa: E402
 from vcsbench.files import write_json  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
 from vcsbench.run.project import Project as Workflow  # noqa: E402
@@ -111,7 +110,5 @@ def _derive(
 def _plan(project: Project) -> Plan:
     """Return the plan of the project's configuration."""
     files = [project.path / "config" / "config.yaml", project.config]
-    config: dict[str, Any] = {}
-    for file in files:
-        update_config(config, read_mapping(file))
+    config = read_configuration(files, {})
     return Workflow(config, project.path, files).plan

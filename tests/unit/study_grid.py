@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
-from snakemake.utils import update_config
 
 from project import DEFAULT, ROOT
 from vcsbench.axes.axis import Environment
+from vcsbench.config.configuration import merge_configurations
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import CellSpec, make_grid
 from vcsbench.run.inputs import StudyParams
@@ -18,10 +18,8 @@ from vcsbench.statistics.tables import make_table
 
 
 def merge(base: Any, over: Mapping[str, Any]) -> Any:
-    """Return the configuration `base` with the keys of `over`, like Snakemake."""
-    merged = copy.deepcopy(base)
-    update_config(merged, over)
-    return merged
+    """Return the configuration `base` with the keys of `over`, as two files have them."""
+    return merge_configurations([copy.deepcopy(base), over])
 
 
 def study_environment(study: str, *include: dict[str, Any], **over: Any) -> Environment:

@@ -278,7 +278,7 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     made["config"] = {"repositories": {"ruby": {"scale": 0.3}, "other": {"scale": 0.1}}}
     steps = page_of(replace(results, account=account, provenance=made))["next_steps"]
     name, _, command = steps[1]
-    assert name == "Longer runs" and "{ruby: {scale: 1}}" in command
+    assert name == "Longer runs" and "ruby: {scale: 1.0}" in command
 
 
 @pytest.mark.parametrize("kind", ["virtual disk", "spinning disk"])

@@ -11,6 +11,7 @@ from vcsbench.advice.decision import Withheld
 from vcsbench.advice.labels import CardQuestion
 from vcsbench.codes import WithheldCode
 from vcsbench.config.study import Study
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.report.results import Results
@@ -67,18 +68,21 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
 
 def test_next_command_can_be_pasted_into_a_shell(tmp_path):
     account = {**ACCOUNT, "tables": {"t": {"too small": 1}}, "outlook": []}
-    config = {"repositories": {"ruby": {"scale": 0.12}}}
+    repository = {"source": "generated", "profile": "ruby", "scale": 0.12, "seed": 1}
+    config = {"repositories": {"ruby": repository}}
     given = {"REPO": "/srv/a repository with a long name", "ARGS": "--configfile 'b b.yaml'"}
     of = summary(account=account, provenance={"config": config}, grid=[{"repo": "ruby"}])
     printed = lines([of], given)
-    start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("echo "))
+    start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("printf "))
     assert len(printed) - start > 2 and max(map(len, printed)) <= COLUMNS
     shell = "\n".join(['make() { printf "%s\\n" "$@"; }', *printed[start:]])
     pasted = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     arguments = f"ARGS={given['ARGS']} --configfile larger.yaml"
     expected = ["report", f"REPO={given['REPO']}", "STUDY=fsfs", arguments]
     assert pasted.stdout.splitlines() == expected
-    assert (tmp_path / "larger.yaml").read_text() == "repositories: {ruby: {scale: 0.48}}\n"
+    # It replaces the shipped repository, so it is whole.
+    written = read_yaml(tmp_path / "larger.yaml")
+    assert written == {"repositories": {"ruby": {**repository, "scale": 0.48}}}
 
 
 @pytest.mark.parametrize(("flags", "command"), [("cpu-busy", "--forcerun cell"), ("apart", "")])
@@ -99,7 +103,7 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     ]
     known = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
     made = {"provenance": {"config": known}, "grid": [{"repo": "ruby", "skip": ""}]}
-    command = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
+    command = r"printf '%s\n' repositories: '  ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
     command += " ARGS='--configfile larger.yaml'"
 
     def printed(*cards, **changes):

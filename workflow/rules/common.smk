@@ -20,21 +20,28 @@ if not os.path.samefile(WORKFLOW.parent, "."):
 # Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
 
-from vcsbench.config.validation import read_mapping
+from vcsbench.config.configuration import read_configuration
 from vcsbench.errors import UserError
 from vcsbench.run.job import clear_line
 
+# The last one has precedence. The directive `configfile` adds its file to Snakemake's list, so this comes first.
+CONFIG_FILES = ["config/config.yaml", *workflow.configfiles]
 # Snakemake reads YAML 1.1 without limits, where `minutes: 1:30` is 90 and a long row of such numbers takes minutes.
 # So vcsbench reads each configuration file first, and accepts only values that mean the same to both.
 try:
-    for file in ["config/config.yaml", *workflow.configfiles]:
-        read_mapping(Path(file))
+    merged = read_configuration(
+        [Path(file) for file in CONFIG_FILES], workflow.config_settings.config
+    )
 except UserError as error:
     sys.exit(f"{clear_line(sys.stderr)}{error}")
 
 
 configfile: "config/config.yaml"
 
+
+# Snakemake merges mappings at each level. A repository of two files would have keys of both.
+config.clear()
+config.update(merged)
 
 PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
 JOB_SHELL = WORKFLOW / "job_shell.sh"
@@ -54,7 +61,7 @@ try:
     PROJECT = open_project(
         config,
         Path.cwd(),
-        workflow.configfiles,
+        CONFIG_FILES,
         DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
     PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling

@@ -361,15 +361,10 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
-    from snakemake.utils import update_config
-
-    from vcsbench.config.validation import read_mapping
+    from vcsbench.config.configuration import read_configuration
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
-    config: Keys = {}
-    for file in files:
-        update_config(config, read_mapping(file))
-    return {**config, **keys}, files
+    return read_configuration(files, keys), files
 
 
 def _config_keys(pairs: Sequence[str]) -> Keys:

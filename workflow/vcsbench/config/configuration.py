@@ -20,7 +20,14 @@ from vcsbench.config.models import (
     unknown_name,
 )
 from vcsbench.config.study import Study, load_study
-from vcsbench.config.validation import Keys, dotted, read_yaml, validate, value_at
+from vcsbench.config.validation import (
+    Keys,
+    dotted,
+    read_mapping,
+    read_yaml,
+    validate,
+    value_at,
+)
 from vcsbench.errors import OPTIONS, UserError
 from vcsbench.programs import PROGRAMS, Programs
 
@@ -35,6 +42,8 @@ ENVIRONMENTS = Path("results", "builds")
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
 ODD, IS_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]"), "has a control character, or is not UTF-8"
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
+# Mappings that are one definition: half a server and half a workload make no whole.
+WHOLE_KEYS = ("server", "workload")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
 
@@ -93,6 +102,34 @@ class Config:
 
     def error(self, keys: Keys, text: str) -> UserError:
         return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
+
+
+def read_configuration(files: Sequence[Path], options: Mapping[str, object]) -> dict[str, object]:
+    """Return the merged configuration of files and of the `options` of a command line.
+
+    A later file overrides an earlier one, and options override files. Raise UserError for a file that
+    cannot be read.
+    """
+    return merge_configurations([*map(read_mapping, files), options])
+
+
+def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return the keys of all configurations, of which a later one overrides an earlier one.
+
+    The entries of a mapping such as `repositories`, `builds` or `grid` are merged by their names. An entry
+    itself is replaced: a user's repository with the name of a shipped one has nothing of that.
+    """
+    merged: dict[str, object] = {}
+    for configuration in configurations:
+        for key, value in configuration.items():
+            before = merged.get(key)
+            if key in WHOLE_KEYS or not isinstance(value, Mapping):
+                merged[key] = value
+            elif isinstance(before, Mapping):
+                merged[key] = {**before, **value}
+            else:
+                merged[key] = dict(value)
+    return merged
 
 
 def load_config(

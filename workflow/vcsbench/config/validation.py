@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import yaml
 
@@ -16,6 +17,7 @@ from vcsbench.errors import UserError, sentence_of
 from vcsbench.external import one_line, printable, read_bytes
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
 Checked = TypeVar("Checked")
@@ -198,7 +200,10 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
     import pydantic
 
     try:
-        return pydantic.TypeAdapter(model).validate_python(content, context=content)
+        checked: Checked = _adapter_of(cast("Hashable", model)).validate_python(
+            content, context=content
+        )
+        return checked
     except pydantic.ValidationError as error:
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
@@ -272,10 +277,17 @@ def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     return keys
 
 
-def schema_of(model: type) -> Schema:
+@cache
+def _adapter_of(model: Any) -> TypeAdapter[Any]:
+    """Return the validator of a model. To make one takes longer than to check a file."""
     import pydantic
 
-    return pydantic.TypeAdapter(model).json_schema()
+    return pydantic.TypeAdapter(model)
+
+
+@cache
+def schema_of(model: type) -> Schema:
+    return _adapter_of(model).json_schema()
 
 
 def members_of(schema: Schema, whole: Schema) -> list[Schema]:

@@ -11,6 +11,8 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+
 from vcsbench import words
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Row
@@ -146,9 +148,11 @@ def next_steps(results: Results, given: Mapping[str, str]) -> Iterator[NextStep]
         "may decide the rest": count_open(results.account) and not more_rounds,
     }
     larger = next((text for text, applies in effects.items() if applies), "")
-    if larger and (scales := _larger_scales(results)):
+    repositories = _larger_repositories(results)
+    if larger and repositories:
         run = command_with(given, "--configfile larger.yaml")
-        command = f"echo 'repositories: {{{scales}}}' >larger.yaml && {run}"
+        lines = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
+        command = f"{lines} >larger.yaml && {run}"
         taken = words.duration(LARGER * taken_s)
         effect = f"runs {LARGER} times as long {larger}, in up to {taken}"
         yield NextStep("Longer runs", effect, command)
@@ -185,15 +189,22 @@ def _more_rounds(account: Row, given: Mapping[str, str]) -> list[NextStep]:
     return [NextStep(MORE_ROUNDS, effect, command)]
 
 
-def _larger_scales(results: Results) -> str:
-    """Return a larger scale in YAML for each generated repository of the grid that is not at full scale."""
+def _larger_repositories(results: Results) -> list[str]:
+    """Return a line of YAML for each generated repository of the grid, with a larger scale.
+
+    Each entry is whole, because it replaces the one of config.yaml. Repositories at full scale are left out.
+    """
     values = {value for row in results.grid for value in row.values()}
     generated = {} if results.configured("repository") else results.configured("repositories")
-    return ", ".join(
-        f"{name}: {{scale: {min(1, LARGER * of['scale']):.3g}}}"
-        for name, of in generated.items()
-        if name in values and of.get("scale", 1) < 1
-    )
+    lines = []
+    for name, definition in generated.items():
+        if name in values and definition.get("scale", 1) < 1:
+            scale = float(f"{min(1, LARGER * definition['scale']):.3g}")
+            larger = {name: {**definition, "scale": scale}}
+            text = yaml.safe_dump(larger, default_flow_style=True, sort_keys=False, width=math.inf)
+            # Without the braces around the entry.
+            lines.append(f"  {text.strip()[1:-1]}")
+    return lines
 
 
 def results_text(account: Row) -> str:

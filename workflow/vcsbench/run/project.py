@@ -175,9 +175,7 @@ def open_project(
     raw: dict[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
     """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
-    paths = [
-        Path(file) for file in reversed(files) if not workflow.is_options_file(Path(file), root)
-    ]
+    paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
     # A node measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
