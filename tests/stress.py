@@ -217,7 +217,10 @@ class Stress:
         for name, expected in self.expected.items():
             is_there = with_tables or name in results or not name.startswith("tables")
             if is_there and results.get(name) != expected:
-                raise Broken(f"{name}: {results.get(name)} instead of {expected}")
+                flags = [row["flags"] for row in self.project.rows(f"measurements/{STUDY}.csv")]
+                raise Broken(
+                    f"{name}: {results.get(name)} instead of {expected}, with flags {flags}"
+                )
         if len(finished(self.project)) != 2 * len(CELLS) * ROUNDS:
             raise Broken(f"half a result is kept: {sorted(finished(self.project))}")
         left = [*self.path.glob(".snakemake/locks/*"), *self.path.glob("tmp/vcsbench-*")]

@@ -160,11 +160,6 @@ def bound(folder, point):
         subprocess.run(["umount", point], check=True)
 
 
-def dead_process():
-    with subprocess.Popen(["true"]) as process:
-        return str(process.pid)
-
-
 @project.needs_root
 @pytest.mark.parametrize("names", [("disk",), ("copy", "disk"), ()])
 def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
@@ -184,9 +179,8 @@ def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
 @project.needs_root
 def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
-    number = dead_process()
-    run = workdir.storage / f"{workdir.path.name}-{number}-x"
-    for place in (workdir.make("targets", number), run):
+    run = workdir.storage / f"{workdir.path.name}-x"
+    for place in (workdir.make("targets", "x"), run):
         with bound(precious.parent, place / "disk"):
             assert remove_abandoned(workdir.owner, [workdir]) == []
         assert remove_abandoned(workdir.owner, [workdir]) == [place]
@@ -206,10 +200,40 @@ def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious):
 def test_remove_abandoned_over_a_link_keeps_its_files(workdir, precious):
     workdir.make()
     (workdir.path / "targets").symlink_to(precious.parent.parent)
-    number = dead_process()
-    precious.parent.rename(precious.parent.with_name(number)).joinpath("precious")
     assert remove_abandoned(workdir.owner, [workdir]) == []
-    precious.parent.with_name(number).rename(precious.parent)
+    assert precious.exists()
+
+
+WORK = """
+import sys
+from pathlib import Path
+from vcsbench.storages.workdir import WorkDir, run_folder
+storage, root = sys.argv[1:]
+with run_folder(root) as folder:
+    lock = WorkDir(storage, root).lock()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@project.needs("unshare")
+@project.needs_root
+def test_folders_of_a_run_in_another_container_stay(workdir, monkeypatch):
+    """Its process ids mean nothing here."""
+    monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
+    workdir.make("targets", "1")
+    start = ("unshare", "--pid", "--fork", "--kill-child", "env", f"TMPDIR={workdir.storage}")
+    arguments = (workdir.storage, workdir.owner)
+    with project.start_python(WORK, *arguments, start=start) as container:
+        folder = container.stdout.readline().strip()
+        assert remove_abandoned(workdir.owner, []) == []
+        refused(workdir.lock, "another workflow run works in this folder")
+        # Before the end of its input, which would end it well.
+        container.kill()
+        container.wait()
+    os.close(workdir.lock(wait_s=600))
+    removed = remove_abandoned(workdir.owner, [workdir])
+    assert removed == [Path(folder), workdir.path / "targets" / "1"]
 
 
 @pytest.mark.parametrize("name", ["workdir", "repositories", "copy"])

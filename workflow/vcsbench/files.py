@@ -2,10 +2,12 @@
 
 import csv
 import errno
+import fcntl
 import io
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
 
 CSV_BYTES = 1 << 30
+LOCK_RETRY_S = 0.1
 
 
 def export_path(study: str, cell: str, number: int | str, results: str | Path = "results") -> str:
@@ -50,6 +53,19 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def take_lock(descriptor: int, wait_s: float = 0.0) -> bool:
+    """Take the exclusive lock of an open file, or return False if it is taken for longer than `wait_s`."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+        time.sleep(LOCK_RETRY_S)
 
 
 def why_no_file(folder: str | Path) -> str:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -155,12 +156,21 @@ class Project:
 
     def begin(self) -> None:
         """Begin a session in this Snakemake process, or end the process with a sentence."""
+        places = work_dirs(self.config.settings, self.root)
+        # The nodes of a cluster have storages of their own.
+        makes_folders = self.config.settings.measure == ALL and not self.cluster
         try:
             self.lock = workflow.begin_session(self.root)
+            for place in places:
+                # A folder that a job makes later has no lock.
+                if makes_folders and place.storage.is_dir():
+                    with suppress(UserError):
+                        place.make()
+                place.lock(workflow.LOCK_WAIT_S)
         except UserError as error:
             sys.exit(str(error))
         workflow.exit_after_main_thread(1)
-        workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
+        workdir.remove_abandoned(self.root, places)
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
         if self.cluster:
@@ -189,10 +199,11 @@ def open_project(
 
 
 def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
-    """Return vcsbench's folders on all configured storages and file systems."""
+    """Return vcsbench's folders on all configured storages and file systems, each once."""
     mounted = (folder for folder in settings.filesystems.values() if folder not in (MAKE, GUEST))
     folders = [*settings.storages.values(), settings.scratch, *mounted]
-    return [WorkDir(folder, root) for folder in dict.fromkeys(folders)]
+    places = [WorkDir(folder, root) for folder in folders]
+    return [*{place.path: place for place in places}.values()]
 
 
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
@@ -207,8 +218,15 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         lines = clean_nodes(root)
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
         places = work_dirs(settings, root)
-        gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
-        for place in (*places, *gone):
+        removed = [*places]
+        for place in places:
+            place.lock()
+            for gone in workdir.abandoned_workdirs(place.storage):
+                # Its checkout may exist in another container, which is at work in it.
+                with suppress(UserError):
+                    gone.lock()
+                    removed.append(gone)
+        for place in removed:
             if os.path.lexists(place.path):
                 place.remove()
                 lines.append(

@@ -8,7 +8,6 @@ jobs end with Snakemake. The next session removes all leftovers.
 """
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -28,7 +27,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.files import write_json
+from vcsbench.files import take_lock, write_json
 from vcsbench.plan.result_state import NOTHING, remove_unreadable, results
 from vcsbench.run.job import SIGNALS, STOPPED, clear_line
 from vcsbench.storages import filesystems
@@ -44,8 +43,7 @@ OPTIONS = "options-*.json"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 # A call that ends holds the lock for a moment, to end leftovers.
-LOCK_WAIT_S = 5.0
-RETRY_S = 0.1
+LOCK_WAIT_S = 20.0
 
 
 def run_workflow(
@@ -255,19 +253,10 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
         is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         remedy = _remedy(path) if is_denied else "Remove it, and run again."
         raise UserError(f"{path}: {error.strerror}. {remedy}") from None
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < deadline:
-                time.sleep(RETRY_S)
-                continue
-            os.close(lock)
-            raise UserError(
-                f"{root}: another workflow run is at work here. Wait for it, or end it."
-            ) from None
-        return lock
+    if not take_lock(lock, wait_s):
+        os.close(lock)
+        raise UserError(f"{root}: another workflow run is at work here. Wait for it, or end it.")
+    return lock
 
 
 def full_folder(root: Path) -> str:

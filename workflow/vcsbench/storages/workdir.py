@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import shlex
@@ -16,7 +17,7 @@ from pathlib import Path
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
-from vcsbench.files import read_json, write_json
+from vcsbench.files import read_json, take_lock, write_json
 from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
 
 MARKER = ".vcsbench"
@@ -29,7 +30,7 @@ SUBFOLDERS = (
     "trees",
 )
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
-ENDS_IN_S = 10.0
+ENDS_IN_S = 60.0
 
 
 def owner_of(workdir: Path) -> str:
@@ -106,6 +107,27 @@ class WorkDir:
                 f"{self.path}: cannot be made: {error.strerror}. Use another folder in `storages` or "
                 f"`scratch`."
             ) from None
+
+    def lock(self, wait_s: float = 0.0) -> int | None:
+        """Take the lock of the work folder for a session, and return its descriptor; None without a folder.
+
+        The end of this process frees the lock. Raise UserError if another session holds it for longer than
+        `wait_s`: a checkout in another container may have the same path, and so the same work folder.
+        """
+        try:
+            with self._open() as folder:
+                marker = os.open(MARKER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+            is_locked = take_lock(marker, wait_s)
+        except (UserError, OSError):
+            # If a job needs the folder, it prints what is wrong with it.
+            return None
+        if is_locked:
+            return marker
+        os.close(marker)
+        raise UserError(
+            f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
+            f"`storages` or `scratch`."
+        )
 
     def _protect(self, folder: int) -> None:
         """Give access to the owner only and, if that is root, to the servers' group.
@@ -221,6 +243,7 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
+    """Return the work folders on a storage whose checkouts do not exist here."""
     paths = _entries(storage, "vcsbench-*")
     workdirs = ((path, WorkDir(storage, owner_of(path) or "/")) for path in paths)
     return [w for path, w in workdirs if w.path == path and not os.path.lexists(w.owner)]
@@ -228,28 +251,33 @@ def abandoned_workdirs(storage: Path) -> list[WorkDir]:
 
 @contextlib.contextmanager
 def run_folder(root: str | Path) -> Iterator[Path]:
-    """Make a temporary folder. Its name has the process id: remove_abandoned() finds it after a kill."""
-    with tempfile.TemporaryDirectory(
-        prefix=f"{_prefix(root)}{os.getpid()}-", ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+    """Make a temporary folder, and hold its lock: after a kill, remove_abandoned() can take the lock."""
+    made = tempfile.TemporaryDirectory(prefix=_prefix(root), ignore_cleanup_errors=True)
+    with made as path, open_folder(path) as folder:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield Path(path)
 
 
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
-    """Remove what killed jobs left, and return the paths: run folders, written targets, folders of loads at
-    work, and loaded repositories without a record."""
+    """Remove what killed jobs left, and return the paths.
+
+    These are run folders without a lock; in `workdirs`, whose locks the caller holds, also written targets,
+    folders of loads at work, and loaded repositories without a record. Process ids tell nothing about
+    owners in other containers.
+    """
     prefix, removed = _prefix(root), []
     refusals = contextlib.suppress(UserError, OSError)
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with refusals:
-            status, pid = os.lstat(path), path.name.removeprefix(prefix).split("-")[0]
-            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            if is_own and _is_abandoned(pid):
-                remove_path(path)
-                removed.append(path)
+            status = os.lstat(path)
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+                continue
+            with open_folder(path) as folder:
+                if take_lock(folder):
+                    remove_path(path)
+                    removed.append(path)
     for workdir in workdirs:
-        written = [p for p in _entries(workdir.path / TARGETS) if _is_abandoned(p.name)]
-        written += _entries(workdir.path / STAGING)
+        written = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
         for path in _entries(workdir.path / LOADED, "*/*"):
             record = read_json(
                 Path(root, "results", "loaded", path.parent.name, f"{path.name}.json")
@@ -261,10 +289,6 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
                 workdir.remove(*path.relative_to(workdir.path).parts)
                 removed.append(path)
     return removed
-
-
-def _is_abandoned(pid: str) -> bool:
-    return pid.isdigit() and "vcsbench" not in " ".join(processes.command_line(int(pid)))
 
 
 def _prefix(root: str | Path) -> str:
