@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.axes import STATES
+from vcsbench.axes.cache_states import STATES
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence.measurements import (
     Collected,
@@ -265,7 +265,7 @@ def _context(
         "steal_pct": 0.1,
         "server_cpu_s": 0.2 if served else None,
     }
-    promises = STATES[axes.get("cache", "")]["promises"]
+    promises = STATES[axes.get("cache", "")].steps["promises"]
     kind = {"svn": "svnserve", "http": "httpd"}.get(axes.get("ra", ""), "")
     return {
         "study": study.name,

@@ -7,7 +7,7 @@ import pytest
 
 from project import needs, needs_root
 from vcsbench import processes
-from vcsbench.axes import STATES
+from vcsbench.axes.cache_states import STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
 from vcsbench.measure.caches import clear_caches
@@ -128,7 +128,7 @@ def test_resident_by_names_queries_cached_names_only(folder):
 
 def test_cold_state_clears_caches_while_the_server_is_stopped():
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
-    state = STATES["cold"]
+    state = STATES["cold"].steps
     assert state["setup"] == [] and state["prepare"] == steps
     assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 

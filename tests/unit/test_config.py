@@ -277,6 +277,20 @@ def test_load_study_unknown_word_in_braces_names_file_key_and_words(
     assert expected in str(caught.value)
 
 
+@pytest.mark.parametrize("other", ["log v", "log-v", "log   -v"])
+def test_load_study_values_with_one_path_are_refused(tmp_path, other):
+    content = read_yaml(CONFIG / "studies" / f"{SAN}.yaml")
+    log = {"argv": "{svn} log {url}", "input": "repository", "work": "log"}
+    content["commands"] |= {"log -v": log, other: log}
+    with pytest.raises(UserError, match=r"^[^\n]*\.yaml: `commands"):
+        load_study(written(content, tmp_path))
+    del content["commands"][other]
+    assert "log -v" in load_study(written(content, tmp_path)).commands
+    content["axes"]["config"] = ["log -v", other]
+    with pytest.raises(UserError, match=r"^[^\n]*\.yaml: `axes\.config"):
+        load_study(written(content, tmp_path))
+
+
 # Limits
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from project import ROOT
 from unit.synthetic import THRESHOLDS
-from vcsbench.axes import STATES
+from vcsbench.axes.cache_states import STATES
 from vcsbench.evidence import flags
 from vcsbench.evidence.judgement import judge
 
@@ -55,7 +55,7 @@ SMALL_INPUT["resident_after_bytes"] = 300 << 10
 
 def judged(cache, thresholds=None, **seen):
     evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
-    run = {"evidence": evidence, "promises": STATES[cache]["promises"]}
+    run = {"evidence": evidence, "promises": STATES[cache].steps["promises"]}
     return judge(run, evidence["elapsed_s"], {**THRESHOLDS, **(thresholds or {})})
 
 
@@ -178,7 +178,7 @@ UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
 )
 def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
     evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
-    run = {"evidence": evidence, "promises": STATES["served"]["promises"]}
+    run = {"evidence": evidence, "promises": STATES["served"].steps["promises"]}
     assert {*judge(run, 0.997, THRESHOLDS)} == {*flags}
 
 

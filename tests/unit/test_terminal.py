@@ -103,7 +103,9 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     ]
     known = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
     made = {"provenance": {"config": known}, "grid": [{"repo": "ruby", "skip": ""}]}
-    command = r"printf '%s\n' repositories: '  ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
+    command = (
+        r"printf '%s\n' repositories: ' ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
+    )
     command += " ARGS='--configfile larger.yaml'"
 
     def printed(*cards, **changes):

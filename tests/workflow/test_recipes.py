@@ -80,11 +80,12 @@ def add_access(project):
 
 def add_cache_states(project):
     """Add `once`, and `never`, whose steps do not keep its promise of a new server."""
-    states = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"
+    states = project.path / "workflow" / "vcsbench" / "axes" / "cache_states.py"
     steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
-    once = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
+    state = f'{{{steps}, "promises": {{"os": "hot", "server": "kept"}}}}'
+    once = f'    "once": CacheState({state}),\n'
     never = once.replace("once", "never").replace('"kept"', '"new"')
-    start = "STATES: dict[str, State] = {\n"
+    start = "STATES: dict[str, CacheState] = {\n"
     edit(states, start, start + once + never)
     edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
 

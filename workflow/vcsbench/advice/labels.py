@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vcsbench.advice.decision import Row, Where
+from vcsbench.axes.cache_states import CACHE_AXIS, cache_state
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.words import count_of, significant
 
@@ -36,12 +37,6 @@ VALUES = {
         "forking": "forking server",
         "threaded": "1024 MB cache",
     },
-    "cache": {
-        "cold": "cold",
-        "hot": "caches warm",
-        "hot-os": "OS cache warm",
-        "hot-svn": "server cache warm",
-    },
     "sqlite_locking": {"default": "default locking", "exclusive": "exclusive locking"},
     "reflink": {"on": "reflinks on", "off": "reflinks off"},
     "pristines": {"stored": "pristines stored", "none": "no pristines"},
@@ -51,8 +46,6 @@ VALUES = {
     },
     "network_delay": {"0": "no delay"},
 }
-# A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
-PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
 # A difference that is called, and smaller than the smallest effect worth noting.
 SLIGHT = "sure but small"
 _PERCENT_BELOW = 1.0995
@@ -68,6 +61,8 @@ def axis_label(axis: str) -> str:
 
 
 def value_label(axis: str, value: str) -> str:
+    if axis == CACHE_AXIS:
+        return cache_state(value).label or value
     if axis == "format" and "-to-" in value:
         return value.replace("-to-", " upgraded to ")
     if value in ("on", "off") and value not in VALUES.get(axis, {}):
@@ -80,13 +75,14 @@ def value_label(axis: str, value: str) -> str:
 def case_label(where: Where, shown: Sequence[str]) -> str:
     """Return, for example, `export over svn, OS cache warm (f7, packed)`, with the values of `shown` axes."""
     command, cache, ra = (where.get(axis, "") for axis in ("command", "cache", "ra"))
-    head = [f"{'cold ' if cache == 'cold' else ''}{command}".strip()]
+    is_cold = cache_state(cache).is_cold
+    head = [f"{'cold ' if is_cold else ''}{command}".strip()]
     if ra and "ra" in shown:
         head[0] = f"{head[0]} over {ra}".strip()
-    if cache and cache != "cold":
-        head.append(
-            "caches warm" if (ra, cache) == ("file", "hot-svn") else value_label("cache", cache)
-        )
+    if cache and not is_cold:
+        # Over file there is no server whose cache is warm.
+        is_without_server = ra == "file" and cache_state(cache).keeps_server
+        head.append("caches warm" if is_without_server else value_label(CACHE_AXIS, cache))
     rest = [a for a in shown if a not in ("command", "cache", "ra") and where.get(a)]
     others = ", ".join(value_label(axis, where[axis]) for axis in rest)
     text = ", ".join(filter(None, head))
@@ -95,9 +91,10 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
 
 def group_label(where: Where) -> str:
     """Return the name that cells with the same command and temperature share: `cold log`."""
-    cache = where.get("cache", "")
-    temperature = "" if not cache else "cold " if cache == "cold" else "warm "
-    return f"{temperature}{where.get('command', '')}".strip()
+    cache, command = where.get(CACHE_AXIS, ""), where.get("command", "")
+    if not cache:
+        return command
+    return f"{'cold' if cache_state(cache).is_cold else 'warm'} {command}".strip()
 
 
 def factor(ratio: float) -> str:

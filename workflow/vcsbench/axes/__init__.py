@@ -1,96 +1,12 @@
-"""List all axes, and resolve the values of a study's axes in this environment.
-
-The axis `cache` is defined here: the steps before a run, and their promises about its caches. The evidence
-of a run is compared with the promises, never with the name of the state.
-"""
+"""List all axes, and resolve the values of a study's axes in this environment."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from vcsbench.axes import client_server, subject_axes
+from vcsbench.axes import cache_states, client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.models import unknown_name
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
-from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
-
-COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
-cleared."""
-GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
-hypervisor, a RAID controller or a disk cannot be cleared."""
-
-# The keys of STATES with steps (prepared_cell.STEPS).
-PHASES: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
-_COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
-_COLD: Promises = {"os": "cold", "server": "new"}
-_KEPT: Promises = {"os": "hot", "server": "kept"}
-
-# `setup`: steps before the first run. `prepare`: steps before each run. `first`: steps before the
-# first timed run, if they differ. `warmup`: runs that do not count; `warmup_of_server`: more of them if there
-# is a server. `discard`: one more run does not count if no cold run has read the copy lately
-# (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
-# hot; `server` is new (it has served nothing) or kept (it has served the runs before). `later_promises`:
-# the promises of later runs, if they differ.
-# Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
-# fmt: off
-STATES: dict[str, State] = {
-    "cold": {
-        "setup": [], "prepare": ["restore", *_COLD_STEPS],
-        "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
-    },
-    "hot-os": {
-        "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
-        "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
-    },
-    # Two runs fill the caches of the server. Without a server, one fills the page cache.
-    "hot-svn": {
-        "setup": ["start-server"], "prepare": ["restore", "sync"],
-        "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
-    },
-    "hot": {
-        "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
-        "warmup": 1, "runs": 5, "promises": _KEPT,
-    },
-    # The column `run` has both states, so this is no value of the axis.
-    "series": {
-        "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
-        "warmup": 0, "discard": True, "runs": 3, "promises": _COLD, "later_promises": _KEPT,
-    },
-    # For commands to which the axis does not apply.
-    "served": {
-        "setup": ["start-server"], "prepare": ["restore", "sync"],
-        "warmup": 1, "runs": 2, "promises": _KEPT,
-    },
-    "": {
-        "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
-    },
-}
-# fmt: on
-
-
-def _why_no_state(value: str) -> str:
-    known = ", ".join(filter(None, STATES))
-    return "" if value in STATES else f"is no state. Use one of {known}"
-
-
-def _why_not(value: str, draft: Recipe, env: Environment) -> str:
-    state, clearing = draft["state"], env.config.settings.clear_caches
-    if not any("clear-caches" in state.get(phase, []) for phase in PHASES):
-        return ""
-    if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
-        return ""
-    storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
-    place = draft.get("filesystem", storage)
-    if place["make"] in IN_MEMORY or "guest" in place:
-        return "files there are in memory, so they are never cold"
-    return why_never_cold(env.machine, place["root"], clearing)
-
-
-def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
-    names = ", ".join(sorted(set(guests)))
-    return [GUEST_COLD.format(names) if names else COLD]
-
 
 # An axis that is not in here has a list of values, each for the word {<name>} in a command.
 AXES: dict[str, Axis] = {
@@ -98,14 +14,7 @@ AXES: dict[str, Axis] = {
     for axis in (
         Axis("command", changes_work=True),
         Axis("strategy"),
-        Axis(
-            "cache",
-            needs_server=True,
-            why_invalid=_why_no_state,
-            recipe_keys=lambda value, env: {"state": STATES[value]},
-            why_not=_why_not,
-            limits=_limits,
-        ),
+        cache_states.AXIS,
         *client_server.AXES,
         *subject_axes.AXES,
     )

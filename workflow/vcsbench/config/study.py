@@ -1,5 +1,6 @@
 """Define and read studies: one published benchmark each, a file in config/studies."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -65,6 +66,7 @@ AxisValue = Annotated[
         f"{NAME}, single spaces between words, and begin with a letter or digit",
     ),
 ]
+CommandName = AxisValue
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
 TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
@@ -338,7 +340,7 @@ class StudyFile(Model):
     axes: dict[AxisName, AxisValues | Text] = key(min_length=1)
     """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names
     that are defined elsewhere (table below)."""
-    commands: dict[str, Command] = key({})
+    commands: dict[CommandName, Command] = key({})
     """The commands; a study without any has published numbers only."""
     defaults: dict[str, str] = key({}, was="held")
     """The value of axes that the study does not have: a format, a packing (unless the repository's definition
@@ -410,6 +412,11 @@ class Study(StudyFile):
         return self.commands[name]
 
 
+def path_part(value: str) -> str:
+    """Return the part of a cell's path for a value of an axis: `log -v` becomes log-v, and no value -."""
+    return re.sub(" +-*", "-", value) or "-"
+
+
 def axis_values(selected: object) -> list[str]:
     return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
 
@@ -432,6 +439,17 @@ def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
+    lists = {f"axes.{axis}": values for axis, values in file.axes.items()}
+    for key_of_list, values in {**lists, "commands": list(file.commands)}.items():
+        by_part: dict[str, str] = {}
+        for value in values if isinstance(values, list) else ():
+            part = path_part(value)
+            if part in by_part:
+                raise UserError(
+                    f"{path}: `{key_of_list}`: {by_part[part]!r} and {value!r} have one path in results, "
+                    f"{part}. Rename one of them."
+                )
+            by_part[part] = value
     for key_of_values, axis, values in _named_values(file):
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
         # "": the axis does not apply. Other words stand for values that are defined elsewhere.

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -10,8 +9,9 @@ from typing import TypeVar
 
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
+from vcsbench.axes.cache_states import CACHE_AXIS, warmest_first
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Study, matches_cell
+from vcsbench.config.study import Study, matches_cell, path_part
 
 # A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
 # is systematic noise.
@@ -19,13 +19,12 @@ DUPLICATE = "~2"
 # The published studies have up to 1,620.
 MOST_CELLS = 50_000
 
-REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
+REPOSITORY_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "format", "packing"
 # Fixed cost does not depend on the storage of a repository and on the contents of memory.
 NOT_FIXED = {
     *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
     *("storage", "filesystem", "reflink", "pristines"),
 }
-WARMTH = ("hot-svn", "hot", "hot-os", "cold")
 EMPTY_FORMATS = ("f8", "f7")
 
 AxisValues = Mapping[str, str]
@@ -74,8 +73,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 
 
 def _path(axes: AxisValues) -> str:
-    """Return a path: `log -v` becomes log-v, and an axis that does not apply -."""
-    return "/".join(re.sub(" +-*", "-", value) or "-" for value in axes.values())
+    return "/".join(path_part(value) for value in axes.values())
 
 
 def _points(
@@ -176,7 +174,7 @@ def fixed_cost_points(
             REPOSITORY_AXIS: [EMPTY],
             PACKING_AXIS: ["nopack"],
             FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
-            CACHE_AXIS: [*(c for c in WARMTH if c in caches), axes.get(CACHE_AXIS, "")],
+            CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
         }
         values = (choices[axis] if axis in choices and v else [v] for axis, v in axes.items())
         points = (dict(zip(axes, point, strict=True)) for point in product(*values))

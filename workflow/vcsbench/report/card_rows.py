@@ -8,7 +8,7 @@ from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work, pair_outcome, pair_text
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
-from vcsbench.axes import STATES
+from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import Call
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
 from vcsbench.report.results import Rows, contradicts_medians, median_seconds, unique_values
@@ -74,7 +74,7 @@ def card_row(
         interval = labels.change_between(pair.low, pair.high)
     both_runs = [run for side in runs for run in side]
     disturbed, flags = flag_texts(
-        pair.flags, shown_flags, is_hot(case.where.get("cache", "")), both_runs
+        pair.flags, shown_flags, cache_state(case.where.get("cache")).is_hot, both_runs
     )
     return CardRow(
         pair=pair,
@@ -141,8 +141,3 @@ def flag_texts(
     share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
     disturbed = "" if BUSY.isdisjoint(names) else f"! disturbed{share}"
     return disturbed, [f for f in names if f not in BUSY and not (is_hot and f == "apart")]
-
-
-def is_hot(cache: str) -> bool:
-    """Return True if a state of the caches promises that the operating system has all files in memory."""
-    return STATES.get(cache, STATES[""])["promises"].get("os") == "hot"

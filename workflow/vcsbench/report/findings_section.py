@@ -9,11 +9,12 @@ from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import change, times, times_between, value_label
+from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import Call, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
-from vcsbench.report.card_rows import flag_texts, is_hot
+from vcsbench.report.card_rows import flag_texts
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.summary import verdict_counts
@@ -277,7 +278,7 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     cells, compare = _cells_of(results, definition), definition.get("compare") or {}
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = (flag for run in runs for flag in run["flags"].split())
-    is_warm = all(is_hot(run.get("cache") or "") for run in runs)
+    is_warm = all(cache_state(run.get("cache")).is_hot for run in runs)
     disturbed, flag_names = flag_texts(flags, shown, is_warm, runs)
     of_access = runs if "svn" in compare.values() else ()
     less = unique_values(run["command"] for run in of_access if has_less_work(compare["axis"], run))

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import (
-    PICTOGRAMS,
     SLIGHT,
     axis_label,
     case_label,
@@ -31,6 +30,7 @@ from vcsbench.advice.labels import (
 )
 from vcsbench.advice.steps import combinations_of
 from vcsbench.axes import axis_of
+from vcsbench.axes.cache_states import cache_state, pictograms
 from vcsbench.codes import Result
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
@@ -149,7 +149,7 @@ def render(template: str, model: Mapping[str, object], scripts: Sequence[str] = 
         row_key=row_key,
         verdict_counts=summary.verdict_counts,
         words=words,
-        pictograms=PICTOGRAMS,
+        pictograms=pictograms(),
         slight=SLIGHT,
         policy=content_policy(scripts, [style]),
         style=style,
@@ -320,7 +320,7 @@ def _condition(results: Results, setup: Setup) -> str:
     """Return a sentence on cold commands if the study was published with other storage or more revisions."""
     published, here = results.study.published, setup.conditions.storage
     repositories = [context.get("repository") or {} for context in results.contexts]
-    is_cold = any(row.get("cache") == "cold" for row in results.measurements)
+    is_cold = any(cache_state(row.get("cache")).is_cold for row in results.measurements)
     if results.own_repository or not (published and here and is_cold):
         return ""
     other = f"other storage (published: {published.storage})"

@@ -11,7 +11,6 @@ from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import (
-    PICTOGRAMS,
     at_least_1,
     case_label,
     change,
@@ -20,6 +19,7 @@ from vcsbench.advice.labels import (
     seconds,
     value_label,
 )
+from vcsbench.axes.cache_states import pictograms
 from vcsbench.config.study import Study, axis_values
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
@@ -339,7 +339,7 @@ def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
     caches = {point.keys.get("cache", "") for point in points}
-    key = [(s, value_label("cache", cache)) for cache, s in PICTOGRAMS.items() if cache in caches]
+    key = [(s, value_label("cache", cache)) for cache, s in pictograms().items() if cache in caches]
     key += [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
     is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
     key += [PER_CENT] if has_cards and is_large else []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vcsbench import words
-from vcsbench.axes import STATES
+from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
@@ -238,8 +238,7 @@ def possible_reasons(
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
     caches = {*rows["cache"]} if "cache" in rows else {""}
-    states = (STATES.get(str(cache), STATES[""])["promises"] for cache in caches)
-    return any(promises.get("os") != "hot" for promises in states)
+    return not all(cache_state(cache).is_hot for cache in caches)
 
 
 def _effects(kind: str, published: str) -> set[Verdict]:

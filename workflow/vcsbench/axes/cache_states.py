@@ -1,0 +1,148 @@
+"""Define the axis `cache`: the states of caches, with the steps before a run and their promises.
+
+The evidence of a run is compared with the promises, never with the name of the state. Tables, cards and
+charts take the label and the pictogram of a state from here, so a new state is one entry of STATES.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
+from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
+
+CACHE_AXIS = "cache"
+COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
+cleared."""
+GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
+hypervisor, a RAID controller or a disk cannot be cleared."""
+
+# The keys of a state with steps (prepared_cell.STEPS).
+PHASES: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
+_COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
+_COLD: Promises = {"os": "cold", "server": "new"}
+_KEPT: Promises = {"os": "hot", "server": "kept"}
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """One state of the caches of system and server.
+
+    `steps` goes into recipes. `label` and `pictogram` stand for the state in tables, cards and charts; "" for
+    a state that is no value of the axis.
+    """
+
+    steps: State
+    label: str = ""
+    pictogram: str = ""
+
+    @property
+    def is_cold(self) -> bool:
+        """Return True if the first timed run finds nothing in the page cache."""
+        return self.steps["promises"].get("os") == "cold"
+
+    @property
+    def is_hot(self) -> bool:
+        """Return True if the operating system has all files in memory."""
+        return self.steps["promises"].get("os") == "hot"
+
+    @property
+    def keeps_server(self) -> bool:
+        """Return True if the timed runs use the server of the runs before."""
+        return self.steps["promises"].get("server") == "kept"
+
+
+# The coldest first. In `steps`: `setup`: steps before the first run. `prepare`: steps before each run.
+# `first`: steps before the first timed run, if they differ. `warmup`: runs that do not count;
+# `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no cold run
+# has read the copy lately (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`.
+# `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
+# before). `later_promises`: the promises of later runs, if they differ.
+# Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
+# A pictogram is a square: empty, half full (the OS cache), full (the server's cache, too).
+# fmt: off
+STATES: dict[str, CacheState] = {
+    "cold": CacheState({
+        "setup": [], "prepare": ["restore", *_COLD_STEPS],
+        "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
+    }, "cold", "□"),
+    "hot-os": CacheState({
+        "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
+        "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
+    }, "OS cache warm", "◧"),
+    "hot": CacheState({
+        "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 5, "promises": _KEPT,
+    }, "caches warm", "■"),
+    # Two runs fill the caches of the server. Without a server, one fills the page cache.
+    "hot-svn": CacheState({
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
+    }, "server cache warm", "■"),
+    # The column `run` has both states, so this is no value of the axis.
+    "series": CacheState({
+        "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 0, "discard": True, "runs": 3, "promises": _COLD, "later_promises": _KEPT,
+    }),
+    # For commands to which the axis does not apply.
+    "served": CacheState({
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 2, "promises": _KEPT,
+    }),
+    "": CacheState({
+        "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
+    }),
+}
+# fmt: on
+
+
+def cache_state(value: object) -> CacheState:
+    """Return a state by its value of the axis. Another value, of published numbers, promises nothing."""
+    return STATES.get(str(value), STATES[""])
+
+
+def warmest_first(values: Sequence[str]) -> list[str]:
+    return [name for name in reversed(STATES) if name in values]
+
+
+def pictograms() -> dict[str, str]:
+    """Return the pictograms by value, the coldest first."""
+    return {name: state.pictogram for name, state in STATES.items() if state.pictogram}
+
+
+def _why_no_state(value: str) -> str:
+    if value in STATES:
+        return ""
+    names = ", ".join(filter(None, STATES))
+    return f"is no state. Use one of {names}"
+
+
+def _why_not(value: str, draft: Recipe, env: Environment) -> str:
+    state = draft["state"]
+    clearing = env.config.settings.clear_caches
+    if not any("clear-caches" in state.get(phase, []) for phase in PHASES):
+        return ""
+    # To clear caches is possible here, and the run does not depend on a cold medium.
+    if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
+        return ""
+    storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
+    place = draft.get("filesystem", storage)
+    if place["make"] in IN_MEMORY or "guest" in place:
+        return "files there are in memory, so they are never cold"
+    return why_never_cold(env.machine, place["root"], clearing)
+
+
+def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
+    names = ", ".join(sorted(set(guests)))
+    return [GUEST_COLD.format(names) if names else COLD]
+
+
+AXIS = Axis(
+    CACHE_AXIS,
+    needs_server=True,
+    why_invalid=_why_no_state,
+    recipe_keys=lambda value, env: {"state": STATES[value].steps},
+    why_not=_why_not,
+    limits=_limits,
+)
