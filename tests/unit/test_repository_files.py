@@ -92,7 +92,8 @@ def load(path: Path, into: Path) -> None:
     source.check_history()
     into.mkdir(exist_ok=True)
     formats = ["as-is", "f8"] if definition["source"] == "svn" else ["f8"]
-    load_source(source, [(name, "nopack") for name in formats], into)
+    for fmt in formats:
+        load_source(source, fmt, into)
 
 
 def check_refused(repository: Path, victim: Path, into: Path) -> None:

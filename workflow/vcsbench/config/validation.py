@@ -309,14 +309,20 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     whole = schema_of(model)
     schemas, levels = [whole], []
     for part in keys:
-        members = [member for schema in schemas for member in members_of(schema, whole)]
-        fields = [member.get("properties", {}) for member in members]
-        levels.append({name: field for of in fields for name, field in of.items()})
-        schemas = [
-            below
-            for member, of in zip(members, fields, strict=True)
-            for below in item_schemas(member) or filter(None, [of.get(part)])
-        ]
+        fields: dict[str, Schema] = {}
+        below: list[Schema] = []
+        for schema in schemas:
+            for member in members_of(schema, whole):
+                properties = member.get("properties", {})
+                fields |= properties
+                items = item_schemas(member)
+                # A mapping or a list has one kind of items, and a model a field for each key.
+                if items:
+                    below += items
+                elif part in properties:
+                    below.append(properties[str(part)])
+        levels.append(fields)
+        schemas = below
     return levels
 
 
@@ -333,18 +339,19 @@ def _similar(keys: Keys, model: type) -> str:
     for name, field in fields.items():
         if keys[-1] and str(keys[-1]) == field.get("was"):
             return f"It is now `{name}`: rename it."
-    known = sorted(fields)
-    close = difflib.get_close_matches(str(keys[-1]), known, 1)
-    return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
+    names = sorted(fields)
+    similar = difflib.get_close_matches(str(keys[-1]), names, 1)
+    return f"Did you mean `{similar[0]}`?" if similar else f"The keys are {', '.join(names)}."
 
 
 def _advice(keys: Keys, model: type) -> str:
-    texts = [
-        field["description"]
-        for key, fields in zip(keys, _levels(keys, model), strict=True)
-        if "description" in (field := fields.get(str(key), {}))
-    ]
-    return " ".join(texts[-1].split()) if texts else "See config/README.md."
+    """Return the description of the last key that has one: the deepest keys may be names of the user's."""
+    advice = "See config/README.md."
+    for key, fields in zip(keys, _levels(keys, model), strict=True):
+        field = fields.get(str(key), {})
+        if "description" in field:
+            advice = " ".join(field["description"].split())
+    return advice
 
 
 def dotted(keys: Keys) -> str:

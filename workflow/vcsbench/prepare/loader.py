@@ -149,7 +149,8 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     _log(
         f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
     )
-    if mismatch := fsfs.mismatch(repository, fmt, packing):
+    mismatch = fsfs.mismatch(repository, fmt, packing)
+    if mismatch:
         raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
     tree = source.tree(repository)
     folder, odd_paths = summarize_tree(repository, tree)
@@ -183,12 +184,14 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         # Before other programs open the copy.
-        if uses_memcached := has_memcached(copy):
+        uses_memcached = has_memcached(copy)
+        if uses_memcached:
             configuration = copy / "db" / "fsfs.conf"
             text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
             configuration.write_bytes(text)
         facts = _remove_bogus_dates(copy)
-        facts.notes += [MEMCACHED_NOTE] * uses_memcached
+        if uses_memcached:
+            facts.notes.append(MEMCACHED_NOTE)
     except UserError as error:
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:

@@ -52,8 +52,9 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
     """
     definition = {key: value for key, value in definition.items() if key not in OF_COPIES}
     kind = definition["source"]
-    has_url = kind == "svn" and "url" in definition
-    return (SvnUrlSource if has_url else KINDS[kind])(name, definition, where)
+    if kind == SvnSource.kind and "url" in definition:
+        return SvnUrlSource(name, definition, where)
+    return KINDS[kind](name, definition, where)
 
 
 def detect(path: str) -> dict[str, str]:

@@ -176,7 +176,8 @@ def quoted(text: bytes) -> str:
 def is_date(text: bytes) -> bool:
     """Return True if Subversion reads a text as a date. It accepts a 32nd day, and nothing before 1970."""
     text = text.partition(b"\0")[0]
-    if match := _DATE.match(text):
+    match = _DATE.match(text)
+    if match:
         year, month, day = (int(number or b"0") for number in match.groups())
         return 1 <= month <= 12 and (year, month, day) >= (1970, 1, 1)
     old = _OLD_DATE.match(text)

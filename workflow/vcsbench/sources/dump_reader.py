@@ -128,7 +128,8 @@ class DumpReader:
                 raise self.wrong("it does not begin with its format's version")
             self._set_format(value)
             for _ in range(records):
-                if not (headers := self._headers()):
+                headers = self._headers()
+                if not headers:
                     self.is_whole = True
                     break
                 self._record(headers)
@@ -156,15 +157,14 @@ class DumpReader:
         return Facts(self.revisions, self.notes(NOTES), [BYPASS], self._bogus_dates)
 
     def notes(self, kinds: Iterable[str]) -> list[str]:
-        return [
-            NOTES[kind].format(
-                number=number,
-                revisions=words.count_of(number, "revision"),
-                first=self._first.get(kind),
-            )
-            for kind in kinds
-            if (number := self.oddities[kind])
-        ]
+        notes = []
+        for kind in kinds:
+            number = self.oddities[kind]
+            if number:
+                revisions = words.count_of(number, "revision")
+                first = self._first.get(kind)
+                notes.append(NOTES[kind].format(number=number, revisions=revisions, first=first))
+        return notes
 
     def wrong(self, what: str, remedy: str = "") -> UserError:
         place = f"byte {self.offset:,} of the stream"
@@ -203,7 +203,10 @@ class DumpReader:
         """Return the next record's headers, or {} at the end of the stream."""
         headers: dict[bytes, bytes] = {}
         start = self.offset
-        while line := self._line():
+        while True:
+            line = self._line()
+            if not line:
+                break
             if self.offset - start > LONGEST_HEADERS:
                 raise self.wrong(
                     f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Set
 from datetime import UTC, datetime
-from itertools import compress, count
+from itertools import chain, compress, count
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import printable
@@ -74,7 +74,9 @@ class ConversionPlan:
             if i not in self.lines
         ]
         self.ends = self._find_ends(unnamed)
-        copies, deletions = (sum(map(len, d.values())) for d in (self.copies, self.ends))
+        copies = sum(len(paths) for paths in self.copies.values())
+        deletions = sum(len(lines) for lines in self.ends.values())
+        # The first one makes the usual layout.
         self.revisions = 1 + len(commits) + copies + deletions
 
     def _free_path(self, folder: bytes, name: bytes) -> bytes:
@@ -84,12 +86,18 @@ class ConversionPlan:
         """
         path = folder + subversion_path(name)
         flat = folder + subversion_path(name.replace(b"/", b"~"))
-        others = (flat + b"~%d" % number for number in count(2))
-        while path in self._folders or self._paths.intersection([path, *above(path)]):
-            self.renamed[name] = path = next(others) if path == flat else flat
+        # The path, then the flat path, then the flat path with a number.
+        candidates = chain([path, flat], (flat + b"~%d" % number for number in count(2)))
+        free = next(candidate for candidate in candidates if self._is_free(candidate))
+        if free != path:
+            self.renamed[name] = free
+        path = free
         self._paths.add(path)
         self._folders.update(above(path))
         return path
+
+    def _is_free(self, path: bytes) -> bool:
+        return path not in self._folders and self._paths.isdisjoint([path, *above(path)])
 
     def _add_line(self, tip: int, path: bytes) -> Line:
         """Add a line of the commits from `tip` along first parents that have none yet."""
@@ -98,17 +106,21 @@ class ConversionPlan:
         while commit is not None and commit not in self.lines:
             self.lines[commit] = line
             line.first = commit
-            commit = next(iter(self.commits[commit].parents), None)
+            parents = self.commits[commit].parents
+            commit = parents[0] if parents else None
         return line
 
     def _find_ends(self, unnamed: list[Line]) -> dict[int, list[Line]]:
         """Return lines by the last commit that is on them or merges them."""
-        last = {line.last: line.last for line in unnamed}
+        # The last commit that has the tip of an unnamed line as a parent, by the tip.
+        last_merge = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
-            last |= {parent: i for parent in commit.parents if parent in last}
+            for parent in commit.parents:
+                if parent in last_merge:
+                    last_merge[parent] = i
         ends = defaultdict(list)
         for line in unnamed:
-            ends[last[line.last]].append(line)
+            ends[last_merge[line.last]].append(line)
         return ends
 
 
@@ -130,13 +142,14 @@ class NodeWriter:
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         changes = [change for change in changes if self._has_node(change)]
-        gone = dict.fromkeys(
-            change.source
-            for change in changes
-            if change.old_mode not in NO_NODE and (change.new_mode in NO_NODE or change.is_moved)
-        ).keys()
+        gone: dict[bytes, None] = {}  # as an ordered set
+        for change in changes:
+            is_gone = change.new_mode in NO_NODE or change.is_moved
+            if change.old_mode not in NO_NODE and is_gone:
+                gone[change.source] = None
         for path in gone:
-            if not _is_below(path, gone):
+            # A deleted folder takes its content with it.
+            if not _is_below(path, gone.keys()):
                 self._out.write(dump_format.deletion(self._path(line, path)))
         copied = self._add_folders(changes, line, origin)
         files = [

@@ -22,8 +22,17 @@ NO_NODE = (ABSENT, SUBMODULE)
 COMMITS = ("--encoding=none", "--format=%H %ct %P")
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 REVISIONS = (
-    *("--raw", "-z", "-r", "-t", "--no-abbrev", "-M", "-l400", "--root"),
-    *("--diff-merges=first-parent", "--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
+    "--raw",
+    "-z",
+    "-r",
+    "-t",
+    "--no-abbrev",
+    "-M",
+    "-l400",
+    "--root",
+    "--diff-merges=first-parent",
+    "--encoding=UTF-8",
+    "--format=commit%x00%an%x00%B",
 )
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
@@ -124,11 +133,16 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
 def _field(program: Program) -> bytes:
     """Return the output of git up to the next NUL. Raise UserError at its end."""
     parts = []
-    while (end := (seen := program.stdout.peek()).find(b"\0")) < 0:
+    while True:
+        # What is in the buffer already, without waiting for more than one byte.
+        seen = program.stdout.peek()
         if not seen:
             raise program.failed()
+        end = seen.find(b"\0")
+        if end >= 0:
+            parts.append(program.stdout.read(end + 1)[:-1])
+            return b"".join(parts)
         parts.append(program.stdout.read(len(seen)))
-    return b"".join(parts) + program.stdout.read(end + 1)[:-1]
 
 
 # Subversion's bytes per byte of git's: format 8 compresses by lz4, not by zlib, and its deltas lead to older

@@ -187,15 +187,20 @@ class Ref(NamedTuple):
 def _read_head(layout: GitLayout) -> bytes:
     """Return HEAD: `ref: refs/heads/NAME` or the name of a commit."""
     path = layout.folder / "HEAD"
-    if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
-        return b"ref: " + target
+    if path.is_symlink():
+        target = os.fsencode(os.readlink(path))
+        # A symbolic ref of an old git, which git reads as a text.
+        if target.startswith(b"refs/"):
+            return b"ref: " + target
     head = _read(path, REF_BYTES).rstrip()
-    if not (match := _HEAD.fullmatch(head)):
+    match = _HEAD.fullmatch(head)
+    if not match:
         raise UserError(
             f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
             "damaged. Clone it again."
         )
-    return b"ref: " + match[1] if match[1] else head
+    branch = match[1]
+    return b"ref: " + branch if branch else head
 
 
 def _object_folders(objects: Path) -> list[Path]:
@@ -303,11 +308,12 @@ class Git:
             listed = self.output("config", "--file", str(path), "--list", "-z", remedy=MEND)
             lines = (line.partition("\n") for line in os.fsdecode(listed).split("\0") if line)
             settings = {key: value for key, _, value in lines}
-        off = ("false", "no", "off", "0")
-        is_partial = any(
-            k.endswith(".promisor") and v.lower() not in off for k, v in settings.items()
-        )
-        if is_partial or "extensions.partialclone" in settings:
+        is_partial = "extensions.partialclone" in settings
+        for key, value in settings.items():
+            is_off = value.lower() in ("false", "no", "off", "0")
+            if key.endswith(".promisor") and not is_off:
+                is_partial = True
+        if is_partial:
             raise UserError(
                 f"{self.where} is a partial clone, which lacks files. Clone it again without --filter."
             )
@@ -373,8 +379,8 @@ class Git:
     def count_other_refs(self) -> int:
         """Return the number of refs that are neither branches nor tags of commits."""
         names = self.output("for-each-ref", "--format=%(refname)").splitlines()
-        others = [name for name in names if not name.startswith((HEADS, REMOTES))]
-        return len(others) - len(self.refs(TAGS))
+        beside_branches = [name for name in names if not name.startswith((HEADS, REMOTES))]
+        return len(beside_branches) - len(self.refs(TAGS))
 
     def refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing."""

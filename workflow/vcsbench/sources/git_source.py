@@ -208,10 +208,11 @@ class GitSource(LocalSource):
         if self._history == FIRST_PARENT:
             return [trunk], []
         full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        others = [
-            ref for ref in git.branches() if full not in (HEADS + ref.name, REMOTES + ref.name)
-        ]
-        return [trunk, *others], git.refs(TAGS)
+        branches = [trunk]
+        for ref in git.branches():
+            if full not in (HEADS + ref.name, REMOTES + ref.name):
+                branches.append(ref)
+        return branches, git.refs(TAGS)
 
     @contextmanager
     def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:

@@ -276,7 +276,8 @@ class SvnSource(SourceWithTree):
 
     def stored(self) -> Shape | str:
         try:
-            if (kind := self._kind()) != "fsfs":
+            kind = self._kind()
+            if kind != "fsfs":
                 return f"its file system is {printable(kind)}, not FSFS"
             return read_shape(self._path)
         except (OSError, ValueError, UserError) as error:
@@ -294,9 +295,9 @@ class SvnSource(SourceWithTree):
         with readable(copy):
             if read_number(copy / "db" / "current", LARGEST_REVISION) != self.youngest:
                 raise self.changed()
-        other = copying.copy(self)
-        other._path = copy
-        return other
+        source_of_copy = copying.copy(self)
+        source_of_copy._path = copy
+        return source_of_copy
 
     def head(self) -> Head:
         url = file_url(self.repository)
@@ -314,11 +315,15 @@ class SvnSource(SourceWithTree):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        # Without shards, each revision is a file here.
         shards = sorted((self._path / "db" / "revs").iterdir())
         sample = shards[:: 1 + len(shards) // SAMPLE]
-        files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
-        size = sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
-        return SizeEstimate(self.youngest, size)
+        size = 0
+        for shard in sample:
+            for file in (shard, *shard.glob("*")):
+                if file.is_file():
+                    size += file.stat().st_size
+        return SizeEstimate(self.youngest, size * len(shards) // max(1, len(sample)))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         if not behind:

@@ -102,10 +102,13 @@ def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
 
 
 def _read(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
-    while size and (chunk := file.read(min(size, CHUNK))):
+    while size > 0:
+        chunk = file.read(min(size, CHUNK))
+        if not chunk:
+            break
         size -= len(chunk)
         yield chunk
-    if size:
+    if size > 0:
         raise UserError(f"{printable(path)}: the file became shorter while it was read. Run again.")
 
 
