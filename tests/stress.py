@@ -34,6 +34,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import HOT, STUDY, Project, Run, fill, make_project, mounted, path_of_tool, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
+from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.plan.result_state import is_readable  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
@@ -225,11 +226,12 @@ class Stress:
             raise Broken(f"half a result is kept: {sorted(finished(self.project))}")
         left = [*self.path.glob(".snakemake/locks/*"), *self.path.glob("tmp/vcsbench-*")]
         left += [*self.disk.glob("storage/vcsbench-*/targets/*"), *self.path.rglob("*.new")]
-        # A load stays in scratch only if its record names it.
-        records = self.path.glob("results/loaded/*.json")
+        left += self.path.glob("scratch/vcsbench-*/loading/*")
+        # A loaded repository stays only if its record names it.
+        records = self.path.glob("results/loaded/*/*.json")
         loads = {json.loads(record.read_text()).get("path") for record in records}
-        staged = self.path.glob("scratch/vcsbench-*/loading/*")
-        left += [path for path in staged if str(path) not in loads]
+        kept = self.path.glob("storage/vcsbench-*/loaded/*/*")
+        left += [path for path in kept if str(path) not in loads]
         if left:
             raise Broken(f"files are left: {left}")
 
@@ -237,7 +239,7 @@ class Stress:
 def finished(project: Project) -> dict[str, bytes]:
     """Return the exports and contexts of the valid cell-rounds and their bytes."""
     exports = [project.path / "results/cells" / name for name in project.exports()]
-    valid = [export for export in exports if is_readable(export)]
+    valid = [export for export in exports if is_readable(CellRound.parse(export))]
     files = [*valid, *(export.with_suffix(".context.json") for export in valid)]
     return {str(file): file.read_bytes() for file in files}
 

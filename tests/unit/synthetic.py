@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.axes.cache_states import STATES
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence.measurements import (
     Collected,
@@ -79,8 +80,10 @@ class SyntheticStudy:
     def collected(self, rounds: int = 0, **thresholds: float) -> Collected:
         axes, grid = read_grid(self.grid)
         exports = [path for path in self.exports if Path(path).exists()]
-        logs, limits = self.results / "logs" / "cells" / self.name, {**THRESHOLDS, **thresholds}
-        return collect(axes, grid, rounds or self.rounds, exports, logs, limits)
+        found = [CellRound.parse(path) for path in exports]
+        limits = {**THRESHOLDS, **thresholds}
+        folder = str(self.results)
+        return collect(self.name, axes, grid, rounds or self.rounds, found, limits, folder=folder)
 
     @property
     def measurements(self) -> Path:

@@ -257,8 +257,9 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     assert missing["round"] == 4 and "not measured" in missing["reason"]
     # A run that measures nothing leaves out results of another recipe.
     axes, grid = read_grid(study.grid)
-    logs = study.results / "logs" / "cells" / study.name
-    reasons = [*collect(axes, grid, 3, [], logs, THRESHOLDS).failures["reason"]]
+    folder = str(study.results)
+    none = collect(study.name, axes, grid, 3, [], THRESHOLDS, folder=folder)
+    reasons = [*none.failures["reason"]]
     assert reasons == [OUTDATED, logged["reason"], OUTDATED]
 
 

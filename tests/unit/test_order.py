@@ -5,11 +5,13 @@ Drift of the machine affects all cells equally if each cell has each position eq
 import os
 from collections import Counter
 from itertools import groupby, pairwise, product
+from pathlib import Path
 
 import pytest
 from scipy.stats import chisquare
 
 from project import ODD_FILES
+from vcsbench.cell_rounds import CellRound
 from vcsbench.files import write_json
 from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.plan import run_order
@@ -181,7 +183,10 @@ def test_batches_changed_or_new_block_starts_again(tmp_path):
     ],
 )
 def test_result_state_of_changed_files(tmp_path, digest, change_export, change_context, expected):
-    export, context = tmp_path / "round1.json", tmp_path / "round1.context.json"
+    result = CellRound(STUDY, "log", 1).below(tmp_path)
+    export, context = Path(result.export), Path(result.context)
+    assert CellRound.parse(export) == CellRound.parse(context) == result
+    export.parent.mkdir(parents=True)
     export.write_bytes(b'{"results": []}')
     recipe = {"study": STUDY, "cell": "log", "recipe_digest": "abc", "round": 9}
     write_json(context, recipe)
@@ -192,7 +197,7 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
             path.unlink()
             if change == "pipe":
                 os.mkfifo(path)
-    assert (is_up_to_date(str(export), digest), is_readable(export)) == expected
+    assert (is_up_to_date(result, digest), is_readable(result)) == expected
 
 
 @pytest.mark.parametrize(

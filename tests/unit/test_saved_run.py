@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
 from unit.study_grid import study_grid  # noqa: E402
+from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.evidence.measurements import as_read, collect, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
@@ -31,13 +32,16 @@ ROUNDS, EXPORTS = 3, 118
 
 
 def computed(folder):
+    folder /= "results"
     with tarfile.open(SAVED) as archive:
         archive.extractall(folder, filter="data")
     here, _ = study_grid(STUDY)
     axes, grid = read_grid(folder / "grid" / f"{STUDY}.csv")
     exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
     assert len(exports) == EXPORTS
-    collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config.thresholds)
+    results = [CellRound.parse(export) for export in exports]
+    limits = here.config.thresholds
+    collected = collect(STUDY, axes, grid, ROUNDS, results, limits, folder=str(folder))
     text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     # Decisions on rounds read no file.

@@ -29,7 +29,6 @@ from unit.study_grid import merge
 from vcsbench.config.models import Thresholds
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import flags, same_work
-from vcsbench.files import context_path
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
 from vcsbench.run.project import Project
@@ -88,17 +87,18 @@ class Bench:
 
     def measure_recipe(self, recipe):
         """Measure a round of a recipe, as the rule `cell` does, and return its context."""
-        export = self.project.path / "measured" / "round1.json"
-        export.parent.mkdir(exist_ok=True)
+        folder = self.project.path / "measured"
+        folder.mkdir(exist_ok=True)
+        export, context = folder / "round1.json", folder / "round1.context.json"
         numbers = ("1", "0", "0")
         command = [
             *(sys.executable, "-m", "vcsbench.run.cell", json.dumps(recipe), *numbers),
-            *(json.dumps(Thresholds().model_dump()), export),
+            *(json.dumps(Thresholds().model_dump()), export, context),
         ]
         modules = str(self.project.path / "workflow")
         done = run_merged(command, self.project.path, 300, PYTHONPATH=modules)
         assert done.returncode == 0, done.stdout
-        return json.loads(Path(context_path(export)).read_text())
+        return json.loads(context.read_text())
 
     def measure(self, cell):
         return self.measure_all([cell])[cell]

@@ -19,6 +19,7 @@ from project import (
     run_merged,
     slow,
 )
+from vcsbench.cell_rounds import CellRound
 from vcsbench.plan.result_state import is_readable
 
 pytestmark = [needs("svn", "svnserve", "hyperfine", "setpriv"), needs_root]
@@ -56,11 +57,7 @@ def disk(project):
 def incomplete_files(project):
     """Return exports and contexts without their counterpart, and files of unfinished writes."""
     cells = project.path / "results/cells"
-    unpaired = [
-        p
-        for p in cells.rglob("*.json")
-        if not is_readable(str(p).replace(".context.json", ".json"))
-    ]
+    unpaired = [p for p in cells.rglob("*.json") if not is_readable(CellRound.parse(p))]
     return [*unpaired, *(project.path / "results").rglob(".*.new")]
 
 

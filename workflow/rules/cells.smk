@@ -24,7 +24,7 @@ rule cell:
             wildcards.study, wildcards.cell, int(wildcards.round)
         ),
     shell:
-        "python -m vcsbench.run.cell {params.task} {output.export:q} 2> {log:q}"
+        "python -m vcsbench.run.cell {params.task} {output.export:q} {output.context:q} 2> {log:q}"
 
 
 # The rounds of each block of cells, decided from all rounds before; no job if `rounds` is fixed. Decisions stay: a
@@ -50,7 +50,6 @@ checkpoint decide:
         of=lambda wildcards: dict(PLAN.batches[wildcards.study].blocks),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.of_times().to_param(),
         thresholds=PLAN.config.thresholds,
-        logs="results/logs/cells/{study}",
     script:
         "../scripts/decide_rounds.py"
 

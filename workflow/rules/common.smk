@@ -51,7 +51,7 @@ if not os.access(JOB_SHELL, os.X_OK):
 shell.executable(str(JOB_SHELL))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 
-from vcsbench.files import export_path
+from vcsbench.cell_rounds import CellRound
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
@@ -104,8 +104,7 @@ def cell_inputs(wildcards):
             "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
         )
     records = PROJECT.records(wildcards.study, wildcards.cell)
-    export = export_path(wildcards.study, wildcards.cell, wildcards.round)
-    if PLAN.is_fresh(wildcards.study, wildcards.cell, export):
+    if PLAN.is_fresh(CellRound(wildcards.study, wildcards.cell, int(wildcards.round))):
         records = ancient(records)
     return [*records, *PLAN.environments(wildcards.study, wildcards.cell)]
 

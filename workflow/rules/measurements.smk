@@ -37,7 +37,6 @@ rule measurements:
         },
         traced=lambda wildcards: PLAN.traced(wildcards.study),
         thresholds=PLAN.config.thresholds,
-        logs="results/logs/cells/{study}",
     script:
         "../scripts/collect_measurements.py"
 

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.measurements import as_read, collect, read_grid, time_breakdown
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
@@ -17,7 +18,8 @@ def decide() -> None:
     given, params = snakemake.input, snakemake.params
     settings = StudySettings.from_param(params.settings)
     axes, grid = read_grid(given.grid)
-    collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
+    study, results = snakemake.wildcards.study, [*map(CellRound.parse, given.exports)]
+    collected = collect(study, axes, grid, params.rounds, results, params.thresholds)
     frame = as_read(collected.measurements)
     spent = time_breakdown(frame, settings.block, given.prepared)
     set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)

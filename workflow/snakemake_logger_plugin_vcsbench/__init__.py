@@ -20,10 +20,11 @@ from typing import IO, Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
+from vcsbench.cell_rounds import CellRound
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
-from vcsbench.files import context_path, export_path, read_json
+from vcsbench.files import read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
@@ -111,8 +112,11 @@ class RunProgress:
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
-        study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
-        took = read_json(context_path(export_path(study, cell, number))).get("took", {})
+        names = job.wildcards
+        result = CellRound(
+            names.get("study", ""), names.get("cell", ""), int(names.get("round", 0))
+        )
+        took = read_json(result.context).get("took", {})
         # Without the time that it waited for another measurement.
         self.measured_s.append(took_s - float(took.get("waited_s") or 0.0))
         # More has ended than is known at the begin of a batch.

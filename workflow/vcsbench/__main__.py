@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
+from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import OPTIONS, UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
-from vcsbench.files import export_path
 from vcsbench.records import Recipe
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
 
@@ -242,7 +242,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work_kind']}: {KINDS[recipe['work_kind']].description}"),
         ("clear caches", recipe["clearing"] or "never"),
-        ("result", export_path(recipe["study"], recipe["cell"], number)),
+        ("result", CellRound(recipe["study"], recipe["cell"], number).export),
     ]
     width = max(len(name) for name, _ in lines)
     print("\n".join(f"{name:<{width}}  {text}" for name, text in lines))

@@ -19,16 +19,6 @@ CSV_BYTES = 1 << 30
 LOCK_RETRY_S = 0.1
 
 
-def export_path(study: str, cell: str, number: int | str, results: str | Path = "results") -> str:
-    """Return the file of hyperfine's export of a cell-round."""
-    return f"{results}/cells/{study}/{cell}/round{number}.json"
-
-
-def context_path(export: str | Path) -> str:
-    """Return the file of the context next to an export."""
-    return f"{str(export).removesuffix('.json')}.context.json"
-
-
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file atomically. After a kill or a power cut, the old or the new file is complete."""
     path = Path(path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 import numpy as np
 import pandas as pd
 
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
 from vcsbench.evidence.flags import Flag
 from vcsbench.external import open_regular
-from vcsbench.files import context_path, read_json, read_rows, write_text
+from vcsbench.files import read_json, read_rows, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
@@ -112,26 +114,23 @@ def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def collect(
+    study: str,
     axes: Sequence[str],
     grid: Iterable[Mapping[str, str]],
     rounds: int | Mapping[str, int],
-    exports: Iterable[str | Path],
-    logs: str | Path,
+    results: Collection[CellRound],
     thresholds: Mapping[str, float],
     traces: Mapping[str, CellTrace] | None = None,
+    folder: str = "results",
 ) -> Collected:
-    """Read the exports (`<cell>/round<n>.json`) and the contexts next to them.
+    """Read the exports and contexts of the cell-rounds that have results.
 
     `rounds` is the expected number of rounds, of all cells or by cell. A cell-round that the grid does
-    not skip and that has no export is a failure, with the reason from its log
-    `<logs>/<cell>/round<n>.log`. `thresholds` judge the evidence again; other flags of a context stay.
-    `traces` come from read_traces; None if the study has none. Raise UserError for an export
-    of unknown schema.
+    not skip and that has no result is a failure, with the reason from its log. `thresholds` judge the
+    evidence again; other flags of a context stay. `traces` come from read_traces; None if the study has
+    none. `folder` has the results. Raise UserError for an export of unknown schema.
     """
-    by_round: dict[tuple[str, int], Path] = {}
-    for export in map(Path, exports):
-        path = "/".join(export.parts[-1 - len(axes) : -1])
-        by_round[path, int(export.stem.removeprefix("round"))] = export
+    by_round = {(result.cell, result.number): result for result in results}
     runs: list[Columns] = []
     failures: list[Columns] = []
     for cell in grid:
@@ -141,7 +140,7 @@ def collect(
             common = {name: cell[name] for name in ("cell", *axes)} | {"round": number}
             try:
                 if (path, number) not in by_round:
-                    raise _Failure(_why_missing(Path(logs), path, number))
+                    raise _Failure(_why_missing(CellRound(study, path, number, folder)))
                 of_cell_round = _read_cell_round(by_round[path, number], thresholds)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
@@ -211,8 +210,8 @@ def as_read(measurements: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
-    context = read_context(context_path(export))
+def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
+    context, export = read_context(result.context), Path(result.export)
     if not (context and export.is_file()):
         raise _Failure(
             f"{export.name} or its context is missing or damaged; delete both and run again"
@@ -317,14 +316,11 @@ def _columns_of_cell_round(context: Context) -> Columns:
     }
 
 
-def _why_missing(logs: Path, cell: str, number: int) -> str:
-    # Logs are in `results/logs/cells/<study>`, exports in `results/cells/<study>`.
-    results = logs.parents[2] / "cells" / logs.name
-    if (results / cell / f"round{number}.json").exists():
+def _why_missing(cell_round: CellRound) -> str:
+    if os.path.exists(cell_round.export):
         return OUTDATED
     try:
-        log = logs / cell / f"round{number}.log"
-        text = log.read_text(encoding="utf-8", errors="replace").strip()
+        text = Path(cell_round.log).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         text = ""
     return text.split("\n")[-1].strip() or "it was not measured: the workflow ended before its turn"

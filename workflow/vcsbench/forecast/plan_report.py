@@ -1,6 +1,7 @@
 """The report of `vcsbench plan`: cells, side effects, duration, and detectable differences."""
 
 import math
+import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence.measurements import read_measurements
-from vcsbench.files import context_path, read_json
+from vcsbench.files import read_json
 from vcsbench.forecast import trials
 from vcsbench.machine import host, host_label
 from vcsbench.measure.server import HOST
@@ -54,14 +55,15 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
     me = host()["id"]
     for cell in plan.cells:
         repository = plan.draft(cell).get("repository", {})
-        for export in map(plan.root.joinpath, plan.exports_of(cell)):
-            context = read_json(context_path(export))
+        for cell_round in plan.rounds_of_cell(cell):
+            result = cell_round.below(plan.root)
+            context = read_json(result.context)
             before = (
                 context.get("host", {}).get("id"),
                 context.get("repository", {}).get("identity"),
             )
             is_same = before == (me, repository.get("identity"))
-            if "took" in context and is_same and export.exists():
+            if "took" in context and is_same and os.path.exists(result.export):
                 hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
                 for group in _groups(plan, cell.study, cell.axes):
                     durations[group].append(hyperfine_s + OVERHEAD_S)

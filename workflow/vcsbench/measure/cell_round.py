@@ -56,7 +56,7 @@ DISCARDED_RUN_S = 3600
 PRELOADED = "/etc/ld.so.preload"
 
 
-class CellRound:
+class RoundMeasurement:
     """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns

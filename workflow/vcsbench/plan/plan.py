@@ -8,10 +8,10 @@ from functools import cache, partial
 from itertools import product
 
 from vcsbench.axes.axis import Environment
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import ENVIRONMENTS
 from vcsbench.config.study import Study, matches_cell
 from vcsbench.errors import UserError
-from vcsbench.files import export_path
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid, variance_class
 from vcsbench.plan.recipe import TracedCell
@@ -109,9 +109,12 @@ class Plan:
     def rounds_by_cell(self, study: str, after: int | None = None) -> dict[str, int]:
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
 
-    def exports_of(self, cell: CellSpec, after: int | None = None) -> list[str]:
+    def rounds_of_cell(self, cell: CellSpec, after: int | None = None) -> list[CellRound]:
         numbers = range(1, self.rounds_of(cell, after) + 1)
-        return [export_path(cell.study, cell.path, number) for number in numbers]
+        return [CellRound(cell.study, cell.path, number) for number in numbers]
+
+    def exports_of(self, cell: CellSpec, after: int | None = None) -> list[str]:
+        return [cell_round.export for cell_round in self.rounds_of_cell(cell, after)]
 
     def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
         exports_of = self.fresh_exports if only_fresh else self.exports_of
@@ -137,11 +140,12 @@ class Plan:
         return {p: f for p, f in files.items() if existing in (None, (self.root / f).exists())}
 
     @cache  # noqa: B019 - there is one of it
-    def is_fresh(self, study: str, path: str, export: str) -> bool:
-        return is_up_to_date(f"{self.root}/{export}", self.digest(study, path))
+    def is_fresh(self, result: CellRound) -> bool:
+        """Return True if a cell-round has a result of the present recipe."""
+        return is_up_to_date(result.below(self.root), self.digest(result.study, result.cell))
 
     def fresh_exports(self, cell: CellSpec) -> list[str]:
-        return [e for e in self.exports_of(cell) if self.is_fresh(cell.study, cell.path, e)]
+        return [result.export for result in self.rounds_of_cell(cell) if self.is_fresh(result)]
 
     @cache  # noqa: B019 - there is one of it
     def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from vcsbench.cell_rounds import CONTEXT, CellRound
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
-from vcsbench.files import CSV_BYTES, context_path, read_json
+from vcsbench.files import CSV_BYTES, read_json
 from vcsbench.records import Context, RecipeRepository
 from vcsbench.storages.file_trees import remove_path
 
@@ -91,24 +92,24 @@ class SamplingBatches:
         return self._rounds[self.last]
 
 
-def is_up_to_date(export: str, digest: str) -> bool:
+def is_up_to_date(result: CellRound, digest: str) -> bool:
     """Return True if a result exists, and the recipe in its context has a digest.
 
     A run looks at thousands of results before it starts. To search a context takes a tenth of the time of
     a parser. Each is written atomically, so a check of the export's content can wait.
     """
     try:
-        with open(open_regular(context_path(export)), "rb") as file:
+        with open(open_regular(result.context), "rb") as file:
             context = file.read()
     except (OSError, UserError):
         return False
-    is_whole = context.endswith(b"}") and os.path.exists(export)
+    is_whole = context.endswith(b"}") and os.path.exists(result.export)
     return is_whole and f'"recipe_digest": "{digest}"'.encode() in context
 
 
-def is_readable(export: str | Path) -> bool:
-    """Return True if an export and its context are complete JSON files."""
-    return bool(read_json(export)) and bool(read_json(context_path(export)))
+def is_readable(result: CellRound) -> bool:
+    """Return True if the export and the context of a cell-round are complete JSON files."""
+    return bool(read_json(result.export)) and bool(read_json(result.context))
 
 
 def read_context(path: str | Path) -> Context:
@@ -160,7 +161,7 @@ def _is_readable_file(path: Path) -> bool:
         return False
 
 
-def results(root: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the export, which may be missing, and the context of all results of a checkout."""
-    for context in root.glob(context_path("results/cells/*/**/round*")):
-        yield context.with_name(context.name.replace(".context.json", ".json")), context
+def results(root: Path) -> Iterator[CellRound]:
+    """Yield the cell-rounds of a checkout that have a context. The export may be missing."""
+    for context in root.glob(f"results/cells/*/**/round*{CONTEXT}"):
+        yield CellRound.parse(context)

@@ -16,6 +16,7 @@ from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import case_label, value_label
 from vcsbench.axes import resolved_tables
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary
 from vcsbench.config.study import Study
@@ -23,7 +24,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
-from vcsbench.files import context_path, export_path, read_rows
+from vcsbench.files import read_rows
 from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
@@ -182,7 +183,7 @@ def read_results(
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
     measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
-    paths = (Path(context_path(export_path(name, c, n, folder))) for c, n in measured)
+    paths = (Path(CellRound(name, c, n, str(folder)).context) for c, n in measured)
     contexts: Iterable[Row] = filter(None, map(_read_json, paths))
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(

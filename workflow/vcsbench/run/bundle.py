@@ -13,11 +13,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import load_study
 from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
-from vcsbench.files import context_path, read_json, write_bytes
+from vcsbench.files import read_json, write_bytes
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.page import build_index, build_page_with_charts, read_entries
 from vcsbench.report.results import read_results
@@ -53,7 +54,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     for file in files:
         if not (root / file).is_file():
             raise UserError(f"{file}: the file is missing. `make report` makes it again.")
-        if file.name.endswith(context_path("")):
+        if file.name.endswith(CONTEXT):
             context = read_context(root / file)
             if not context:
                 raise UserError(f"{root / file}: unreadable. `make report` makes it again.")

@@ -1,4 +1,4 @@
-"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED THRESHOLDS EXPORT.
+"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED THRESHOLDS EXPORT CONTEXT.
 
 `--calls ROOT RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
 User Mode Linux guest: there, `--guest FOLDER` measures.
@@ -22,9 +22,9 @@ from vcsbench import errors
 from vcsbench.evidence import judgement
 from vcsbench.evidence.flags import Flag
 from vcsbench.external import printable
-from vcsbench.files import context_path, write_bytes, write_json
+from vcsbench.files import write_bytes, write_json
 from vcsbench.isolation import isolate_network, machine_lock
-from vcsbench.measure.cell_round import CellRound
+from vcsbench.measure.cell_round import RoundMeasurement
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export
 from vcsbench.processes import last_lines
@@ -78,9 +78,15 @@ def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
 
 
 def main(
-    root: Path, recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str
+    root: Path,
+    recipe_json: str,
+    number: str,
+    order: str,
+    seed: str,
+    thresholds: str,
+    export: str,
+    context: str,
 ) -> int:
-    context = context_path(export)
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
@@ -134,7 +140,7 @@ def _measure_here(
     folder: Path,
     lock: int,
 ) -> tuple[bytes, Context]:
-    cell_round = CellRound(recipe, number, folder, root)
+    cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
         measured = _measure_and_judge(cell_round, thresholds, lock)
@@ -151,7 +157,7 @@ def _measure_here(
 
 
 def _measure_and_judge(
-    cell_round: CellRound, thresholds: Mapping[str, float], lock: int
+    cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
 ) -> tuple[bytes, Context]:
     """Return the export and the context of a round, which is measured again if its caches were not warm."""
     with ExitStack() as stack:
@@ -168,7 +174,7 @@ def _measure_and_judge(
     return cell_round.hyperfine.export.read_bytes(), context
 
 
-def _judge_runs(cell_round: CellRound, thresholds: Mapping[str, float]) -> None:
+def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -> None:
     timed_runs = read_export(cell_round.hyperfine.export)
     for run, timed in zip(cell_round.runs, timed_runs, strict=True):
         run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
@@ -219,7 +225,7 @@ def guest_main(out: str) -> int:
     os.chdir(job["root"])
     try:
         with run_folder(job["root"]) as private:
-            cell_round = CellRound(job["recipe"], job["number"], private, Path(job["root"]))
+            cell_round = RoundMeasurement(job["recipe"], job["number"], private, Path(job["root"]))
             no_lock = os.open(os.devnull, os.O_RDONLY)
             exported, context = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:

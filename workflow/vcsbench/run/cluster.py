@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from vcsbench import processes
+from vcsbench.cell_rounds import CellRound
 from vcsbench.files import (
-    context_path,
     read_json,
     write_bytes,
     write_json,
@@ -64,9 +64,10 @@ class NodeWork:
 
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if an export in a folder is readable and was measured with the recipe of this work."""
-        cell = os.path.dirname(export).removeprefix("results/cells/")
-        path = str(folder / export)
-        return is_readable(path) and is_up_to_date(path, self.digests.get(cell, ""))
+        result = CellRound.parse(export)
+        digest = self.digests.get(f"{result.study}/{result.cell}", "")
+        copy = result.below(folder)
+        return is_readable(copy) and is_up_to_date(copy, digest)
 
 
 def _read_fields(model: type, path: Path) -> dict[str, Any]:
@@ -153,9 +154,9 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
-    log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
+    result = CellRound.parse(export)
+    log, context = result.log, result.context
     _copy(folder / log, root / log)
-    context = context_path(export)
     if not work.is_measured(folder, export):
         host = read_json(root / context).get("host", {}).get("name", "")
         if (root / export).exists() and host != folder.name:

@@ -15,12 +15,12 @@ from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import GUEST, MAKE
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY, BuildReader, load_config, where
 from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 from vcsbench.external import URL_FORM, is_plain_url
-from vcsbench.files import context_path
 from vcsbench.forecast import trials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
@@ -134,8 +134,13 @@ class Project:
         Snakemake makes a removed file again only if a target names it.
         """
         exports = self.sampling.exports(study, decide)
-        files = [file for export in exports for file in (export, context_path(export))]
-        return [*files, *self.sampling.next_decision(study), *self.sampling.traces(study)]
+        contexts = [CellRound.parse(export).context for export in exports]
+        return [
+            *exports,
+            *contexts,
+            *self.sampling.next_decision(study),
+            *self.sampling.traces(study),
+        ]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TypedDict, TypeVar, cast
 
 from vcsbench import __version__
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.files import context_path, export_path, read_json
+from vcsbench.files import read_json
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import check_version, read_context
@@ -93,7 +94,7 @@ def describe_baseline(
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
         if (cell, number) not in contexts:
-            path = context_path(export_path(study, cell, number, results))
+            path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _context(Path(path), started_at)
     every = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in every) or [""]
