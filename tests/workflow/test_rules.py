@@ -5,7 +5,9 @@ import signal
 import subprocess
 from contextlib import suppress
 
-from project import HOT, needs, wait_for
+import yaml
+
+from project import HOT, ROOT, STUDY, needs, wait_for
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "setpriv")
 PART = {**HOT, "ra": "file", "format": "f7"}
@@ -53,3 +55,16 @@ def _text(project):
     with suppress(OSError):
         return (project.path / "pid").read_text()
     return ""
+
+
+def test_small_configuration_runs_and_has_a_report_of_snakemake(project):
+    """A GitHub workflow runs this configuration. Here, it has the storages of a test."""
+    small = yaml.safe_load((ROOT / ".test/config.yaml").read_text())
+    include = small.pop("grid")[STUDY]["include"]
+    project.configure(*include, **small)
+    project.succeed()
+    assert len(project.rows(f"measurements/{STUDY}.csv")) == 8 and project.page(STUDY)
+    assert "warning" not in project.succeed("--report", "report.zip").lower()
+    assert (project.path / "report.zip").exists()
+    # The Snakemake catalog looks for this file.
+    assert project.is_complete("--snakefile", "workflow/Snakefile")
