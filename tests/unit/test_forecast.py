@@ -129,6 +129,25 @@ def test_plan_report_names_who_can_read_a_private_repository(
     assert all(where in line for line in found)
 
 
+def test_plan_report_names_repositories_with_sizes_and_studies(tmp_path):
+    part = {"command": "log", "ra": "svn", "cache": "hot-os", "format": "f7", "config": "slow"}
+    small = {"source": "generated", "profile": "ruby", "scale": 0.02, "seed": 1}
+    project = open_project(
+        tmp_path,
+        grid={STUDY: {"include": [part]}},
+        studies=[STUDY],
+        repositories={"small": small, "linux": {**small, "studies": ["builds"]}},
+    )
+    title, *lines = plan_report.plan_report(project.plan, project.repositories)
+    assert title == "Repositories"
+    by_name = dict(line.strip().split(": ", 1) for line in lines[: lines.index("")])
+    revisions = project.environment.revisions("small")
+    assert by_name["small"].startswith(f"{revisions:,} revisions, ")
+    assert by_name["small"].endswith(STUDY)
+    assert "linux" in by_name["not measured in these studies"].split(", ")
+    assert "linux" not in by_name
+
+
 def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
     part = {"command": "log", "ra": ["svn", "file"], "cache": "hot-os", "packing": "nopack"}
     part |= {"format": "f7", "config": "slow", "repo": "ruby"}

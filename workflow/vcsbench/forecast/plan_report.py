@@ -106,7 +106,8 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
 
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     effects = side_effects(plan, repositories)
-    yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
+    yield from ("Repositories", *_repositories(plan), "", "Cells", *_cells(plan))
+    yield from ("", "Side effects", *(f"  {effect}" for effect in effects))
     stages, is_rough = forecast(plan, repositories)
     total_s, config = sum(stages.values()), plan.config
     minutes = sum(config.minutes_of(study) or 0.0 for study in config.studies)
@@ -131,6 +132,24 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
     if limited:
         yield from ("", "Less evidence")
         yield from (f"  {lack.sentence()}" for lack in limited)
+
+
+def _repositories(plan: Plan) -> Iterator[str]:
+    """Yield a line for each repository of the grid, with its size and studies, and one for all others."""
+    studies_of: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
+    for cell in plan.cells:
+        name = plan.draft(cell).get("repository", {}).get("name")
+        # The empty repository of fixed cost has no entry.
+        if name in studies_of and cell.study not in studies_of[name]:
+            studies_of[name].append(cell.study)
+    for name, studies in studies_of.items():
+        if studies:
+            revisions = words.count_of(plan.env.revisions(name), "revision")
+            size = words.size(repository_bytes(plan.env.sources[name].estimate()))
+            yield f"  {name}: {revisions}, about {size} loaded, for {words.enumeration(studies)}"
+    unused = [name for name, studies in studies_of.items() if not studies]
+    if unused:
+        yield f"  not measured in these studies: {', '.join(unused)}"
 
 
 def _cells(plan: Plan) -> Iterator[str]:
