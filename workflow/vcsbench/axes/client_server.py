@@ -245,17 +245,30 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 
 @cache
 def _check_files(folder: Path) -> None:
-    """Raise UserError for a file of a server configuration that cannot be used."""
-    names = [*dict.fromkeys(name for access in ACCESS.values() for name in access["files"])]
-    for path in (path for place in (folder, folder.parent / DEFAULTS) for path in place.iterdir()):
-        is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
-        if not is_note and (unknown := unknown_name([path.name], names)):
-            raise UserError(f"{path}: no program reads the file {unknown}")
+    """Raise UserError for a file of a server configuration that cannot be used.
+
+    A configuration has the files in its folder, and those of the defaults that it lacks.
+    """
+    defaults = folder.parent / DEFAULTS
+    names: list[str] = []
+    for access in ACCESS.values():
+        for name in access["files"]:
+            if name not in names:
+                names.append(name)
+    for place in (folder, defaults):
+        for path in place.iterdir():
+            # Notes, hidden files and backups of editors are allowed next to the files that programs read.
+            is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
+            unknown = unknown_name([path.name], names)
+            if unknown and not is_note:
+                raise UserError(f"{path}: no program reads the file {unknown}")
+    # It raises an error for a file that cannot be read.
     server_files_digest(folder, names)
     existing = server_files(folder, names)
     for name in names:
+        # `client` is a folder of files.
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
-            raise missing_server_file(folder.parent / DEFAULTS / name)
+            raise missing_server_file(defaults / name)
     for path in existing.values():
         if path.suffix == ".args":
             read_arguments(path)

@@ -179,23 +179,12 @@ def where(files: Sequence[Path], keys: Keys) -> str:
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield keys of the configuration, and what is wrong with each."""
-    settings = config.settings
+    """Yield keys of the configuration, and what is wrong with each. The first one is reported."""
     for keys, folder in config.folders.items():
-        if ODD.search(path := os.path.realpath(config.root / folder)):
+        path = os.path.realpath(config.root / folder)
+        if ODD.search(path):
             yield keys, f"{path!a} {IS_ODD}. Use another folder."
-    minutes, rounds = settings.minutes, settings.rounds
-    if minutes is None and rounds is None:
-        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
-        yield ["minutes"], text
-    of_studies = minutes if isinstance(minutes, Mapping) else {DEFAULT: 0.0}
-    if FORMER_DEFAULT in of_studies:
-        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
-        yield ["minutes", FORMER_DEFAULT], text
-    missing = [name for name in config.studies if name not in of_studies]
-    if missing and rounds is None and DEFAULT not in of_studies:
-        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
-        yield ["minutes"], text
+    yield from _faults_of_minutes(config)
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):
             text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
@@ -206,19 +195,45 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
                 f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
                 f"published` computes its tables.",
             )
-        if name not in settings.grid:
+        if name not in config.settings.grid:
             yield ["grid"], f"`grid.{name}` is missing. Add the cells to measure."
-    named: list[tuple[Keys, str]] = [(["grid", name], name) for name in settings.grid]
-    named += [(["minutes", name], name) for name in of_studies if name != DEFAULT]
-    for repository, definition in settings.repositories.items():
-        named += [
-            (["repositories", repository, "studies"], name) for name in definition.studies or ()
-        ]
-    for place, name in named:
+    for keys, name in _named_studies(config.settings):
         if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
-            yield place, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
-    if settings.workload:
-        yield from _faults_of_workload(settings.workload, config)
+            yield keys, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
+    if config.settings.workload:
+        yield from _faults_of_workload(config.settings.workload, config)
+
+
+def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
+    """Yield what is wrong with the time limit. A number of rounds replaces the limit."""
+    minutes = config.settings.minutes
+    rounds = config.settings.rounds
+    if minutes is None and rounds is None:
+        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
+        yield ["minutes"], text
+    # A plain number is for all studies together.
+    if not isinstance(minutes, Mapping):
+        return
+    if FORMER_DEFAULT in minutes:
+        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
+        yield ["minutes", FORMER_DEFAULT], text
+    missing = [name for name in config.studies if name not in minutes]
+    if missing and rounds is None and DEFAULT not in minutes:
+        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
+        yield ["minutes"], text
+
+
+def _named_studies(settings: Settings) -> Iterator[tuple[Keys, str]]:
+    """Yield the keys that name a study, with its name, also of studies that this run does not measure."""
+    for name in settings.grid:
+        yield ["grid", name], name
+    if isinstance(settings.minutes, Mapping):
+        for name in settings.minutes:
+            if name != DEFAULT:
+                yield ["minutes", name], name
+    for repository, definition in settings.repositories.items():
+        for name in definition.studies or ():
+            yield ["repositories", repository, "studies"], name
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
@@ -241,22 +256,27 @@ def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
 
 
 def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
-    parts, keys = _parts(workload, "command"), ["workload"]
+    keys = ["workload"]
+    parts = _parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
-    studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
-    axes = sorted({axis for study in studies for axis in study.axes})
-    commands = sorted({name for study in studies for name in study.commands})
     if not math.isclose(total, 100.0, abs_tol=0.01):
         yield keys, f"the sum of the weights is {total:g}. Make it 100 (per cent)."
     if len({frozenset(part["where"]) for part in parts}) > 1:
         yield keys, "the parts differ in the axes of `where`. Use the same in each."
     if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
         yield keys, "two parts have the same cells. Merge them."
-    for axis, value in (item for part in parts for item in part["where"].items()):
-        if unknown := unknown_name([axis], axes):
-            yield keys, f"no study has an axis {unknown}"
-        if axis == "command" and (unknown := unknown_name([value], commands)):
-            yield keys, f"no study measures the command {unknown}"
+    # A workload is for the runs of all studies, so names of any study are correct.
+    studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
+    axes = sorted({axis for study in studies for axis in study.axes})
+    commands = sorted({name for study in studies for name in study.commands})
+    for part in parts:
+        unknown_axis = unknown_name(part["where"], axes)
+        if unknown_axis:
+            yield keys, f"no study has an axis {unknown_axis}"
+        named_commands = [part["where"]["command"]] if "command" in part["where"] else []
+        unknown_command = unknown_name(named_commands, commands)
+        if unknown_command:
+            yield keys, f"no study measures the command {unknown_command}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -22,8 +23,14 @@ MOST_CELLS = 50_000
 REPOSITORY_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "format", "packing"
 # Fixed cost does not depend on the storage of a repository and on the contents of memory.
 NOT_FIXED = {
-    *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
-    *("storage", "filesystem", "reflink", "pristines"),
+    REPOSITORY_AXIS,
+    CACHE_AXIS,
+    FORMAT_AXIS,
+    PACKING_AXIS,
+    "storage",
+    "filesystem",
+    "reflink",
+    "pristines",
 }
 EMPTY_FORMATS = ("f8", "f7")
 
@@ -48,28 +55,33 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 
     `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
     """
-    config, values = env.config, measured_values(study, env)
-    points: dict[str, dict[str, str]] = {}
-    for axes in _points(env, study, values):
-        points.setdefault(_path(axes), axes)
+    config = env.config
+    settings = config.settings
+    values = measured_values(study, env)
+    # Parts of the grid may overlap: a cell in several of them is measured once.
+    points = {_path(axes): axes for axes in _points(env, study, values)}
     if not points:
         text = "no cell is left. Take something out of its `exclude`."
         raise config.error(["grid", study.name], text)
-    rank = {axis: {value: i for i, value in enumerate(["", *values[axis]])} for axis in values}
+    # An axis that does not apply ("") comes before its values.
+    rank = {
+        axis: {value: i for i, value in enumerate(["", *names])} for axis, names in values.items()
+    }
     order = sorted(points.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
     cells = [CellSpec(study.name, path, axes, why_skip(axes)) for path, axes in order]
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    settings = config.settings
     twice = _chosen_duplicates(measured, study.variance_group, settings.duplicates, settings.seed)
     grid = []
     for cell in cells:
         grid.append(cell)
         if cell.path in twice:
             grid.append(replace(cell, path=cell.path + DUPLICATE))
-    if settings.server:
-        return grid
-    fixed = fixed_cost_points(study, measured.values(), values.get(CACHE_AXIS, []), why_skip)
-    return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
+    # A server on another machine has no empty repository.
+    if not settings.server:
+        caches = values.get(CACHE_AXIS, [])
+        for axes in fixed_cost_points(study, measured.values(), caches, why_skip):
+            grid.append(CellSpec(study.name, _path(axes), axes))
+    return grid
 
 
 def _path(axes: AxisValues) -> str:
@@ -79,51 +91,63 @@ def _path(axes: AxisValues) -> str:
 def _points(
     env: Environment, study: Study, values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
+    """Return the axis values of all cells in the configured parts of a grid, some perhaps twice.
+
+    `values` has the values of each axis. A part takes all of them on an axis that it does not name.
+    """
     grid = env.config.settings.grid[study.name]
-    include, exclude = (
-        [_entry(env, study, values, (kind, i), e) for i, e in enumerate(getattr(grid, kind))]
-        for kind in ("include", "exclude")
-    )
+    excluded_parts = []
+    for index, configured in enumerate(grid.exclude):
+        excluded_parts.append(_part(env, study, values, ("exclude", index), configured))
     points = []
-    for index, entry in enumerate(include):
-        number = math.prod(len(entry.get(axis, values[axis])) for axis in values)
+    for index, configured in enumerate(grid.include):
+        part = _part(env, study, values, ("include", index), configured)
+        choices = [part.get(axis, values[axis]) for axis in values]
+        number = math.prod(map(len, choices))
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
-        for combination in product(*(entry.get(axis, values[axis]) for axis in values)):
+        for combination in product(*choices):
             axes = dict(zip(values, combination, strict=True))
-            if any(matches_cell(axes, part) for part in exclude):
+            if any(matches_cell(axes, excluded) for excluded in excluded_parts):
                 continue
             command = study.command(axes)
             if not matches_cell(axes, command.restrict_to or {}):
                 continue
-            axes |= dict.fromkeys(command.inapplicable_axes or [], "")
+            for axis in command.inapplicable_axes or []:
+                axes[axis] = ""
+            # The axes after the command's, because an axis may depend on another one that does not apply.
             points.append({a: v if axis_of(a).applies(axes) else "" for a, v in axes.items()})
     return points
 
 
-def _entry(
+def _part(
     env: Environment,
     study: Study,
     values: Mapping[str, list[str]],
     place: tuple[str, int],
     configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
-    entry: dict[str, list[str]] = {}
+    """Return the values of each axis in one part of a grid: item `place[1]` of `include` or `exclude`.
+
+    Raise UserError for an axis or a value that the study does not have.
+    """
+    part: dict[str, list[str]] = {}
     for axis, named in configured.items():
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
             raise env.config.error(keys, text)
         names = [named] if isinstance(named, str) else list(named)
-        entry[axis] = axis_of(axis).select(names, values[axis], env)
-        for value in entry[axis]:
+        # Some names stand for values of this machine, such as `current` for a format.
+        part[axis] = axis_of(axis).select(names, values[axis], env)
+        for value in part[axis]:
             if value not in values[axis]:
                 source = axis_of(axis).defined_in(study)
                 raise env.config.error(
                     keys, f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
                 )
-    return entry
+    return part
 
 
 def is_duplicate(path: str) -> bool:
@@ -146,10 +170,13 @@ def _chosen_duplicates(
     They have the smallest digests of seed and path, so a new cell replaces at most one of them.
     """
     draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
-    classes: dict[tuple[str, ...], list[str]] = {}
+    classes: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for path in sorted(cells, key=draws.__getitem__):
-        classes.setdefault(variance_class(cells[path], variance_group), []).append(path)
-    return {path for paths in classes.values() for path in paths[:per_class]}
+        classes[variance_class(cells[path], variance_group)].append(path)
+    chosen: set[str] = set()
+    for paths in classes.values():
+        chosen.update(paths[:per_class])
+    return chosen
 
 
 def is_fixed_cost(axes: AxisValues) -> bool:
@@ -166,18 +193,24 @@ def fixed_cost_points(
     """
     chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
-        key = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
+        group = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
         fails = study.command(axes).fixed_cost is False
-        if fails or not axes.get(REPOSITORY_AXIS) or key in chosen:
+        if fails or not axes.get(REPOSITORY_AXIS) or group in chosen:
             continue
-        choices = {
+        # The values to try on each axis, the best ones first: warm caches scatter least.
+        candidates = {
             REPOSITORY_AXIS: [EMPTY],
             PACKING_AXIS: ["nopack"],
             FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
             CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
         }
-        values = (choices[axis] if axis in choices and v else [v] for axis, v in axes.items())
-        points = (dict(zip(axes, point, strict=True)) for point in product(*values))
-        if point := next((point for point in points if not why_skip(point)), None):
-            chosen[key] = point
+        choices = []
+        for axis, value in axes.items():
+            # An axis that does not apply here ("") does not apply there either.
+            choices.append(candidates[axis] if axis in candidates and value else [value])
+        for combination in product(*choices):
+            point = dict(zip(axes, combination, strict=True))
+            if not why_skip(point):
+                chosen[group] = point
+                break
     return list(chosen.values())
