@@ -35,7 +35,7 @@ def make_cluster(root, **over):
     keys = {"studies": [STUDY], "grid": {STUDY: {"include": [PART]}}, "rounds": 2}
     keys |= {"cluster": {"nodes": 2, "class": "bench", "cores": 4}, **over}
     raw = merge(read_yaml(DEFAULT), keys)
-    return Cluster(Project(raw, root, [DEFAULT], is_cluster=True).plan, raw)
+    return Cluster(Project(raw, root, [DEFAULT], is_cluster=True).plan)
 
 
 def write_works(run):
@@ -161,7 +161,9 @@ def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     folders = {name: cluster.make_node_folder(tmp_path, 1, name) for name in ("n1", "n2")}
     for folder in folders.values():
         (folder / ".vcsbench").mkdir()
-        (folder / node.CONFIG).write_text(json.dumps({**run.raw, "repositories": repositories}))
+        (folder / node.CONFIG).write_text(
+            json.dumps({**run.plan.config.content, "repositories": repositories})
+        )
     places = {name: WorkDir(tmp_path, folder) for name, folder in folders.items()}
     for place in places.values():
         place.make("repositories")

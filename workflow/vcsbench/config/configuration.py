@@ -58,11 +58,15 @@ class WorkloadShare(TypedDict):
 
 @dataclass(frozen=True)
 class Config:
-    """The checked configuration: the folder of the Snakefile, the files that were read, the settings with
-    defaults, and the studies by name."""
+    """The checked configuration.
+
+    `root` is the folder of the Snakefile. `files` were read, and have the merged `content`. `settings` are
+    the content with defaults, `studies` those to measure by name.
+    """
 
     root: Path
     files: tuple[Path, ...]
+    content: Mapping[str, object]
     settings: Settings
     studies: dict[str, Study]
 
@@ -150,7 +154,7 @@ def load_config(
         for name in (settings.grid if is_all else named)
     }
     studies = {name: study for name, study in studies.items() if study.published or not is_all}
-    config = Config(root, tuple(files), settings, studies)
+    config = Config(root, tuple(files), raw, settings, studies)
     if ODD.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
     for word in (ALL, DEFAULT, INDEX):
@@ -180,10 +184,10 @@ def where(files: Sequence[Path], keys: Keys) -> str:
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
     """Yield keys of the configuration, and what is wrong with each. The first one is reported."""
-    for keys, folder in config.folders.items():
+    for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if ODD.search(path):
-            yield keys, f"{path!a} {IS_ODD}. Use another folder."
+            yield keys_of_folder, f"{path!a} {IS_ODD}. Use another folder."
     yield from _faults_of_minutes(config)
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):

@@ -12,7 +12,6 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
@@ -180,10 +179,11 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 class Cluster:
-    """The jobs of a run and their nodes. `raw` is the merged configuration."""
+    """The jobs of a run and their nodes."""
 
-    def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
-        self.plan, self.raw, self.root = plan, raw, plan.root
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.root = plan.root
         self.settings = plan.config.settings.cluster
         for keys, folder in plan.config.folders.items():
             if not os.path.isabs(folder):
@@ -228,8 +228,11 @@ class Cluster:
             exports.setdefault(name, []).extend(self.plan.exports_of(cell))
         paths = sorted((cell.study, cell.path) for cell in cells)
         calls = {study: self.plan.traces_of(study) for study, _ in paths}
-        config = {**self.raw, "repositories": {**self.raw["repositories"]}}
-        config |= {"rounds": self.plan.config.settings.rounds, "blocks": list(exports)}
+        config = {
+            **self.plan.config.content,
+            "rounds": self.plan.config.settings.rounds,
+            "blocks": list(exports),
+        }
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,

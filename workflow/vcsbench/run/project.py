@@ -1,6 +1,5 @@
 """A configured checkout, which the rules and the command-line tool work with."""
 
-import copy
 import json
 import os
 import shlex
@@ -77,7 +76,7 @@ class Project:
         self.root = root
         self.environment = open_environment(raw, root, files, deployed, is_cluster)
         self.config = self.environment.config
-        if is_cluster and raw.get("rounds") is None:
+        if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
@@ -86,7 +85,7 @@ class Project:
         self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _prepared_repositories(self.plan)
         self.sampling = SamplingState(self.plan, is_cluster)
-        self.cluster = Cluster(self.plan, raw) if is_cluster else None
+        self.cluster = Cluster(self.plan) if is_cluster else None
         # At the begin of a run: a storage that is unmounted later is noticed.
         folders = self.config.settings.storages.items()
         self.mounted = {n: filesystems.mounted_at(workdir.resolve(f, root)) for n, f in folders}
@@ -187,14 +186,14 @@ class Project:
 
 
 def open_project(
-    raw: dict[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
+    raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
     """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
     # A node measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
-    project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
+    project = Project(raw, root, paths, deployed, is_cluster)
     # Once here, not in each job. The storages of a cluster are on its nodes.
     if not is_cluster and project.config.settings.measure != NOTHING:
         project.check_machine()
