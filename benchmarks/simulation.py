@@ -255,7 +255,8 @@ def measurements(measured: LogTable) -> pd.DataFrame:
 
 def cases() -> list[Case]:
     """Return the cases of the document."""
-    known = [Case(rounds) for rounds in (5, 10)]
+    known = [Case(rounds) for rounds in (2, 3, 4, 5, 10)]
+    known += [Case(rounds, blocks=1, experiments=2000) for rounds in (2, 3, 4)]
     known += [Case(rounds, blocks=1, experiments=2000) for rounds in (5, 10)]
     known += [Case(rounds, scatter=of) for of in ("unequal", "5 times") for rounds in (5, 10)]
     known += [Case(5, scatter="one 10 times"), Case(5, runs=4)]
@@ -287,7 +288,9 @@ def broken(case: Case, found: Outcome) -> list[str]:
     limits = {
         # With few duplicates the prior makes intervals wider.
         "coverage": low <= found.coverage and (found.coverage <= high or is_small(case)),
-        "averages": low <= found.averages and (found.averages <= high or is_small(case)),
+        # The average over a block has two values after two rounds. Nothing is called by it.
+        "averages": case.rounds == 2
+        or (low <= found.averages and (found.averages <= high or is_small(case))),
         "false_calls": found.false_calls <= FALSE_CALLS,
         "false_tables": found.false_tables <= FALSE_TABLES,
         "false_halves": found.false_halves <= FALSE_TABLES,
@@ -325,7 +328,9 @@ def summary(results: list[tuple[Case, Outcome]]) -> str:
     """Return the rows of the document: the most usual cases, and their most important shares."""
     found = dict(results)
     names = {
-        "5 rounds, 24 pairs of duplicates": Case(5),
+        "2 rounds, 24 pairs of duplicates": Case(2),
+        "3 rounds, 24 pairs": Case(3),
+        "5 rounds, 24 pairs": Case(5),
         "10 rounds, 24 pairs": Case(10),
         "5 rounds, 3 pairs": Case(5, blocks=1, experiments=2000),
         "5 rounds, 1 pair": Case(5, blocks=1, duplicates=1, experiments=2000),

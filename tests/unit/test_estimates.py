@@ -12,7 +12,13 @@ from unit.synthetic import rows_frame
 from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics import estimates
-from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits, is_difference
+from vcsbench.statistics.comparisons import (
+    DEFAULT_LIMITS,
+    Limits,
+    can_be_start_up,
+    is_difference,
+    result_of,
+)
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
 BY_ROUNDS = 0.03  # the standard deviation of a mean log difference by its rounds
@@ -290,3 +296,48 @@ def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
     assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
     assert math.isnan(run_scatter(runs_frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "factor", "is_explained"),
+    [
+        # The published case: the fast side is mostly start-up, and 6.4x (4.8 to 8.7) is not.
+        (0.66, 0.10, 4.8, False),
+        (0.66, 0.10, 1.1, True),
+        # Both sides are start-up.
+        (0.8, 0.8, 3.0, True),
+        (0.8, 0.8, 6.0, False),
+        # Without much start-up every difference counts, and an unknown share explains all.
+        (0.4, 0.4, 1.01, False),
+        (math.nan, math.nan, 1.01, False),
+        (0.66, math.nan, 9.0, True),
+    ],
+)
+def test_can_be_start_up_only_if_no_difference_is_left_without_it(fast, slow, factor, is_explained):
+    assert can_be_start_up(fast, slow, factor) == is_explained
+
+
+def test_call_table_withholds_start_up_and_says_at_least():
+    found = [ratio_with(math.log(6.4)), ratio_with(math.log(1.3)), ratio_with(-math.log(6.4))]
+    table = pd.DataFrame(found).rename(columns={"value": "ratio"})
+    table = table.assign(flags="", withheld="")
+    table["share_baseline"], table["share_candidate"] = [0.1, 0.3, 0.66], [0.66, 0.66, 0.1]
+    called = estimates.call_table(table, 0.0, METRICS[DEFAULT], DEFAULT_LIMITS)
+    assert called["call"].tolist() == ["faster", "too small", "slower"]
+    assert called["result"].tolist() == ["different", "too small", "different"]
+    assert called["flags"].tolist() == ["at-least", "", "at-least"]
+
+
+@pytest.mark.parametrize(
+    ("call", "ratio", "is_count", "result"),
+    [
+        (Call.FASTER, 1.09, False, "equal"),
+        (Call.SLOWER, 1 / 1.09, False, "equal"),
+        (Call.FASTER, 1.11, False, "different"),
+        (Call.LESS, 1.05, True, "different"),
+        (Call.BOUNDED, 1.09, False, "bounded"),
+        ("", math.nan, False, None),
+    ],
+)
+def test_result_of_difference_below_the_margin_is_equal(call, ratio, is_count, result):
+    assert result_of(call, ratio, DEFAULT_LIMITS, is_count) == result

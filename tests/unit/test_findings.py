@@ -27,6 +27,7 @@ from vcsbench.statistics.finding_checks import (
 )
 from vcsbench.statistics.findings import (
     context_of,
+    evaluate_expectations,
     evaluate_findings,
     possible_reasons,
     reasons_of_difference,
@@ -94,11 +95,11 @@ def test_findings_hold_on_published_numbers(name, count):
     ("ratios", "verdict", "codes"),
     [
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", []),
-        ([1.0, 1.01, 0.99, 1.0, 1.02], "weaker", []),
+        ([1.0, 1.01, 0.99, 1.0, 1.02], "gone", []),
         ([0.5, 0.51, 0.49, 0.5, 0.51], "reversed", []),
         ([3.0, 3.01, 2.99, 3.0, 3.02], "stronger", []),
         ([1.7, 1.9, 1.75, 1.85, 1.802], "undecided", ["on-bound"]),
-        ([1.0, 1.01, 0.99, 1.0], "weaker", []),
+        ([1.0, 1.01, 0.99, 1.0], "gone", []),
         ([1.0], "undecided", ["few-rounds"]),
     ],
 )
@@ -106,7 +107,7 @@ def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, codes):
     assert verdict_on(measured(ratios)) == (verdict, codes)
 
 
-def test_median_of_two_ratios_is_the_same_from_both_sides():
+def test_mean_of_two_ratios_is_the_same_from_both_sides():
     # In each round one pair is 4 times as fast, and the other one half as fast.
     pairs = zip(LOGS["command"], ([4.0, 0.5, 4.0, 0.5], [0.5, 4.0, 0.5, 4.0]), strict=True)
     frame = pd.concat([measured(ratios, commands=[name]) for name, ratios in pairs])
@@ -166,9 +167,9 @@ def codes_of(*args, **options):
     return [reason.code for reason in reasons_of(*args, **options)]
 
 
-NEUTRAL = finding(expect={"over": "median", "at_least": 0.95, "at_most": 1.05})
-PENALTY = finding(expect={"over": "median", "at_least": 0.5, "at_most": 0.9})
-CPU = level("client_cpu_pct", "median", at_least=90)
+NEUTRAL = finding(expect={"over": "mean", "at_least": 0.95, "at_most": 1.05})
+PENALTY = finding(expect={"over": "mean", "at_least": 0.5, "at_most": 0.9})
+CPU = level("client_cpu_pct", "mean", at_least=90)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_possible_reasons_of_servers_name_another_system(system, accesses, expec
 )
 def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
-    expect = {"over": "median", "at_least": 1.8, "at_most": 2.3}
+    expect = {"over": "mean", "at_least": 1.8, "at_most": 2.3}
     check = finding(where={"command": ["log", "export"]}, expect=expect)
     row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
     assert (row["verdict"], row["published"]) == ("weaker", pytest.approx(log))
@@ -304,7 +305,7 @@ def test_evaluate_findings_incomplete_round_and_invalid_runs_are_excluded():
     first = frame["round"] == 1
     lacking = first & (frame["command"] == "null-log") & (frame["format"] == "f7")
     frame.loc[first & (frame["command"] == "log"), "elapsed_s"] = [900.0, 1.0]
-    check = finding(where=LOGS, expect={"over": "median", "at_least": 1.8})
+    check = finding(where=LOGS, expect={"over": "mean", "at_least": 1.8})
     row = row_of(check, frame[~lacking])
     assert (row["measured"], row["verdict"]) == (pytest.approx(2.0), "reproduced")
     frame = measured([2.0] * 5 + [50.0])
@@ -313,7 +314,7 @@ def test_evaluate_findings_incomplete_round_and_invalid_runs_are_excluded():
 
 
 @pytest.mark.parametrize(
-    ("over", "value", "verdict"), [("median", None, "undecided"), ("min", 2.0, "reproduced")]
+    ("over", "value", "verdict"), [("mean", None, "undecided"), ("min", 2.0, "reproduced")]
 )
 def test_evaluate_findings_without_complete_round_is_no_failure_of_all_cells(over, value, verdict):
     frame = measured([2.0] * 12, commands=LOGS["command"])
@@ -377,3 +378,17 @@ def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
         read_expectations([path], "a", dict.fromkeys(AXES))
     assert expected in str(error.value)
     assert read_expectations([FINDINGS], "of-my-own", dict.fromkeys(AXES)) == []
+
+
+def test_finding_whose_effect_is_gone_or_whose_pairs_disagree_says_so():
+    expect = {"over": "mean", "at_least": 1.8}
+    assert verdict_on(scaled(1.02), expect=expect)[0] == "gone"
+    assert verdict_on(scaled(0.98), expect=expect)[0] == "gone"
+    assert verdict_on(scaled(1.2), expect=expect)[0] == "weaker"
+    mixed = pd.concat([scaled(3.0), scaled(0.7).assign(command="null-log")])
+    assert verdict_on(mixed, where=LOGS, expect=expect)[0] == "mixed"
+    # An expectation of a user holds or fails.
+    rows = evaluate_expectations(
+        [finding(where=LOGS, expect=expect)], AXES, mixed, EvaluationContext()
+    )
+    assert rows["verdict"].tolist() == ["fails"]

@@ -95,15 +95,15 @@ def test_with_fixed_cost_counts_waits_for_delayed_acknowledgements(elapsed, colu
     assert frame["fixed_share"].unique() == pytest.approx([share])
 
 
-FINDING = finding(expect={"over": "median", "at_least": 1.8})
+FINDING = finding(expect={"over": "mean", "at_least": 1.8})
 
 
 @pytest.mark.parametrize(
     ("seconds", "verdict"),
-    [(1.0, Verdict.REPRODUCED), (0.030, Verdict.TOO_SMALL), (0.05, Verdict.TOO_SMALL)],
+    [(1.0, Verdict.REPRODUCED), (0.030, Verdict.TOO_SMALL), (0.05, Verdict.REPRODUCED)],
 )
 def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
-    """At 0.05 s against 0.025 s, only the candidate is mostly fixed cost (0.02 s)."""
+    """At 0.05 s against 0.025 s, a start-up of 0.02 s explains no factor of 2."""
     frame = measured(
         runs("ruby", seconds), runs("ruby", seconds / 2, format="f7"), runs("empty", 0.02)
     )

@@ -170,7 +170,7 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
     rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
-    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "mean"}}
     found = [{**results.findings[0], "id": "x"}]
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.of == text
@@ -188,7 +188,7 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     changed = replace(results, measurements=runs, tables=tables, advice=advice)
     compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
     where = {"command": "null-log"}
-    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
+    definition = {"where": where, "compare": compare, "expect": {"over": "mean"}}
     found = [{**results.findings[0], "id": "x"}]
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.note == f"null-log: {LESS_WORK}"

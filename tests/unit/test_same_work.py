@@ -21,7 +21,7 @@ F6_F7 = {
     **{"rows": ["repo"], "columns": ["cache"]},
 }
 ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["format"], "columns": ["cache"]}
-FINDING = finding(expect={"over": "median", "at_least": 1.5})
+FINDING = finding(expect={"over": "mean", "at_least": 1.5})
 LEVEL = level("elapsed_s", "median", {"format": "f7", "cache": "cold"}, at_most=100)
 SHORT = {**SAME_WORK, "revisions": 5000, "digest": "fedcba9876543210"}
 REASON = "log: 6,000 revisions (f6) against 5,000 (f7)"

@@ -28,6 +28,7 @@ NOISY = {"blocks": 2, "scatter": "5 times"}
         ({"scatter": "unequal"}, (0.92, 0.985), 0.015, 0.9),
         ({"twins": "differ"}, (0.91, 0.99), 0.015, 0),
         *((FEW_ROUNDS | {"duplicates": n}, (0.9, 1), 0.01, 0.6) for n in (1, 2, 4)),
+        *((FEW_ROUNDS | {"rounds": n}, (0.9, 1), 0.01, 0.1) for n in (2, 3, 4)),
         *(
             (NOISY | {"rounds": f"by {rule}"}, (0.91, 0.99), 0.02, 0)
             for rule in ("width", "minutes")

@@ -70,9 +70,9 @@ def _with_sides(compare: SidesDefinition) -> SidesDefinition:
 class BoundsDefinition(TypedDict, total=False):
     """The key `expect` of a finding."""
 
-    over: Required[Literal["median", "min", "max"]]
-    """Of several cells or pairs: the median, taken within each round, or the least or greatest of their means
-    over the rounds."""
+    over: Required[Literal["mean", "min", "max"]]
+    """Of several cells or pairs: their mean (of ratios the geometric mean), or the least or greatest of them.
+    Each is a mean over the rounds."""
     at_least: Bound
     """The lower bound."""
     at_most: Bound

@@ -25,6 +25,7 @@ from vcsbench.external import open_regular
 from vcsbench.files import read_json, read_rows, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
+from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import OUTDATED, block_name, read_context
 from vcsbench.records import CellTrace, Context, RunRecord
@@ -37,6 +38,8 @@ NUMBERS = (
     *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
     *(*run_columns.TRACE_COLUMNS, *run_columns.SPACE_COLUMNS, "fixed_cost_s", "fixed_share"),
     *("sync_s", "scale", "waited_s", "cell_round_s"),
+    # The columns of a new metric are numbers without an entry here.
+    *(column for metric in METRICS.values() for column in metric.needs),
 )
 # The published tables define these limits, so they are no thresholds.
 OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}

@@ -120,7 +120,7 @@ def finding_views(
         is_measured = verdict != Verdict.NOT_MEASURED
         note, flags = _flags(results, definition, shown) if is_measured else ("", [])
         of = row.get("over", "")
-        if section and expect.get("over") == comparisons.MEDIAN:
+        if section and expect.get("over") == "mean":
             of = _pairs_text(definition, section, where) or of
         interval_text = _range(*interval, unit) if interval else ""
         dot = None

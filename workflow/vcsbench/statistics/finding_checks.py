@@ -16,7 +16,6 @@ from vcsbench import words
 from vcsbench.codes import ReasonCode, Verdict, WithheldCode
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import same_work
-from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import METRICS, name_in
 from vcsbench.statistics import comparisons
@@ -34,20 +33,16 @@ from vcsbench.statistics.verdicts import Reason
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-REDUCTIONS = {comparisons.MEDIAN: "median", "min": "least", "max": "greatest"}
+REDUCTIONS = {"mean": "mean", "min": "least", "max": "greatest"}
+# The reduction of a statement about the usual case.
+MEAN_OVER = "mean"
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
 
 
-def median_of_ratios(ratios: pd.Series) -> float:
-    """Return the median, between two ratios their geometric mean, so that inverses have the inverse median.
-
-    It is NaN if one ratio is.
-    """
-    if ratios.hasnans:
-        return math.nan
-    low, high = (float(ratios.quantile(interpolation=end)) for end in ("lower", "higher"))
-    return low if low == high else math.sqrt(low * high)
+def geometric_mean_of(ratios: pd.Series) -> float:
+    """Return the geometric mean. It is NaN if one ratio is."""
+    return float(np.exp(np.log(ratios).mean(skipna=False)))
 
 
 @dataclass(frozen=True)
@@ -78,6 +73,7 @@ class EvaluationContext:
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    are_expectations: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,7 @@ class CellCheck:
             return _of_several_hosts(several)
         values, refused = self._comparable(self.values(rows))
         noise = context.noise(self.metric, self.statistic)
-        large, total = self._without_small(values), self.count(values)
+        large, total = self._without_small(values, noise), self.count(values)
         others = list[Reason]()
         if excluded := total - self.count(large):
             numbers = {"excluded": excluded, "total": words.count_of(total, self.noun)}
@@ -169,6 +165,9 @@ class CellCheck:
                 value, Verdict.UNDECIDED, [*refused, *others], self.over(count), large
             )
         verdict, reasons = verdict_of(self.finding, value, context.limits, noise.has_duplicates)
+        # An expectation holds or fails, whatever its pairs do.
+        if not context.are_expectations and self._is_mixed(large, noise, context.limits):
+            verdict = Verdict.MIXED
         if not value.is_ratio:
             # No time, share or count is below 0. The verdict used the whole interval.
             value = replace(value, low=max(value.low, 0.0))
@@ -190,11 +189,10 @@ class CellCheck:
         if values.empty:
             return NO_ESTIMATE
         of_rounds, count = values.groupby("round")["value"], self.count(values)
-        is_median = self.reduction == comparisons.MEDIAN
-        reduction = median_of_ratios if self.sides and is_median else self.reduction
+        is_mean = self.reduction == MEAN_OVER
+        reduction = geometric_mean_of if self.sides and is_mean else self.reduction
         reduced = of_rounds.agg(reduction)[of_rounds.count() == count]
-        # The median of `count` values has the error of an average of fewer.
-        averaged = max(min(count, 2.0), 2 / math.pi * count) if is_median else 1.0
+        averaged = float(count) if is_mean else 1.0
         numbers = np.log(reduced) if self.sides else reduced
         estimate = mean_interval(numbers, averaged, is_ratio=bool(self.sides))
         return replace(estimate, value=float(reduced.iloc[0])) if estimate.n == 1 else estimate
@@ -205,21 +203,21 @@ class CellCheck:
         The least of several noisy values is below each true one, and more rounds do not change that. So pairs
         and cells are averaged over their rounds first, and the least or greatest of them is taken then.
         """
-        if self.reduction == comparisons.MEDIAN or self.count(values) == 1:
+        if self.reduction == MEAN_OVER or self.count(values) == 1:
             return noise.with_error(self.estimate(values), self.pairs(values))
         estimates = [self._with_error(of, noise) for _, of in group_rows(values, self.keys)]
         return self.reduce([estimate for estimate in estimates if estimate.n])
 
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
-        """Return the median, least or greatest. Intervals of the last two hold together (Bonferroni)."""
-        is_median = self.reduction == comparisons.MEDIAN
-        chance = (1 - CONFIDENCE) / (1 if is_median else len(estimates))
+        """Return the mean, least or greatest. Intervals of the last two hold together (Bonferroni)."""
+        is_mean = self.reduction == MEAN_OVER
+        chance = (1 - CONFIDENCE) / (1 if is_mean else len(estimates))
         wide = pd.DataFrame([e.with_error(e.error, e.degrees, 1 - chance) for e in estimates])
 
         def reduced(values: pd.Series) -> float:
-            return (
-                median_of_ratios(values) if is_median else values.agg(self.reduction, skipna=False)
-            )
+            if is_mean:
+                return geometric_mean_of(values)
+            return float(values.agg(self.reduction, skipna=False))
 
         low, high = (float(reduced(wide[end])) for end in ("low", "high"))
         value = float(reduced(pd.Series([e.value for e in estimates])))
@@ -228,12 +226,29 @@ class CellCheck:
             estimates[0], value=value, low=low, high=high, n=int(wide["n"].min()), error=error
         )
 
-    def _without_small(self, values: pd.DataFrame) -> pd.DataFrame:
-        # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
+    def _without_small(self, values: pd.DataFrame, noise: Noise) -> pd.DataFrame:
+        """Return the values without pairs whose difference can be start-up."""
+        # A limit of a time holds with its start-up.
         if not self.sides or METRICS[self.metric].exact:
             return values
-        share = group_rows(values, self.keys)[FIXED_SHARE].transform("max")
-        return values[~(share > DECIDING_SHARE)]
+        for _, pair in group_rows(values, self.keys):
+            ratio = self._with_error(pair, noise)
+            shares = [pair[f"{FIXED_SHARE}_{side}"].max() for side in comparisons.SIDES]
+            is_faster = ratio.value >= 1
+            slow_share, fast_share = shares if is_faster else reversed(shares)
+            least_factor = ratio.low if is_faster else 1 / ratio.high
+            if comparisons.can_be_start_up(fast_share, slow_share, least_factor):
+                values = values.drop(pair.index)
+        return values
+
+    def _is_mixed(self, values: pd.DataFrame, noise: Noise, limits: Limits) -> bool:
+        """Return True if one pair is surely faster and another surely slower, both by the margin."""
+        if not self.sides or self.reduction != MEAN_OVER:
+            return False
+        ratios = [self._with_error(pair, noise) for _, pair in group_rows(values, self.keys)]
+        is_faster = any(r.low > 1 and r.value >= limits.margin for r in ratios)
+        is_slower = any(r.high < 1 and r.value <= 1 / limits.margin for r in ratios)
+        return is_faster and is_slower
 
     def _comparable(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         """Return the values of the same work, and the reasons for leaving others out."""
@@ -371,12 +386,17 @@ def verdict_of(
         return Verdict.REPRODUCED, unknown
     low, high = expected_bounds(finding)
     if measured.high < low or measured.low > high:
-        return direction_of(finding, measured), unknown
+        return direction_of(finding, measured, limits), unknown
     return Verdict.UNDECIDED, [*unknown, _why_undecided(finding, measured)]
 
 
-def direction_of(finding: FindingDefinition, measured: Estimate) -> Verdict:
+def direction_of(finding: FindingDefinition, measured: Estimate, limits: Limits) -> Verdict:
+    """Return how a value outside of its expected range differs from it."""
     low, high = expected_bounds(finding)
+    has_effect = low > limits.margin or high < 1 / limits.margin
+    is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
+    if measured.is_ratio and has_effect and is_equal:
+        return Verdict.GONE
     value = measured.value
     if "compare" not in finding:
         return Verdict.WEAKER if value < low else Verdict.STRONGER

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from vcsbench.statistics.verdicts import Reason
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.REVERSED)
+DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.GONE, Verdict.REVERSED)
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
 
 
@@ -79,8 +79,8 @@ def evaluate_findings(
     """Return a row per finding, with the columns verdicts.OF_FINDINGS.
 
     `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
-    columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric for
-    ratios) of the median in each round, or the least or greatest such mean, `low` and `high` its interval.
+    columns that identify cells as axes do. `measured` of a row is the mean over cells or pairs and rounds
+    (geometric for ratios), or the least or greatest of their means, `low` and `high` its interval.
     `published` is the value over the measured cells, or over all if none of them was published.
     """
     keys = [*axes, *by]
@@ -148,6 +148,7 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
+    context = replace(context, are_expectations=True)
     rows = evaluate_findings(expectations, axes, None, measured, context)
     renamed = {Verdict.REPRODUCED: Verdict.HOLDS, **dict.fromkeys(DIFFERENT, Verdict.FAILS)}
     return _with_passes(expectations, rows.replace({"verdict": renamed}))
@@ -222,7 +223,7 @@ def possible_reasons(
         }
         yield Reason(ReasonCode.OTHER_STORAGE, values)
     smaller = finding_checks.smaller_scales(rows, subject, context)
-    for name, scale in smaller if direction == Verdict.WEAKER else ():
+    for name, scale in smaller if direction in (Verdict.WEAKER, Verdict.GONE) else ():
         values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
         yield Reason(ReasonCode.SCALE, values)
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
@@ -248,7 +249,7 @@ def _effects(kind: str, published: str) -> set[Verdict]:
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]
     effects = set()
     if min(ranks) < SLOWNESS[published]:
-        effects |= {Verdict.WEAKER, Verdict.REVERSED}
+        effects |= {Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED}
     if max(ranks) > SLOWNESS[published]:
         effects.add(Verdict.STRONGER)
     return effects
