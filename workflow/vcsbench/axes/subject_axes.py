@@ -15,6 +15,7 @@ from vcsbench.formats import (
     PACKINGS,
     PARTLY_PACKED,
     RELEASES,
+    FormatValue,
     format_number,
     parse_format,
     written_settings,
@@ -170,34 +171,47 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
 
 def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     repository = draft.get("repository", {})
-    name = repository.get("name")
-    made = parse_format(repository["format"]) if repository.get("format") else None
-    if made and made.is_as_is:
-        stored, current = env.stored, current_packing(env)
+    form = parse_format(repository["format"]) if repository.get("format") else None
+    if form and form.is_as_is:
         # A study without the axis has a default; "" without one.
-        value = value or repository.get("packing", "")
-        if isinstance(stored, str) or value in ("", current):
-            return ""
-        if value != PACKED:
-            cause = "" if current == NOT_PACKED else ": svnadmin cannot unpack"
-            return f"{env.only_repository} is {current}, and a copy keeps that{cause}"
-        number = format_number(made.format) if made.is_upgraded else stored.number
-        place, is_sharded = env.only_repository, bool(stored.shard)
-        lack = "" if stored.full else f"{place} has no full shard of {stored.shard}"
-    elif value == PARTLY_PACKED:
+        return _why_not_packing_of_stored(value or repository.get("packing", ""), form, env)
+    if value == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
-    elif value != PACKED or not name:
+    name = repository.get("name")
+    if value != PACKED or not name:
         return ""
-    else:
-        number = format_number(made.format) if made else PACKABLE
-        place = f"a repository that was made in {made.created}" if made else name
-        is_sharded, revisions = not made or made.is_sharded, env.revisions(name)
-        number_of = words.count_of(revisions, "revision")
-        lack = f"{name} has {number_of}, fewer than a shard of {SHARD}" * (revisions < SHARD)
-    if is_sharded and number < PACKABLE:
+    number = format_number(form.format) if form else PACKABLE
+    is_sharded = form.is_sharded if form else True
+    if form and not is_sharded:
+        return (
+            f"a repository that was made in {form.created} has no shards: there is nothing to pack"
+        )
+    if number < PACKABLE:
         return f"Subversion packs no repository of f{number}"
-    lack = lack if is_sharded else f"{place} has no shards"
-    return f"{lack}: there is nothing to pack" if lack else ""
+    revisions = env.revisions(name)
+    if revisions < SHARD:
+        number_of = words.count_of(revisions, "revision")
+        return f"{name} has {number_of}, fewer than a shard of {SHARD}: there is nothing to pack"
+    return ""
+
+
+def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) -> str:
+    """Return why a copy of the user's repository cannot have a packing. `form` is as-is, perhaps upgraded."""
+    stored = env.stored
+    if isinstance(stored, str) or value in ("", current_packing(env)):
+        return ""
+    name = env.only_repository
+    if value != PACKED:
+        cause = "" if stored.packing == NOT_PACKED else ": svnadmin cannot unpack"
+        return f"{name} is {stored.packing}, and a copy keeps that{cause}"
+    number = format_number(form.format) if form.is_upgraded else stored.number
+    if not stored.shard:
+        return f"{name} has no shards: there is nothing to pack"
+    if number < PACKABLE:
+        return f"Subversion packs no repository of f{number}"
+    if not stored.full:
+        return f"{name} has no full shard of {stored.shard}: there is nothing to pack"
+    return ""
 
 
 def _packing_findings(env: Environment) -> list[str]:

@@ -194,8 +194,10 @@ def read_published_rows(
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
     known = dict.fromkeys([*keys, *NUMBERS, *RUN_COLUMNS])
     files = {str(path): _read_rows(Path(path), known) for path in paths}
-    for axis in axes if files else ():
-        if not any(axis in of for of in (*(rows[0] for rows in files.values()), *fixed.values())):
+    columns = {column for rows in files.values() for column in rows[0]}
+    columns.update(axis for values in fixed.values() for axis in values)
+    for axis in axes:
+        if files and axis not in columns:
             raise UserError(
                 f"{', '.join(files)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
                 f"its value in `published.numbers`."
@@ -205,13 +207,15 @@ def read_published_rows(
         for index, row in enumerate(rows):
             lacking = inapplicable.get(row.get(command_axis, ""), ())
             values = {key: row.get(key, "") for key in keys}
-            if wrong := next((axis for axis in lacking if values[axis]), ""):
-                raise UserError(
-                    f"{path}: `{wrong}`: {values[wrong]!r} in a row of {row[command_axis]}, which has no "
-                    f"such axis. Leave it empty."
-                )
+            for axis in lacking:
+                if values[axis]:
+                    raise UserError(
+                        f"{path}: `{axis}`: {values[axis]!r} in a row of {row[command_axis]}, which has no "
+                        f"such axis. Leave it empty."
+                    )
             for axis, value in fixed.get(path, {}).items():
-                values[axis] = values[axis] or ("" if axis in lacking else value)
+                if axis not in lacking and not values[axis]:
+                    values[axis] = value
             numbers = {name: row[name] for name in NUMBERS if name in row and name not in keys}
             _check_numbers(path, [*values.values()], numbers, places)
             rows[index] = values | numbers
@@ -222,13 +226,15 @@ def _read_rows(path: Path, known: Collection[str]) -> list[dict[str, str]]:
     try:
         # Spreadsheets may begin a file with a byte order mark.
         text = io.StringIO(read_bytes(path, PUBLISHED_BYTES).decode("utf-8-sig"), newline="")
-        names, *rows = [row for row in csv.reader(text, strict=True) if row] or [[]]
+        lines = [line for line in csv.reader(text, strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot be read as CSV: {reason}. {RESTORE}") from None
-    if not rows:
+    if len(lines) < 2:
         raise UserError(f"{path}: the file has no rows. {RESTORE}")
-    if unknown := unknown_name(names, known):
+    names, rows = lines[0], lines[1:]
+    unknown = unknown_name(names, known)
+    if unknown:
         raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
     if len(set(names)) < len(names):
         twice, _ = Counter(names).most_common(1)[0]
@@ -256,9 +262,12 @@ def _check_numbers(
             raise UserError(
                 f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({name}). Correct it."
             )
-        if text and (other := places.setdefault((*cell, metric), path)) != path:
+        if not text:
+            continue
+        place = places.setdefault((*cell, metric), path)
+        if place != path:
             raise UserError(
-                f"{path}: `{metric}` of {name} is also in {other}. Remove one of the two."
+                f"{path}: `{metric}` of {name} is also in {place}. Remove one of the two."
             )
 
 

@@ -35,13 +35,23 @@ _identity = cache(storage_identity)
 
 
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
+    """Return the recipe of a cell without digests: the keys of its command and those of each axis.
+
+    Two axes may set parts of one mapping, such as the repository's name and its format.
+    """
     command = study.command(axes)
     contributions: dict[str, object] = {
-        **{"stdin": "", "environment": {}, "input": "", "output": ""},
+        "stdin": "",
+        "environment": {},
+        "input": "",
+        "output": "",
         "runs": env.config.settings.runs,
         "work_kind": command.work,
-        **{k: value for k in COMMAND_KEYS if (value := getattr(command, k)) is not None},
     }
+    for key in COMMAND_KEYS:
+        given = getattr(command, key)
+        if given is not None:
+            contributions[key] = given
     defaults = _defaults(study, command, axes, env)
     for name in _axes(axes):
         keys = axis_of(name).recipe_keys(axes.get(name) or defaults.get(name, ""), env)
@@ -51,6 +61,7 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
                 value = {**before, **value}
             contributions[key] = value
     draft = cast("Recipe", contributions)
+    # The state of caches has numbers of runs for all cells. Here they become those of this cell.
     state = draft["state"].copy()
     server_warmup = state.pop("warmup_of_server", 0)
     if draft["access"]["server"] or "remote" in draft:
@@ -73,7 +84,8 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
         if "remote" in draft and axes.get(name) and axis_of(name).needs_server:
             host = draft["remote"]["host"]
             return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
-        if reason := axis_of(name).why_not(axes.get(name, ""), draft, env):
+        reason = axis_of(name).why_not(axes.get(name, ""), draft, env)
+        if reason:
             return reason
     return why_not_isolated(draft, env)
 
