@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from project import PLACES, remove_leftovers
@@ -13,6 +14,9 @@ TESTS = Path(__file__).parent
 
 def pytest_configure(config: pytest.Config) -> None:
     """Remove the leftovers of killed tests. Later mounts end with the processes of the tests."""
+    # An example may take long on a busy machine.
+    hypothesis.settings.register_profile("vcsbench", deadline=None)
+    hypothesis.settings.load_profile("vcsbench")
     if not hasattr(config, "workerinput"):  # not again in each worker of pytest-xdist
         for place in PLACES:
             remove_leftovers(place)

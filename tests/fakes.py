@@ -53,5 +53,5 @@ class Fakes:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
         )

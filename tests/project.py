@@ -42,6 +42,8 @@ HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", 
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 # Folders of tests, and the places in which tests make them.
 PREFIX = "vcsbench-test-"
+# It only ends a test that hangs. A busy machine is slower by a factor of 30.
+HANGING_S = 600
 PLACES = ("/var/tmp", "/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
 
 
@@ -242,7 +244,7 @@ def measurements_of(study: str) -> str:
     return f"results/measurements/{study}.csv"
 
 
-def wait_for(condition: Callable[[], Any], limit_s: float = 20) -> Any:
+def wait_for(condition: Callable[[], Any], limit_s: float = HANGING_S) -> Any:
     """Wait until a condition holds, and return its value."""
     deadline = time.monotonic() + limit_s
     while not (found := condition()):

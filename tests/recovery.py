@@ -2,10 +2,9 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
 
-from project import STUDY, Run, measurements_of, path_of_tool, wait_for, write_program
+from project import HANGING_S, STUDY, Run, measurements_of, path_of_tool, wait_for, write_program
 from vcsbench.environment import RUN_ROOT
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
@@ -19,12 +18,10 @@ class Recovery(Run):
         super().__init__(project, *targets, plain=plain, environment=environment(project))
 
     def interrupt(self, number):
-        """Send a signal to the process group, as a terminal does. Return the seconds to the end of all."""
-        begun = time.monotonic()
+        """Send a signal to the process group, as a terminal does, and wait for the end of all."""
         os.killpg(self.pid, number)
-        self.wait(60)
-        wait_for(lambda: not working(self.project), 60)
-        return time.monotonic() - begun
+        self.wait(HANGING_S)
+        wait_for(lambda: not working(self.project))
 
 
 def environment(project):
@@ -37,7 +34,7 @@ def working(project):
     return workflow.run_processes(project.path)
 
 
-def slow_program(project, name, when="", wait="sleep 100"):
+def slow_program(project, name, when="", wait="exec sleep 3600"):
     """Put a slow program before the real one, for the first command line with the word `when`.
 
     Return the file that it writes at its start."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from project import free_port, wait_for
+from project import HANGING_S, free_port, wait_for
 
 # A job's step drops SLURM_CONF, so its programs read this one.
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 NODES = ("n1", "n2")
-STOPS_IN_S = 15
+STOPS_IN_S = 120
 TEXT = """\
 ClusterName=vcsbench
 SlurmctldHost={host}(127.0.0.1)
@@ -114,11 +114,11 @@ class Slurm:
         self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def ask(self, *command: str) -> str:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANGING_S)
         return (done.stdout + done.stderr).strip()
 
     def wait_for(self, node: str, state: str) -> None:
-        wait_for(lambda: self.ask("sinfo", "-h", "-n", node, "-o", "%T") == state, 30)
+        wait_for(lambda: self.ask("sinfo", "-h", "-n", node, "-o", "%T") == state)
 
     def stop(self) -> None:
         self.ask("scancel", "--signal=KILL", "-u", "root")
@@ -130,7 +130,7 @@ class Slurm:
             daemon.terminate()
         for daemon in self.daemons.values():
             try:
-                daemon.wait(10)
+                daemon.wait(60)
             except subprocess.TimeoutExpired:
                 daemon.kill()
         CONFIGURATION.unlink()

@@ -61,7 +61,7 @@ def browse(
         *options,
         page,
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
 
 
 def allow_script(page: str, element: str) -> str:

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from fakes import Fakes
-from project import ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
+from project import HANGING_S, ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
 from vcsbench import processes
 from vcsbench.errors import REMEDIES, UserError
 from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
@@ -27,7 +27,7 @@ with open({record!r}, "a") as record:
     print(json.dumps([words, read]), file=record)
 if "work" in words:
     mark = {{"VCSBENCH_RUN_ROOT": os.getcwd()}}
-    job = subprocess.Popen(["sleep", "60"], env={{**os.environ, **mark}}, start_new_session=True)
+    job = subprocess.Popen(["sleep", "3600"], env={{**os.environ, **mark}}, start_new_session=True)
     print(job.pid, file=open("job", "w"))
     os.rename("job", "job.pid")
     job.wait()
@@ -330,7 +330,7 @@ WAITING = """
 import sys, tempfile, time; from pathlib import Path; from vcsbench import __main__
 def wait(options, keys):
     with tempfile.TemporaryDirectory(dir=sys.argv[1]):
-        Path(sys.argv[1], "begun").touch(); time.sleep(60)
+        Path(sys.argv[1], "begun").touch(); time.sleep(3600)
 __main__.ACTIONS["clean"] = wait, False
 sys.exit(__main__.main(["clean"]))
 """
@@ -342,7 +342,7 @@ def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
     with start_python(WAITING, tmp_path, start=["env", "--block-signal=INT"]) as process:
         wait_for((tmp_path / "begun").exists)
         process.send_signal(number)
-        assert process.communicate(timeout=20)[1] == ""
+        assert process.communicate(timeout=HANGING_S)[1] == ""
     assert process.returncode == 128 + number
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
 
@@ -435,7 +435,7 @@ from vcsbench.processes import with_pdeathsig
 from vcsbench.run.job import exit_on_signals
 
 exit_on_signals(grace_s=1)
-child = subprocess.Popen(with_pdeathsig(["sleep", "60"]))
+child = subprocess.Popen(with_pdeathsig(["sleep", "3600"]))
 try:
     print(child.pid, flush=True)
     child.wait()
@@ -448,7 +448,7 @@ def test_job_that_waits_for_a_program_after_a_signal_is_ended_with_it():
     process = start_python(WAITING_FOR_PROGRAM)
     child = int(process.stdout.readline())
     process.terminate()
-    assert process.wait(60) == -signal.SIGALRM
+    assert process.wait(HANGING_S) == -signal.SIGALRM
     wait_for(lambda: not processes.command_line(child))
 
 

@@ -48,7 +48,7 @@ def test_usage_includes_ended_children(tmp_path):
 
 
 def test_usage_unreadable_counts_are_missing(monkeypatch):
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "3600"]) as process:
         pids = [os.getpid(), process.pid]
         assert None not in processes.usage(pids)
         unreadable = f"/proc/{process.pid}/io"
@@ -77,7 +77,7 @@ def test_usage_includes_running_descendants():
 def test_family_has_children_of_other_threads():
     started, done = [], threading.Event()
     thread = threading.Thread(
-        target=lambda: (started.append(subprocess.Popen(["sleep", "60"])), done.wait())
+        target=lambda: (started.append(subprocess.Popen(["sleep", "3600"])), done.wait())
     )
     thread.start()
     try:
@@ -155,7 +155,7 @@ def run_touch(pages):
 def test_count_instructions_separates_sides_and_closes_counters(faults):
     before = len(os.listdir("/proc/self/fd"))
     clients = []
-    with subprocess.Popen(["sleep", "60"]) as server:
+    with subprocess.Popen(["sleep", "3600"]) as server:
         for pages in (1000, 5000):
             sides = counters.count_instructions({"client": [os.getpid()], "server": [server.pid]})
             run_touch(pages)

@@ -3,7 +3,6 @@
 import io
 import os
 import subprocess
-import time
 import tracemalloc
 
 import pytest
@@ -302,15 +301,12 @@ CUT = "printf 'SVN-fs-dump-format-version: 2\\n\\nRevision-number: 0\\nProp-cont
     [
         ("; echo 'svnadmin: E000005: Input/output error' >&2; exit 1", None, "E000005"),
         ("; echo", None, r"middle of a record .*Make the dump again"),
-        ("; sleep 60", 2, "no answer within 2 s"),
+        ("; exec sleep 3600", 2, "no answer within 2 s"),
     ],
 )
 def test_reader_of_a_program_that_stops_has_its_error_at_once(end, limit_s, error):
-    begin = time.monotonic()
     with (
         pytest.raises(UserError, match=error),
         Program(["sh", "-c", CUT + end], "it failed", limit_s=limit_s) as program,
     ):
         DumpReader("x", program.stdout).run_on(program)
-    # The limit counts once.
-    assert time.monotonic() - begin < 4

@@ -56,7 +56,7 @@ def test_doctor_with_all_cells_measurable_succeeds():
 
 
 def test_checks_warn_of_another_server_that_runs_here(tmp_path):
-    with subprocess.Popen(["bash", "-c", "exec -a 'exim4: queue' sleep 60"]) as process:
+    with subprocess.Popen(["bash", "-c", "exec -a 'exim4: queue' sleep 3600"]) as process:
         wait_for(lambda: b"exim4" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
         found = [c.text for c in checks(open_project(tmp_path).plan) if c.state == WARNING]
         process.kill()

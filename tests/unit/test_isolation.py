@@ -12,7 +12,16 @@ from types import SimpleNamespace
 import pytest
 
 from git_histories import git
-from project import AS_USER, ODD_FILES, ROOT, needs, needs_root, open_folder, start_python
+from project import (
+    AS_USER,
+    HANGING_S,
+    ODD_FILES,
+    ROOT,
+    needs,
+    needs_root,
+    open_folder,
+    start_python,
+)
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.isolation import describe_process, lock_holder, machine_lock
@@ -231,13 +240,13 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
 
 
 HOLD = """
-import sys, time
+import sys
 sys.path.insert(0, {workflow!r})
 from vcsbench import isolation
 isolation.LOCK_PATH = {path!r}
 with isolation.machine_lock():
     print("held", flush=True)
-    time.sleep(float(sys.argv[1]))
+    sys.stdin.read()
 """
 
 
@@ -249,8 +258,9 @@ def path(tmp_path, monkeypatch):
     return tmp_path / "lock"
 
 
-def hold(path, seconds):
-    return start_python(HOLD.format(workflow=str(WORKFLOW), path=str(path)), str(seconds))
+def hold(path):
+    """Start a process that holds the lock until its standard input ends."""
+    return start_python(HOLD.format(workflow=str(WORKFLOW), path=str(path)))
 
 
 @contextmanager
@@ -311,24 +321,25 @@ def test_lock_under_any_umask_is_readable_by_all(path, umask, is_old):
 
 def test_lock_holder_is_the_process_that_holds_it(path):
     assert lock_holder() == 0
-    holding = hold(path, 30)
+    holding = hold(path)
     with closing(holding):
         assert holding.stdout and holding.stdout.readline() == "held\n"
         assert lock_holder() == holding.pid
         holder = describe_process(holding.pid)
         assert " of ? " not in holder and sys.executable in holder and "started at" in holder
-        waiting = hold(path, 0)
+        waiting = hold(path)
         assert waiting.stderr and f"process {holding.pid} of " in waiting.stderr.readline()
-    assert waiting.communicate(timeout=10)[0] == "held\n"
+    assert waiting.communicate(timeout=HANGING_S)[0] == "held\n"
     assert lock_holder() == 0
 
 
 def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path):
-    holding = hold(path, 1.0)
+    holding = hold(path)
     assert holding.stdout and holding.stdout.readline() == "held\n"
-    waiting = hold(path, 30)
+    waiting = hold(path)
     with closing(holding, waiting):
         assert waiting.stderr and "waiting" in waiting.stderr.readline()
         path.unlink()
+        holding.stdin.close()
         assert waiting.stdout and waiting.stdout.readline() == "held\n"
         assert lock_holder() == waiting.pid

@@ -15,6 +15,7 @@ import yaml
 from project import (
     CONFIG,
     DEFAULT,
+    HANGING_S,
     ODD_FILES,
     ROOT,
     WITHOUT_CAPABILITIES,
@@ -445,7 +446,9 @@ def test_exit_after_main_thread_does_not_wait_for_timers_of_snakemake(tmp_path, 
     words = ["-m", "snakemake", "--cores", "1", "--scheduler", "greedy", "--nolock"]
     words += ["--max-jobs-per-timespan", "100000/1d", "--config", f"fails={fails}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, timeout=120)
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=environment, timeout=HANGING_S
+    )
     assert done.returncode == code
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, wait_for
+from project import HANGING_S, needs, wait_for
 from vcsbench import processes
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.kernel import read
@@ -43,10 +43,10 @@ EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 def wait_for_end(argv):
     """Wait until no process has this command line. A killed process takes a moment to go."""
-    wait_for(lambda: argv not in map(processes.command_line, processes.all_pids()), 5)
+    wait_for(lambda: argv not in map(processes.command_line, processes.all_pids()))
 
 
-def time_runs(folder, answer, *argv, stdin="", limit_s=20):
+def time_runs(folder, answer, *argv, stdin="", limit_s=HANGING_S):
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
         output = hyperfine.run(Invocation(argv, stdin, os.environ, limit_s), 2, lock.fileno())
@@ -80,8 +80,8 @@ def test_hyperfine_error_of_a_hook_is_raised(tmp_path):
 @needs("hyperfine")
 def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path):
     with pytest.raises(UserError, match=r"0\.3 s"):
-        time_runs(tmp_path, lambda _: None, "sleep", "61.75", limit_s=0.3)
-    wait_for_end(["sleep", "61.75"])
+        time_runs(tmp_path, lambda _: None, "sleep", "3601.75", limit_s=0.3)
+    wait_for_end(["sleep", "3601.75"])
 
 
 def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path):
@@ -170,14 +170,14 @@ def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
     assert of_long_child == pytest.approx(0.4, rel=0.1)
 
 
-def run_capture(folder, *argv, limit_s=20):
+def run_capture(folder, *argv, limit_s=HANGING_S):
     urls = UrlNormaliser("file:///nowhere")
     began = time.monotonic()
     try:
         command = Invocation(argv, "", os.environ, limit_s)
         return capture(command, lambda output: read_stdout(output, urls), folder / "log")
     finally:
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < HANGING_S
 
 
 def test_capture_counts_io_before_the_end_and_without_tracing_not_at_all(tmp_path, monkeypatch):
@@ -236,15 +236,15 @@ STARTS = pytest.mark.parametrize("start", ["", "setsid "], ids=["group", "sessio
 
 @STARTS
 def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path, start):
-    captured = run_capture(tmp_path, "sh", "-c", f"{start}sleep 63.25 & echo done")
+    captured = run_capture(tmp_path, "sh", "-c", f"{start}sleep 3603.25 & echo done")
     assert captured.work["bytes"] == len("done\n")
-    wait_for_end(["sleep", "63.25"])
+    wait_for_end(["sleep", "3603.25"])
 
 
 def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
     monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
     monkeypatch.chdir(tmp_path)
-    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
+    child = "setsid sleep 3601.5 >/dev/null 2>&1 & echo $! >pid; echo done"
     assert run_capture(tmp_path, "sh", "-c", child).work["bytes"] == len("done\n")
     os.kill(int(Path("pid").read_text()), signal.SIGKILL)
 
@@ -252,8 +252,8 @@ def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, mon
 @STARTS
 def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path, start):
     with pytest.raises(UserError, match=r" 0\.2 s .*time_limit_s"):
-        run_capture(tmp_path, "sh", "-c", f"{start}sleep 61.25; true", limit_s=0.2)
-    wait_for_end(["sleep", "61.25"])
+        run_capture(tmp_path, "sh", "-c", f"{start}sleep 3601.25; true", limit_s=0.2)
+    wait_for_end(["sleep", "3601.25"])
 
 
 @STARTS
@@ -265,10 +265,10 @@ def test_capture_interrupted_ends_the_command_and_its_children(tmp_path, start):
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_capture(tmp_path, "sh", "-c", f"{start}sleep 62.75; true")
+            run_capture(tmp_path, "sh", "-c", f"{start}sleep 3602.75; true")
     finally:
         signal.signal(signal.SIGALRM, before)
-    wait_for_end(["sleep", "62.75"])
+    wait_for_end(["sleep", "3602.75"])
 
 
 @needs("svn")
@@ -347,19 +347,21 @@ MARK = "@N@"
 def launch(tmp_path, number, *argv):
     report = tmp_path / "report.json"
     words = [sys.executable, "-I", "-S", launcher.__file__, str(report), str(number), MARK, *argv]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HANGING_S)
     return done, json.loads(report.read_text()) if report.exists() else {}
 
 
 def test_launcher_starts_clients_together_each_with_its_number(tmp_path):
-    script = f"touch {tmp_path}/made-{MARK}; sleep 0.3"
+    # Each client waits for the others.
+    wait = " ".join(f"[ -e {tmp_path}/made-{n} ] &&" for n in range(1, 5))
+    script = f"touch {tmp_path}/made-{MARK}; until {wait} true; do sleep 0.01; done"
     done, report = launch(tmp_path, 4, "/bin/sh", "-c", script)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.glob("made-*")) == [f"made-{n}" for n in range(1, 5)]
-    assert 0.3 <= report["all_s"] < 1.1
-    assert all(client["ended_s"] - client["went_s"] >= 0.3 for client in report["clients"])
     starts = [client["went_s"] for client in report["clients"]]
-    assert len(starts) == 4 and min(starts) >= 0 and max(starts) - min(starts) < 0.1
+    ends = [client["ended_s"] for client in report["clients"]]
+    assert len(starts) == 4 and 0 <= min(starts) <= max(starts) < min(ends)
+    assert report["all_s"] >= max(ends)
 
 
 def test_launcher_reports_processor_time_of_each_client(tmp_path):
@@ -378,10 +380,10 @@ def test_launcher_reports_processor_time_of_each_client(tmp_path):
 )
 def test_launcher_failed_client_ends_all(tmp_path, failure, code, message):
     began = time.monotonic()
-    script = f"[ {MARK} = 2 ] && {failure}; exec sleep 30"
+    script = f"[ {MARK} = 2 ] && {failure}; exec sleep 3600"
     done, report = launch(tmp_path, 3, "/bin/sh", "-c", script)
     assert (done.returncode, done.stderr, report) == (code, message, {})
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < HANGING_S
 
 
 def test_launcher_missing_program_is_named(tmp_path):

@@ -117,7 +117,7 @@ folder, default = Path(sys.argv[2]), Path({str(DEFAULT)!r})
 server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run")
 server.start()
 print(server.pid, flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
 
 

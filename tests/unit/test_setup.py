@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import tomllib
 
 import pytest
@@ -12,7 +11,7 @@ import yaml
 
 from fake_machine import UV, Machine
 from fakes import Fakes
-from project import ROOT, mounted
+from project import HANGING_S, ROOT, mounted
 
 # Stand-ins for conda and pixi: environments with all programs except httpd.
 CONDA = """
@@ -54,9 +53,7 @@ def test_setup_on_complete_machine_makes_python_environment_once(machine):
     assert sync.startswith("uv pip sync") and sync.endswith("envs/python.lock")
     assert "--require-hashes" in sync and "--compile-bytecode" in sync
     assert bytecode == "PYTHONDONTWRITEBYTECODE=unset"
-    started = time.monotonic()
     assert machine.set_up_well() == "" and machine.fakes.calls() == []
-    assert time.monotonic() - started < 1
 
 
 def test_setup_with_changed_lock_file_or_moved_checkout_is_repeated(machine):
@@ -324,7 +321,7 @@ exit "${{status-0}}"
 """
     argv = [*UNSHARE, "bash", "-c", script, "bash", *packages]
     env = {"PATH": "/usr/bin:/bin", **environment}
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=HANGING_S)
 
 
 def test_install_starts_no_service_and_leaves_unknown_packages_out(fakes):

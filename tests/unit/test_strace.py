@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from project import needs
+from project import HANGING_S, needs
 from vcsbench.errors import UserError
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import Strace, count_lines, trace_command
@@ -79,7 +79,7 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 
     def counted(number):
         argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
-        counts = trace_command(Invocation(argv, "", os.environ, 60))
+        counts = trace_command(Invocation(argv, "", os.environ, HANGING_S))
         return Counter({name: counts[name] for name in EACH})
 
     counted(1)  # Python writes its caches
@@ -91,11 +91,11 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 @needs("strace")
 def test_trace_command_failed_or_slow_raises():
     with pytest.raises(UserError, match="false failed"):
-        trace_command(Invocation(["/bin/false"], "", os.environ, 10))
+        trace_command(Invocation(["/bin/false"], "", os.environ, HANGING_S))
     began = time.monotonic()
     with pytest.raises(UserError, match=r" 0\.5 s "):
-        trace_command(Invocation(["/bin/sleep", "30"], "", os.environ, 0.5))
-    assert time.monotonic() - began < 10
+        trace_command(Invocation(["/bin/sleep", "3600"], "", os.environ, 0.5))
+    assert time.monotonic() - began < HANGING_S
 
 
 @needs("strace")

@@ -365,12 +365,12 @@ def test_svn_url_wrong_definitions_name_the_key(wrong):
 
 def test_svn_url_of_a_server_that_stalls_is_refused(server, stored, tmp_path, monkeypatch):
     # Not the end of a dump, but a pause in it.
-    script = f'#!/bin/sh\n{shutil.which("svnrdump")} "$@" | head -c 300\nexec sleep 60\n'
+    script = f'#!/bin/sh\n{shutil.which("svnrdump")} "$@" | head -c 300\nexec sleep 3600\n'
     write_program(tmp_path / "bin" / "svnrdump", script)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(svn_source_module, "PAUSE_S", 2)
+    monkeypatch.setattr(svn_source_module, "PAUSE_S", 10)
     out = io.BytesIO()
-    with pytest.raises(UserError, match="svnrdump dump failed: no answer within 2 s"):
+    with pytest.raises(UserError, match="svnrdump dump failed: no answer within 10 s"):
         url_source(f"svn://{server}/repository").write(out)
     assert 0 < len(out.getvalue()) <= 300
 

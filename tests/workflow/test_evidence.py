@@ -384,7 +384,7 @@ def test_server_restarted_during_a_run_has_restarted(bench):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
     assert "restarted" in found and not seen["server_same"]
-    wait_for(lambda: not servers_of(bench.project), 5)
+    wait_for(lambda: not servers_of(bench.project))
 
 
 @pytest.mark.parametrize("timed", [slow(1), 2])

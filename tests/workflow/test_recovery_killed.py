@@ -8,6 +8,7 @@ import time
 import pytest
 
 from project import (
+    HANGING_S,
     STUDY,
     Project,
     make_project,
@@ -23,8 +24,6 @@ from vcsbench.run import workflow
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 
-# From a signal to the end of all processes, servers included.
-LIMIT_S = 5.0
 HOT_PART = {**PART, "cache": "hot-os"}
 
 
@@ -38,7 +37,7 @@ def tiny(project):
 def assert_next_run_finishes(project, *targets):
     """Run to the end and check the results and the leftovers."""
     run = Recovery(project, *targets)
-    assert run.wait(300) == 0, run.output()
+    assert run.wait(HANGING_S) == 0, run.output()
     assert "Traceback" not in run.output()
     assert len(project.exports()) == 6
     assert project.rows(f"failures/{STUDY}.csv") == []
@@ -54,7 +53,7 @@ MOMENTS = {"load": ("svnadmin", "load"), "verify": ("svnadmin", "verify"), "cell
 def stopped_at(project, moment, plain=False):
     begun = slow_program(project, *MOMENTS[moment])
     run = Recovery(project, CELLS, plain=plain)
-    wait_for(begun.exists, 120)
+    wait_for(begun.exists)
     return run
 
 
@@ -71,13 +70,12 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
         slow([INT, INT], "cell", False),
     ],
 )
-def test_signals_end_a_run_within_limit(tiny, numbers, moment, plain):
+def test_signals_end_a_run_before_its_programs_would_end(tiny, numbers, moment, plain):
     run = stopped_at(tiny, moment, plain)
     for number in numbers[1:]:
         os.killpg(run.pid, number)
         time.sleep(0.1)
-    # A plain Snakemake ends with Python's own delays.
-    assert run.interrupt(numbers[0]) < LIMIT_S + 2 * plain
+    run.interrupt(numbers[0])
     assert run.returncode not in (0, None) and servers_of(tiny) == []
     if not plain:
         assert "Traceback" not in run.output()
@@ -88,7 +86,7 @@ def test_signals_end_a_run_within_limit(tiny, numbers, moment, plain):
 @pytest.mark.parametrize("number", [INT, slow(TERM)])
 def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny, number):
     run = Recovery(tiny, CELLS)
-    wait_for(lambda: "planning" in run.output(), 120)
+    wait_for(lambda: "planning" in run.output())
     run.interrupt(number)
     assert run.returncode == 128 + number
     assert "Traceback" not in run.output(), run.output()
@@ -102,8 +100,8 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
     run = stopped_at(tiny, moment, plain)
     os.kill(run.pid if plain else snakemake_of(run), signal.SIGKILL)
     # A plain Snakemake marks no processes.
-    wait_for(lambda: not working(tiny) and servers_of(tiny) == [], 10)
-    run.wait(20)
+    wait_for(lambda: not working(tiny) and servers_of(tiny) == [])
+    run.wait(HANGING_S)
 
 
 @pytest.mark.slow
@@ -111,7 +109,7 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
 def test_run_signal_to_snakemake_alone_ends_the_run(tiny, number):
     run = stopped_at(tiny, "cell")
     os.kill(snakemake_of(run), number)
-    assert run.wait(20) != 0, run.output()
+    assert run.wait(HANGING_S) != 0, run.output()
     assert servers_of(tiny) == []
     assert tiny.exports() == {}
     shutil.rmtree(tiny.path / "fakes")
@@ -129,7 +127,7 @@ def snakemake_of(run):
 @pytest.mark.parametrize("plain", [False, True])
 def test_run_after_kill_of_everything_keeps_results(tiny, plain):
     run = Recovery(tiny, CELLS, plain=plain)
-    wait_for(lambda: len(tiny.exports()) >= 2, 120)
+    wait_for(lambda: len(tiny.exports()) >= 2)
     kill_all(tiny, run)
     before = tiny.exports()
     if plain:
@@ -154,16 +152,16 @@ def test_second_run_at_once_is_refused(tiny):
     wait = f"until [ -e '{release}' ]; do sleep 0.1; done"
     begun = slow_program(tiny, "svnadmin", "load", wait)
     first = Recovery(tiny, CELLS)
-    wait_for(begun.exists, 120)
+    wait_for(begun.exists)
     path = environment(tiny)["PATH"]
     assert "another workflow run" in tiny.fail(PATH=path)
     argv = [tiny.path / "vcsbench", "run", "--cores", "2"]
-    second = run_merged(argv, tiny.path, 60, PATH=path)
+    second = run_merged(argv, tiny.path, HANGING_S, PATH=path)
     assert second.returncode != 0 and "Traceback" not in second.stdout, second.stdout
     assert "another workflow run" in second.stdout
     tiny.succeed("-n", PATH=path)
     release.touch()
-    assert first.wait(300) == 0, first.output()
+    assert first.wait(HANGING_S) == 0, first.output()
     assert len(tiny.exports()) == 1
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from project import (
+    HANGING_S,
     STUDY,
     mounted,
     mounted_ext4,
@@ -52,10 +53,10 @@ def held(project, program, word, target=CELLS):
     begun = slow_program(project, program, word, wait)
     run = Recovery(project, target)
     try:
-        wait_for(begun.exists, 120)
+        wait_for(begun.exists)
         yield run
         release.touch()
-        assert run.wait(120) != 0, run.output()
+        assert run.wait(HANGING_S) != 0, run.output()
     except BaseException:
         workflow.end_processes(project.path)
         raise

@@ -11,7 +11,7 @@ from project import HOT, ROOT, STUDY, needs, wait_for
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "setpriv")
 PART = {**HOT, "ra": "file", "format": "f7"}
-# The first program writes its process id, and lasts for a minute.
+# The first program writes its process id, and lasts for some seconds.
 FIRST = """
 import os, sys, time
 from pathlib import Path
@@ -43,11 +43,11 @@ def test_both_commands_of_a_rule_run(project):
 
 
 def test_commands_of_a_rule_end_with_a_killed_snakemake(project):
-    add_rule(project, 60)
+    add_rule(project, 3600)
     with subprocess.Popen(project.command("two"), cwd=project.path) as snakemake:
-        pid = int(wait_for(lambda: (project.path / "pid").exists() and _text(project), 60))
+        pid = int(wait_for(lambda: (project.path / "pid").exists() and _text(project)))
         snakemake.send_signal(signal.SIGKILL)
-    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 5)
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
     assert not (project.path / "two").exists()
 
 

@@ -211,7 +211,7 @@ def test_run_killed_leaves_nothing_mounted(project):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as run:
-        wait_for(lambda: list(cells.rglob("round*.json")) or run.poll() is not None, 60)
+        wait_for(lambda: list(cells.rglob("round*.json")) or run.poll() is not None)
         assert run.poll() is None
         run.kill()
     wait_for(lambda: not mounts_of(project))

@@ -18,7 +18,7 @@ from vcsbench.kernel import read
 if TYPE_CHECKING:
     from vcsbench.records import Host
 
-VERSION_S = 10.0
+VERSION_S = 60.0
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))

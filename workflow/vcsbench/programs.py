@@ -36,7 +36,7 @@ BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
-TRACE_LIMIT_S = 10.0
+TRACE_LIMIT_S = 60.0
 # A line of the loader: a library, and its address in memory.
 LOADED = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20

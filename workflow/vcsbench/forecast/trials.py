@@ -22,7 +22,7 @@ from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.workdir import WorkDir, resolve
 
-TRIAL_S = 10.0
+TRIAL_S = 60.0
 # Folders of a checkout whose files are inputs of rules.
 INPUT_FOLDERS = ("config", "baselines", "results")
 # All options that a measurement needs, since hyperfine 1.15.

@@ -43,7 +43,7 @@ GROUPS = {
     **dict.fromkeys((b"stat", b"lstat", b"fstat", b"newfstatat", b"fstatat64", b"statx"), "stats"),
 }
 BYTES = {"reads": "bytes_read", "writes": "bytes_written"}
-ATTACH_LIMIT_S = 10.0
+ATTACH_LIMIT_S = 60.0
 MAX_SLOWDOWN = 100.0
 
 

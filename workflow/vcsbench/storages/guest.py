@@ -25,7 +25,7 @@ OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
 KIND = "ext4"
 MEMORY_MIB = 2048
-BOOT_LIMIT_S = 60
+BOOT_LIMIT_S = 300
 # In one boot of hundreds, the kernel panics before it runs anything.
 BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
