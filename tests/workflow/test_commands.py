@@ -79,8 +79,9 @@ UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
 PART = {**HOT, "ra": "file"}
 
 
-def readme_expectations():
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def documented_expectations():
+    text = (ROOT / "docs" / "ci.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     return yaml.safe_load(next(block for block in blocks if block.startswith(f"{STUDY}:")))
 
 
@@ -100,8 +101,8 @@ def check(project, repository, code=0):
 
 
 def expect(project, *more):
-    """Write the expectations of the README, and more of the same study."""
-    content = readme_expectations()
+    """Write the expectations of docs/ci.md, and more of the same study."""
+    content = documented_expectations()
     content[STUDY] += more
     path = project.path / "config" / "expectations.yaml"
     path.write_text(yaml.safe_dump(content, sort_keys=False))

@@ -4,7 +4,7 @@ import os
 import resource
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Python keeps bytecode that a full disk or a limit on the size of files has cut. Then no process can start.
 _disk, (_limit, _) = os.statvfs(__file__), resource.getrlimit(resource.RLIMIT_FSIZE)

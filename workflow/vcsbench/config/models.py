@@ -321,7 +321,7 @@ class Thresholds(Model):
     min_run_s: float = limit(0.2, "short_s")
     """`too-short`: the median of the cell's valid runs is below this many seconds."""
     min_rounds: int = limit(5, "enough_rounds", 10_000, 2)
-    """`low-n`: fewer rounds allow no conclusion."""
+    """`low-n`: comparisons with fewer rounds are marked. A session measures at least as many."""
 
 
 class FolderSettings(Model):
@@ -378,15 +378,14 @@ class Settings(Model):
     minutes: Minutes | dict[str, Minutes] | None = None
     """The time limit of a session, from the preparation to the report. All studies share it evenly; or give
     it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell gets
-    `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they answer most
-    (docs/running.md). On a cluster, each cell has `rounds` rounds, or `thresholds.min_rounds`."""
+    `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go to the comparisons that are
+    nearest to a decision (docs/running.md). On a cluster, `minutes` has no effect: set `rounds`."""
     rounds: int | None = key(None, ge=1, le=10_000)
     """How often the whole grid is measured, however long it takes. `minutes` has no effect then. A larger
     value measures the new rounds only."""
     runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"]
     """Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold), several
-    where one preparation serves all (warm). Before version 2, hyperfine reports CPU times of several runs as
-    means."""
+    where one preparation serves all (warm)."""
     seed: int = key(ge=0, lt=1 << 63)
     """Seed of the random order of the cells."""
     measure: Literal["all", "nothing"] = "all"
@@ -400,7 +399,7 @@ class Settings(Model):
     duplicates: int = key(1, was="twins", ge=0, le=100)
     """How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the end
     of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A
-    build that is listed twice is no such duplicate: it is a value of its own."""
+    build that you list twice is no duplicate: it is a check that you read yourself."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
     """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if
     its difference is shown to be below it (docs/statistics.md)."""
@@ -411,7 +410,7 @@ class Settings(Model):
     ) = key(None, was="mix")
     """What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and their
     cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands by it
-    (docs/report.md). A change measures nothing."""
+    (docs/report.md). After a change, nothing is measured again."""
     clear_caches: Literal["auto", "drop-caches", "evict"] = "auto"
     """How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the repository's files
     one by one (inodes stay cached). `auto` uses the first that is possible."""
@@ -424,8 +423,8 @@ class Settings(Model):
     time_limit_s: float = key(600, gt=0, le=31_536_000)
     """A timed run that takes longer, in seconds, fails its cell."""
     thresholds: Thresholds = key(Thresholds())
-    """When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a call. Another
-    threshold judges every run again and measures none."""
+    """When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a call.
+    After a change, existing results are judged again, and nothing is measured."""
     grid: dict[str, StudyGrid]
     """The cells of each study to measure: `include` lists parts of the grid, each an axis with a value or a
     list of values (an axis that is not named takes all values of the study); `exclude` takes parts out
