@@ -130,8 +130,8 @@ def test_report_on_url_is_refused_without_storing_its_password(checkout, url):
     assert checkout.calls() == [] and not (checkout.folder / ".vcsbench").exists()
 
 
-FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"]
-KEYS = {"repository": "/srv/a b", "tree": "it's", "studies": ["one", "two"]}
+FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=builds,fsfs-ssd-2014", "--minutes", "7.5"]
+KEYS = {"repository": "/srv/a b", "tree": "it's", "studies": ["builds", "fsfs-ssd-2014"]}
 KEYS |= {"minutes": 7.5, "rounds": None}
 
 
