@@ -288,7 +288,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
     limits = {
         # With few duplicates the prior makes intervals wider.
         "coverage": low <= found.coverage and (found.coverage <= high or is_small(case)),
-        # The average over a block has two values after two rounds. Nothing is called by it.
+        # The average over a block has two values after two rounds, and is not printed then.
         "averages": case.rounds == 2
         or (low <= found.averages and (found.averages <= high or is_small(case))),
         "false_calls": found.false_calls <= FALSE_CALLS,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from project import ROOT
 from unit.report_files import DEFINITIONS, results_of
 from vcsbench.advice.answer_texts import LESS_WORK
 from vcsbench.codes import (
@@ -206,3 +207,10 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     assert found == [["2.0x slower", "2.0x faster"]] * 2
     without = replace(results, published={})
     assert reversed_table(without, table_sections(without)) is None
+
+
+def test_style_has_a_mark_for_each_verdict():
+    style = (ROOT / "workflow/report/style.css").read_text()
+    # What was not measured has the mark of no result.
+    for verdict in {*Verdict} - {Verdict.NOT_MEASURED}:
+        assert f".verdict.{verdict.replace(' ', '-')}::before" in style

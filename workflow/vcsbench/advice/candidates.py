@@ -135,6 +135,10 @@ def _average_text(average: Estimate) -> str:
     return f"on average {labels.change(average.value)} ({interval}){none}"
 
 
+# With two rounds, 95 % intervals of averages over one block held the truth in 91 to 92 % of simulated cases.
+MIN_AVERAGE_ROUNDS = 3
+
+
 def geometric_mean(
     rounds: pd.DataFrame,
     axis: str,
@@ -163,7 +167,7 @@ def geometric_mean(
         both = [tuple((*k[:place], side, *k[place:]) for side in reversed(sides)) for k in logs]
         means = logs.apply(math.fsum, axis=1) / len(both)
         estimates.append(noise.with_error(ratio_interval(means, len(both)), both))  # type: ignore[arg-type]
-    if any(e.n < 2 for e in estimates):
+    if any(e.n < MIN_AVERAGE_ROUNDS for e in estimates):
         return NO_ESTIMATE
     whole = math.fsum(e.averaged for e in estimates)
     log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / whole
