@@ -1,6 +1,6 @@
 """Define the keys of the configuration, with their types, bounds, defaults and documentation.
 
-config/README.md is generated from these models.
+config/README.md, docs/study-keys.md and docs/expectations.md list the keys of these models.
 """
 
 import re
@@ -321,7 +321,7 @@ class Thresholds(Model):
     min_run_s: float = limit(0.2, "short_s")
     """`too-short`: the median of the cell's valid runs is below this many seconds."""
     min_rounds: int = limit(5, "enough_rounds", 10_000, 2)
-    """`low-n`: comparisons with fewer rounds are marked. A session measures at least as many."""
+    """`low-n`: comparisons with fewer rounds are marked. With `minutes`, a session measures as many."""
 
 
 class FolderSettings(Model):

@@ -120,7 +120,8 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
         yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
     rounds = _rounds(plan)
     if rounds < plan.config.least_rounds:
-        yield f"  Fewer than {plan.config.least_rounds} rounds (`thresholds.min_rounds`) decide nothing."
+        least = plan.config.least_rounds
+        yield f"  Fewer than {least} rounds (`thresholds.min_rounds`) decide only large differences."
     else:
         for study, percent in scatter_pct_by_study(plan).items():
             yield (
