@@ -92,6 +92,10 @@ def judged(cache, thresholds=None, **seen):
         ("hot-svn", {}, []),
         ("hot-svn", {"client_read_bytes": 64 << 10}, []),  # metadata
         ("hot-svn", {"client_read_bytes": 68 << 10}, ["cache-not-warm"]),
+        # Tables of the file system below its output.
+        ("hot-svn", {"client_read_bytes": MIB, "client_write_bytes": MIB}, []),
+        ("hot-svn", {"client_read_bytes": 2 * MIB, "client_write_bytes": MIB}, ["cache-not-warm"]),
+        ("hot-svn", {"server_read_bytes": 68 << 10, "client_write_bytes": MIB}, ["cache-not-warm"]),
         ("hot-svn", {"server_read_bytes": None, "server_rchar": None}, ["io-unknown"]),
         ("hot-svn", {"client_wchar": None}, ["io-unknown"]),
         ("hot-svn", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),

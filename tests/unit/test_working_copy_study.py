@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from dump_streams import BASE, deleted, file, folder, revision
-from project import CONFIG, needs
+from project import CONFIG, ROOT, needs
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.axes import axis_of, client_server
 from vcsbench.config.validation import read_yaml
@@ -152,7 +152,7 @@ def templates_of(path, tree=""):
     recipe = {"input": "repository", "output": "working_copy", "argv": "", "binaries": {}}
     recipe |= {"storage": {"path": str(path.parent)}, "revisions_behind": 1000}
     recipe |= {"repository": {"name": path.name, "identity": "x"}}
-    repository = SimpleNamespace(path=path, tree=tree)
+    repository = SimpleNamespace(path=path, tree=tree, root=ROOT)
     return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")
 
 

@@ -92,7 +92,8 @@ class Bench:
         export, context = folder / "round1.json", folder / "round1.context.json"
         numbers = ("1", "0", "0")
         command = [
-            *(sys.executable, "-m", "vcsbench.run.cell", json.dumps(recipe), *numbers),
+            *(sys.executable, "-m", "vcsbench.run.cell", self.project.path, json.dumps(recipe)),
+            *numbers,
             *(json.dumps(Thresholds().model_dump()), export, context),
         ]
         modules = str(self.project.path / "workflow")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
 KIB, MIB = 1 << 10, 1 << 20
+# What a client may read of the file system below its output: bitmaps, tables and folders.
+OUTPUT_READ_KIB = 1024
 # In shorter runs, the hooks themselves take a noticeable share.
 SHORT_WINDOW_S = 0.1
 BUSY_CLOCK_GAP_SHARE = 0.25
@@ -127,6 +129,11 @@ def _left_nothing(evidence: Evidence) -> bool:
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
     read, is_network = _disk_reads(evidence), evidence.get("network_filesystem")
+    client_read = evidence.get("client_read_bytes")
+    # A client that writes files to a disk reads the places there where it puts them, however warm its input is. The
+    # kernel counts these reads like those of the input.
+    if read is not None and client_read and evidence.get("client_write_bytes"):
+        read -= min(client_read, OUTPUT_READ_KIB * KIB)
     return {
         Flag.RESIDENCY_UNKNOWN: _left_nothing(evidence),
         Flag.CACHE_NOT_WARM: read is not None and read > limits["max_read_kib_hot"] * KIB,

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from vcsbench import kernel, processes
@@ -29,6 +30,8 @@ BOOT_LIMIT_S = 300
 # In one boot of hundreds, the kernel panics before it runs anything.
 BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
+TRIAL_MIB = 256
+TRUE_ENDED = "exitcode=0x00000000"
 # The guest hides these folders of the host, and mounts needed folders below them again.
 HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
 RESERVED = (
@@ -51,7 +54,26 @@ def why_unavailable(root: Path) -> str:
     limit = kernel.memory().limit
     if limit is not None and limit < MEMORY_MIB << 20:
         return f"the guest needs {MEMORY_MIB} MiB of memory, and {limit >> 20} MiB are allowed"
-    return ""
+    return _why_no_boot(_kernel(root / TOOLS))
+
+
+@cache
+def _why_no_boot(linux: Path) -> str:
+    """Return why the guest's kernel cannot run a program on this machine, or "".
+
+    Older kernels cannot keep the registers of processors with AMX: each program in the guest ends with a
+    segmentation fault. A boot with `true` as its first program takes a second.
+    """
+    options = [*("root=/dev/root", "rootfstype=hostfs", "hostfs=/", "ro"), "con=null", "ssl=null"]
+    argv = [linux, f"mem={TRIAL_MIB}M", *options, "con0=null,fd:1", "init=/bin/true"]
+    booted = processes.run_program(argv, may_fail=True, limit_s=BOOT_LIMIT_S)
+    # The kernel ends with its first program, and reports how that ended: 0 is `true`.
+    printed = booted.output + booted.errors
+    if TRUE_ENDED in printed:
+        return ""
+    panic = [line for line in printed.splitlines() if PANIC in line]
+    reason = panic[-1].strip() if panic else "it ended without a message"
+    return f"the guest's kernel does not run on this processor: {printable(reason)}"
 
 
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
@@ -128,12 +150,15 @@ def run_in_guest(
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {REMEDY}")
 
 
+def _kernel(tools: Path) -> Path:
+    return next((tools / "usr/bin").glob("linux*"), tools / "usr/bin/linux")
+
+
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
-    linux = next((tools / "usr/bin").glob("linux*"))
     argv = [
         # On several processors its clock drifts.
         *("taskset", "-c", str(max(os.sched_getaffinity(0)))),
-        *(str(linux), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
+        *(str(_kernel(tools)), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
         *("hostfs=/", "ro"),
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]
