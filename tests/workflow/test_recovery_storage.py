@@ -82,9 +82,8 @@ def assert_continues(project, disk):
 def test_storage_read_only_during_preparation_ends_the_run(project, disk, moment):
     configure(project, disk)
     with held(project, *moment) as run:
-        if moment[1] == "verify":
-            wait_for(lambda: list(disk.glob("vcsbench-*/repositories/*/db/revs/0/*")))
-        # It is refused while a copy is written.
+        # At `verify`, the loaded repositories are there, and no copy is. The remount is refused while a
+        # file is written.
         remount = ["mount", "-o", "remount,ro", disk]
         wait_for(lambda: subprocess.run(remount, capture_output=True).returncode == 0)
     errors = [line for line in run.output().splitlines() if READ_ONLY in line]

@@ -130,8 +130,8 @@ def _left_nothing(evidence: Evidence) -> bool:
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
     read, is_network = _disk_reads(evidence), evidence.get("network_filesystem")
     client_read = evidence.get("client_read_bytes")
-    # A client that writes files to a disk reads the places there where it puts them, however warm its input is. The
-    # kernel counts these reads like those of the input.
+    # A client that writes files to a disk reads tables of its file system there, however warm its input is.
+    # The kernel counts these reads like those of the input.
     if read is not None and client_read and evidence.get("client_write_bytes"):
         read -= min(client_read, OUTPUT_READ_KIB * KIB)
     return {

@@ -116,7 +116,9 @@ class WorkDir:
         """
         try:
             with self._open() as folder:
-                marker = os.open(MARKER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+                # A file that is open for writing keeps its file system from being made read-only.
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+                marker = os.open(MARKER, flags, dir_fd=folder)
             is_locked = take_lock(marker, wait_s)
         except (UserError, OSError):
             # If a job needs the folder, it prints what is wrong with it.
