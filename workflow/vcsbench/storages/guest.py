@@ -65,7 +65,7 @@ def _why_no_boot(linux: Path) -> str:
     segmentation fault. A boot with `true` as its first program takes a second.
     """
     options = [*("root=/dev/root", "rootfstype=hostfs", "hostfs=/", "ro"), "con=null", "ssl=null"]
-    argv = [linux, f"mem={TRIAL_MIB}M", *options, "con0=null,fd:1", "init=/bin/true"]
+    argv = [str(linux), f"mem={TRIAL_MIB}M", *options, "con0=null,fd:1", "init=/bin/true"]
     booted = processes.run_program(argv, may_fail=True, limit_s=BOOT_LIMIT_S)
     # The kernel ends with its first program, and reports how that ended: 0 is `true`.
     printed = booted.output + booted.errors
