@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import FACTORS, make_study
+from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics import baseline_comparison, baselines
@@ -229,7 +230,8 @@ def test_save_never_overwrites_baseline(here):
     content = made.measurements.read_bytes()
     assert path.read_bytes() == content
     about = json.loads(path.with_suffix(".json").read_text())
-    assert (about["vcsbench"], about["seeds"], about["kernel"]) == ("0.1.0", [1], ["6.1.0"])
+    assert about["vcsbench"] == __version__
+    assert (about["seeds"], about["kernel"]) == ([1], ["6.1.0"])
     assert about["hosts"][HOST]["memory_bytes"] == 4 << 30
     assert {c["repository"]["scale"] for c in about["cells"].values()} == {0.1304}
     with pytest.raises(UserError, match="never overwritten"):
