@@ -14,6 +14,7 @@ from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
 from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import TracedCell, traced_cells
+from vcsbench.records import complete_run
 from vcsbench.report.grids import number_sentences
 from vcsbench.statistics.aggregation import add_metrics
 from vcsbench.statistics.comparisons import Limits
@@ -94,13 +95,15 @@ def test_client_columns_have_cpu_time_of_clients_without_launcher(clients):
     launched = {"forking_s": 0.01, "all_s": 0.5, "clients": [times] * clients}
     context = {"host": {"cores": 2}}
     timed = Run(elapsed_s=0.6, user_s=0.9, system_s=0.5, exit_code=0)
-    columns = run_columns.client_columns(timed, {"launched": launched}, context)
+    columns = run_columns.client_columns(timed, complete_run({"launched": launched}), context)
     assert columns["clients_cpu_s"] == pytest.approx(0.3 * clients)
     assert columns["slowest_client_s"] == pytest.approx(0.4)
     load = METRICS["client_load_pct"].value(columns)
     assert load == pytest.approx(100 * 0.3 * clients / 0.5 / 2)
-    assert run_columns.client_columns(timed, {}, context)["clients_cpu_s"] == pytest.approx(1.4)
-    unknown = run_columns.client_columns(timed._replace(user_s=None), {}, context)
+    alone = complete_run({})
+    columns = run_columns.client_columns(timed, alone, context)
+    assert columns["clients_cpu_s"] == pytest.approx(1.4)
+    unknown = run_columns.client_columns(timed._replace(user_s=None), alone, context)
     assert unknown["clients_cpu_s"] is None
 
 

@@ -31,6 +31,7 @@ from vcsbench.config.definitions import Glossary, read_expectations
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
+from vcsbench.records import complete_context
 from vcsbench.report.answers import card_views, estimate_of
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.page import build_index, build_page, page_of, read_entries
@@ -160,7 +161,8 @@ LOAD = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "loaded_in": "/
 
 
 def sized(name, fmt, packing, size):
-    return {"repository": {"name": name, "format": fmt, "packing": packing, "bytes": size}}
+    repository = {"name": name, "format": fmt, "packing": packing, "bytes": size}
+    return complete_context({"repository": repository})
 
 
 def test_cards_have_the_disk_and_the_load_of_this_run(results):
@@ -289,7 +291,8 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(result
         "host": {"virtualized": "kvm" if kind == "virtual disk" else ""},
         "repository": {"name": "ruby", "youngest": 5526, "scale": scale},
     }
-    condition = page_of(replace(results, contexts=[context]))["condition"]
+    measured = replace(results, contexts=[complete_context(context)])
+    condition = page_of(measured)["condition"]
     assert ("ther storage (published: spinning disk)" in condition) == (kind == "virtual disk")
     assert (" larger repository" in condition) == (scale < 1)
     assert ("5\u202f526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
@@ -454,7 +457,11 @@ def reported(day, study=STUDY, findings=()):
         measurements=[{"cell": "log/svn", "round": 1.0, "elapsed_s": None, "flags": ""}],
         failures=[{"cell": "log/svn", "round": 2.0, "reason": "it broke"}],
         findings=findings,
-        contexts=[{"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}],
+        contexts=[
+            complete_context(
+                {"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}
+            )
+        ],
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from unit.html_tree import parse
 from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
+from vcsbench.records import complete_context
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.report.setup_section import bibtex_of, compared_setup, origin_of, setup_of
@@ -18,13 +19,15 @@ DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": 
 
 
 def setup(*contexts):
-    return setup_of(Results(STUDY, order_of(STUDY, {}), contexts=contexts))
+    return setup_of(
+        Results(STUDY, order_of(STUDY, {}), contexts=[*map(complete_context, contexts)])
+    )
 
 
 def context(number=1, **changes):
     host = {"name": "here", "cpu": "A processor", "cores": 2, "memory_bytes": 4 << 30}
     repository = {"name": "ruby", "scale": 0.13, "format": "f7", "youngest": 6000}
-    return {
+    content = {
         "cell": "log",
         "axes": {"command": "log", "config": "slow", "format": "f7", "packing": "pack"},
         "round": number,
@@ -38,8 +41,8 @@ def context(number=1, **changes):
         "versions": {"svn": "1.14.2", "httpd": ""},
         "repository": {**repository, "bytes": 3 << 20},
         "runs": [{"run": 1, "evidence": {"cache_cleared_by": "drop-caches"}}],
-        **changes,
     }
+    return complete_context({**content, **changes})
 
 
 def test_setup_of_equal_contexts_lists_facts_once():
@@ -96,7 +99,8 @@ def test_setup_has_the_programs_of_builds():
         build = {"name": name, "digest": digest, "client": client}
         return {"build": build, "axes": {"command": "log", "build": name}}
 
-    contexts = [of("trunk", "2", "/t/lib/libsvn_fs-1.so"), of("again", "1"), of("system", "1"), {}]
+    builds = [of("trunk", "2", "/t/lib/libsvn_fs-1.so"), of("again", "1"), of("system", "1"), {}]
+    contexts = [*map(complete_context, builds)]
     study = default_study("builds")
     order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
     made = setup_of(Results(study, order, contexts=contexts)).tables[0]
@@ -105,11 +109,9 @@ def test_setup_has_the_programs_of_builds():
 
 
 def update(first, last, scale=1.0):
-    return {
-        "axes": {"command": "update-1000", "repo": "main"},
-        "repository": {"name": "main", "scale": scale},
-        "working_copy": {"revisions": [first, last]},
-    }
+    repository = {"name": "main", "scale": scale}
+    copy, axes = {"revisions": [first, last]}, {"command": "update-1000", "repo": "main"}
+    return complete_context({"axes": axes, "repository": repository, "working_copy": copy})
 
 
 @pytest.mark.parametrize(

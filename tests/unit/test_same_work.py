@@ -9,6 +9,7 @@ from unit.test_tables import frame_of
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.codes import WhyNoBest
 from vcsbench.evidence import same_work
+from vcsbench.records import complete_context, complete_run
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
@@ -161,10 +162,10 @@ def test_advice_withholds_only_what_start_up_can_explain(tmp_path):
     ],
 )
 def test_has_other_output_beyond_tolerance(kind, captured, timed, is_other):
-    context = {"work_kind": kind, "captured_io": {"wchar": captured}}
-    run = {"evidence": {"client_wchar": timed}}
+    context = complete_context({"work_kind": kind, "captured_io": {"wchar": captured}})
+    run = complete_run({"evidence": {"client_wchar": timed}})
     assert same_work.has_other_output(run, context) is is_other
-    assert not same_work.has_other_output(run, {})
+    assert not same_work.has_other_output(run, complete_context({}))
 
 
 def test_lacks_counts_of_printing_commands_only():
@@ -201,14 +202,17 @@ PRINTED, TREE = {"bytes": MIB}, {"bytes": 100 * MIB}
     ],
 )
 def test_has_idle_server_by_bytes_sent(kind, sent, checked, work, is_idle):
-    context = {"work_kind": kind, "captured_io": checked}
-    run = {"evidence": {"server_kind": "svnserve", "server_wchar": sent}, "work": work}
+    context = complete_context({"work_kind": kind, "captured_io": checked})
+    run = complete_run(
+        {"evidence": {"server_kind": "svnserve", "server_wchar": sent}, "work": work}
+    )
     assert same_work.has_idle_server(run, context) is is_idle
     # An access without a server has none that is idle.
-    assert not same_work.has_idle_server({"evidence": {"server_wchar": sent}}, context)
+    local = complete_run({"evidence": {"server_wchar": sent}})
+    assert not same_work.has_idle_server(local, context)
 
 
 def test_has_idle_server_update_needs_its_changes_only():
-    context = {"work_kind": "tree", "captured_io": {}, "working_copy": {}}
-    run = {"evidence": {"server_kind": "svnserve", "server_wchar": 900}, "work": TREE}
+    context = complete_context({"work_kind": "tree", "working_copy": {"path": "/wc"}})
+    run = complete_run({"evidence": {"server_kind": "svnserve", "server_wchar": 900}, "work": TREE})
     assert not same_work.has_idle_server(run, context)

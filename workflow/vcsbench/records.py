@@ -5,7 +5,7 @@ Measuring modules import this for type checkers only.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict, cast
 
 
 class Promises(TypedDict, total=False):
@@ -390,7 +390,7 @@ class Context(SubjectFacts, total=False):
     host: Host
     targets: str
     storage: StorageFacts
-    target_storage: StorageFacts | None  # where the output is written
+    target_storage: StorageFacts  # where the output is written
     versions: dict[str, str]
     build: BuildFacts
     preloaded: list[str]  # the content of /etc/ld.so.preload
@@ -405,6 +405,40 @@ class Context(SubjectFacts, total=False):
     thresholds: dict[str, float]
     order: int
     seed: int
+
+
+# The parts of a context that a cell-round can lack. A local command has no server, most have no working copy.
+_MAPPINGS = (
+    *("axes", "server", "remote", "server_files", "host", "storage", "target_storage", "versions"),
+    *("build", "captured_io", "took", "repository", "layout", "tree", "working_copy"),
+)
+_TEXTS = ("cell", "started_at", "argv_template", "server_folder", "targets", "work_kind")
+
+
+def complete_context(record: Mapping[str, Any]) -> Context:
+    """Return a context with an empty value for each part that it lacks, so that readers need no checks.
+
+    `{"server": None, "copy": 2}` becomes `{"server": {}, "copy": 2, "axes": {}, "runs": [], ...}`. A missing
+    number stays missing: 0 would be a measured value.
+    """
+    context = dict(record)
+    for name in _MAPPINGS:
+        context[name] = record.get(name) or {}
+    for name in _TEXTS:
+        context[name] = record.get(name) or ""
+    context["flags"] = record.get("flags") or []
+    context["set_aside"] = record.get("set_aside") or []
+    context["runs"] = [complete_run(run) for run in record.get("runs") or []]
+    return cast("Context", context)
+
+
+def complete_run(record: Mapping[str, Any]) -> RunRecord:
+    """Return a run with an empty value for each of evidence, promises, work and flags that it lacks."""
+    run = dict(record)
+    for name in ("evidence", "promises", "work"):
+        run[name] = record.get(name) or {}
+    run["flags"] = record.get("flags") or []
+    return cast("RunRecord", run)
 
 
 class DumpRecord(TypedDict, total=False):

@@ -28,7 +28,7 @@ from vcsbench.measure.runs import Run, read_export
 from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import OUTDATED, block_name, read_context
-from vcsbench.records import CellTrace, Context, RunRecord
+from vcsbench.records import CellTrace, Context, RunRecord, complete_run
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
@@ -225,14 +225,14 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
     if codes := {run.exit_code for run in runs} - {0}:
         codes_text = ", ".join(sorted(map(str, codes)))
         raise _Failure(f"the command ended with {codes_text}, which is not 0")
-    evidenced = len(context.get("runs", []))
+    evidenced = len(context["runs"])
     if len(runs) < evidenced:
         raise _Failure(
             f"{export.name} has {len(runs)} runs instead of {evidenced}; delete it and run again"
         )
     of_cell_round = _columns_of_cell_round(context)
-    without_evidence: RunRecord = {}
-    records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
+    without_evidence = complete_run({})
+    records = itertools.chain(context["runs"], itertools.repeat(without_evidence))
     return [
         {"run": index, **_columns_of_run(run, record, context, thresholds), **of_cell_round}
         for index, (run, record) in enumerate(zip(runs, records, strict=False), start=1)
@@ -242,12 +242,12 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
 def _columns_of_run(
     run: Run, of_run: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> Columns:
-    evidence = of_run.get("evidence", {})
+    evidence = of_run["evidence"]
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
     words: list[str] = [
         *judgement.judge(of_run, run.elapsed_s, limits),
-        *context.get("flags", []),
+        *context["flags"],
         *run_columns.build_flags(context),
         *_storage_flags(of_run, context),
         *["mean-cpu"] * run.mean_cpu,
@@ -260,13 +260,13 @@ def _columns_of_run(
     if same_work.has_idle_server(of_run, context):
         words.append(Flag.SERVER_IDLE)
     timed, untimed = run.peak_memory_bytes, evidence.get("client_peak_memory_bytes")
-    work, working_copy = of_run.get("work"), context.get("working_copy")
+    work, working_copy = of_run["work"], context.get("working_copy")
     space = working_copy["space"] if working_copy else {}
     return {
         "elapsed_s": run.elapsed_s,
         "user_s": run.user_s,
         "system_s": run.system_s,
-        "started_at": context.get("started_at", ""),
+        "started_at": context["started_at"],
         **{
             name: _SORTED.encode(value) if isinstance(value, (dict, list)) else value
             for name, value in evidence.items()
@@ -279,7 +279,7 @@ def _columns_of_run(
         **run_columns.client_columns(run, of_run, context),
         **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
         "work": _COMPACT.encode(work) if work else "",
-        STATE: _SORTED.encode(of_run.get("promises", {})),
+        STATE: _SORTED.encode(of_run["promises"]),
         "flags": words,
     }
 
@@ -287,9 +287,9 @@ def _columns_of_run(
 def _storage_flags(run: RunRecord, context: Context) -> list[str]:
     """Return the flags of a run by the disks below its storage, its working copy or tree, and its output."""
     words: list[str] = []
-    subjects: list[Mapping[str, Any]] = [context.get("working_copy", {}), context.get("tree", {})]
-    places = [context.get("storage", {}), *(subject.get("filesystem", {}) for subject in subjects)]
-    is_cold = run.get("promises", {}).get("os") == "cold"
+    subjects: list[Mapping[str, Any]] = [context["working_copy"], context["tree"]]
+    places = [context["storage"], *(subject.get("filesystem", {}) for subject in subjects)]
+    is_cold = run["promises"].get("os") == "cold"
     # A file system that vcsbench made has a flag of its own: its image is read without the page cache.
     if is_cold and any(place.get("cached_below") and not place.get("made") for place in places):
         words.append(flags.Flag.CACHED_BELOW)
@@ -302,17 +302,17 @@ def _storage_flags(run: RunRecord, context: Context) -> list[str]:
 
 
 def _columns_of_cell_round(context: Context) -> Columns:
-    took, storage = context.get("took", {}), context.get("storage") or {}
-    attempts = [attempt["runs"] for attempt in context.get("set_aside", [])]
+    took, storage = context["took"], context["storage"]
+    attempts = [attempt["runs"] for attempt in context["set_aside"]]
     flagged = [{flag for run in runs for flag in run["flags"]} for runs in attempts]
     return {
         **run_columns.build_columns(context),
         "set_aside": ", ".join(flags.joined(words & flags.INVALID) for words in flagged),
         **{name: context.get(name) for name in ("copy", "order", "seed")},
-        "scale": context.get("repository", {}).get("scale"),
+        "scale": context["repository"].get("scale"),
         "storage_kind": run_columns.storage_label(storage, context["host"]),
         "host": host_label(context["host"]),
-        "cell_round_started_at": context.get("started_at", ""),
+        "cell_round_started_at": context["started_at"],
         "waited_s": took.get("waited_s"),
         "cell_round_s": took.get("cell_round_s"),
         CONDITIONS: _SORTED.encode(context["conditions"]) if "conditions" in context else "",

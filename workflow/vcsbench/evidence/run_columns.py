@@ -70,7 +70,7 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
     """Return COUNT_COLUMNS; None for a missing count."""
-    is_in_memory = context.get("storage", {}).get("filesystem") in IN_MEMORY
+    is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     sides = ("client", "server") if evidence.get("server_kind") else ("client",)
     counts: Columns = {RPCS: evidence.get(RPCS)}
     for name, count in OF_SIDES.items():
@@ -88,7 +88,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     the common start of the clients to the end of the last one. `launching_s` is the rest of the elapsed
     time, `went_apart_s` the spread of starts.
     """
-    launched, work = run.get("launched"), run.get("work") or {}
+    launched, work = run.get("launched"), run["work"]
     clients = launched["clients"] if launched else []
     cpu_s = [timed.user_s, timed.system_s]
     if clients:

@@ -119,9 +119,9 @@ def _figures(work: Mapping[str, int | str]) -> dict[str, str]:
 
 def lacks_counts(context: Context) -> bool:
     """Return True if the checked run has no count of its output, so no run can be compared with it."""
-    counts = context.get("captured_io")
-    is_printed = context.get("work_kind") in PRINTING
-    return is_printed and counts is not None and counts.get("wchar") is None
+    counts = context["captured_io"]
+    # Without an entry, no run was checked.
+    return context["work_kind"] in PRINTING and "wchar" in counts and counts["wchar"] is None
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:
@@ -129,9 +129,9 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
     svnbench prints nothing when it is timed. Without one of the counts, return False.
     """
-    written = run.get("evidence", {}).get("client_wchar")
-    checked = context.get("captured_io", {}).get("wchar")
-    if context.get("work_kind") not in PRINTING or checked is None or written is None:
+    written = run["evidence"].get("client_wchar")
+    checked = context["captured_io"].get("wchar")
+    if context["work_kind"] not in PRINTING or checked is None or written is None:
         return False
     return abs(written - checked) > WRITTEN_TOLERANCE_BYTES
 
@@ -141,18 +141,18 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 
     The client then reads the repository's files itself, under the label of a server.
     """
-    evidence, work = run.get("evidence", {}), run.get("work", {})
+    evidence, work = run["evidence"], run["work"]
     sent = evidence.get("server_wchar")
     if not evidence.get("server_kind") or sent is None:
         return False
     # A request gets an answer, however small.
     needed = 1.0
-    checked = context.get("captured_io", {}).get("server_wchar")
+    checked = context["captured_io"].get("server_wchar")
     if checked is not None:
         needed = max(needed, SENT_SHARE * checked)
     # Of a working copy's update, the server sends the changes only.
-    if "working_copy" not in context:
-        is_printed = context.get("work_kind") in PRINTING
+    if not context.get("working_copy"):
+        is_printed = context["work_kind"] in PRINTING
         received = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
         needed = max(needed, received * (PRINTED_SENT_SHARE if is_printed else FILES_SENT_SHARE))
     return sent < needed
@@ -160,11 +160,11 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 
 def least_flushes(run: RunRecord, context: Context) -> int:
     """Return how many flushes of the disk a load needs at least; 0 for other commands, and in memory."""
-    output = context.get("target_storage") or {}
+    output = context["target_storage"]
     is_on_disk = output.get("filesystem", "") not in IN_MEMORY
-    if context.get("work_kind") != LOADED or NO_FLUSH in context["argv"] or not is_on_disk:
+    if context["work_kind"] != LOADED or NO_FLUSH in context["argv"] or not is_on_disk:
         return 0
-    return FLUSHES_PER_REVISION * int(run.get("work", {}).get("youngest") or 0)
+    return FLUSHES_PER_REVISION * int(run["work"].get("youngest") or 0)
 
 
 def flushes(run: RunRecord, context: Context) -> int | None:
@@ -172,10 +172,10 @@ def flushes(run: RunRecord, context: Context) -> int | None:
 
     It sends flushes only to a disk with a cache that loses its content without power.
     """
-    output = context.get("target_storage") or {}
+    output = context["target_storage"]
     if output.get("write_cache") != WRITE_BACK:
         return None
-    return run.get("evidence", {}).get("device_flushes")
+    return run["evidence"].get("device_flushes")
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:

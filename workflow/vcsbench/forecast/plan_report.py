@@ -13,13 +13,13 @@ from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence.measurements import read_measurements
-from vcsbench.files import read_json
 from vcsbench.forecast import trials
 from vcsbench.machine import host, host_label
 from vcsbench.measure.server import HOST
 from vcsbench.plan.grid import CellSpec, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
+from vcsbench.plan.result_state import read_context
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.estimates import detectable_effect
@@ -57,13 +57,12 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
         repository = plan.draft(cell).get("repository", {})
         for cell_round in plan.rounds_of_cell(cell):
             result = cell_round.below(plan.root)
-            context = read_json(result.context)
-            before = (
-                context.get("host", {}).get("id"),
-                context.get("repository", {}).get("identity"),
-            )
+            context = read_context(result.context)
+            if not context:
+                continue
+            before = (context["host"].get("id"), context["repository"].get("identity"))
             is_same = before == (me, repository.get("identity"))
-            if "took" in context and is_same and os.path.exists(result.export):
+            if context["took"] and is_same and os.path.exists(result.export):
                 hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
                 for group in _groups(plan, cell.study, cell.axes):
                     durations[group].append(hyperfine_s + OVERHEAD_S)

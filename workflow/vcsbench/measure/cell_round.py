@@ -352,7 +352,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "host": host(),
         "targets": recipe["targets"],
         "storage": describe_storage(place["name"], WorkDir(place["path"], cell.root).make()),
-        "target_storage": describe_storage("", targets) if recipe["targets"] else None,
+        "target_storage": describe_storage("", targets) if recipe["targets"] else {},
         "versions": cell.versions,
         "build": _build_facts(cell, captured),
         "preloaded": read(PRELOADED).split(),

@@ -10,13 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from vcsbench.cell_rounds import CONTEXT, CellRound
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
 from vcsbench.files import CSV_BYTES, read_json
-from vcsbench.records import Context, RecipeRepository
+from vcsbench.records import Context, RecipeRepository, complete_context
 from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/budget"
@@ -112,14 +111,15 @@ def is_readable(result: CellRound) -> bool:
     return bool(read_json(result.export)) and bool(read_json(result.context))
 
 
-def read_context(path: str | Path) -> Context:
-    """Return a context; {} if it is missing or unreadable."""
-    return cast("Context", read_json(path))
+def read_context(path: str | Path) -> Context | None:
+    """Return a context with all its parts (complete_context); None if it is missing or unreadable."""
+    record = read_json(path)
+    return complete_context(record) if record else None
 
 
 def check_version(path: Path, context: Context) -> None:
     """Raise UserError for a context of an earlier version of vcsbench, which has other keys."""
-    if not all("evidence" in run for run in context.get("runs", [])):
+    if not all(run["evidence"] for run in context["runs"]):
         raise UserError(
             f"{path}: an earlier version of vcsbench measured it. Run `make report` to measure it again."
         )

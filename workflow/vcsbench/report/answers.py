@@ -98,7 +98,7 @@ def shown_flags(results: Results) -> set[str]:
 
 def loads_of(results: Results) -> list[Row]:
     """Return the records of the loads of this study's repositories, with more than one revision."""
-    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
+    names = {context["repository"].get("name") for context in results.contexts}
     loads = [load for name, load in results.loads.items() if name in names]
     return [load for load in loads if load.get("revisions", 0) > 1]
 
@@ -116,7 +116,7 @@ def estimate_of(results: Results) -> Row:
     if not load:
         return {}
     sizes: dict[str, dict[str, int]] = {}
-    for of in (context.get("repository") or {} for context in results.contexts):
+    for of in (context["repository"] for context in results.contexts):
         if of.get("bytes") and results.loads.get(of.get("name", "")) is load:
             sizes.setdefault(of.get("format", ""), {})[of.get("packing", "")] = of["bytes"]
     times = {key: load.get(key, 0) for key in ("revisions", "seconds", "pack_seconds")}
@@ -148,7 +148,7 @@ def _costs(results: Results, axis: str) -> list[str]:
 def versions_of_builds(results: Results) -> list[str]:
     """Return `trunk 1.15.0` for each build in order, nothing without several builds."""
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
-    for build in (context.get("build") or {} for context in results.contexts):
+    for build in (context["build"] for context in results.contexts):
         sides = (build.get(side) or {} for side in ("client", "server"))
         known = (side["version"] for side in sides if side.get("version"))
         versions.get(build.get("name", ""), []).extend(known)
@@ -158,8 +158,7 @@ def versions_of_builds(results: Results) -> list[str]:
 def installed_format(results: Results) -> str:
     """Return the format that the measured Subversion makes by default, "" if its version is unknown."""
     for context in results.contexts:
-        versions = context.get("versions") or {}
-        if name := default_format(versions.get("svn", "")):
+        if name := default_format(context["versions"].get("svn", "")):
             return name
     return ""
 

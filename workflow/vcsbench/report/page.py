@@ -319,7 +319,7 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
 def _condition(results: Results, setup: Setup) -> str:
     """Return a sentence on cold commands if the study was published with other storage or more revisions."""
     published, here = results.study.published, setup.conditions.storage
-    repositories = [context.get("repository") or {} for context in results.contexts]
+    repositories = [context["repository"] for context in results.contexts]
     is_cold = any(cache_state(row.get("cache")).is_cold for row in results.measurements)
     if results.own_repository or not (published and here and is_cold):
         return ""

@@ -27,6 +27,7 @@ from vcsbench.external import open_regular
 from vcsbench.files import read_rows
 from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import is_duplicate, originals
+from vcsbench.records import complete_context
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
 from vcsbench.statistics.texts import reason_text
@@ -184,7 +185,8 @@ def read_results(
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
     measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
     paths = (Path(CellRound(name, c, n, str(folder)).context) for c, n in measured)
-    contexts: Iterable[Row] = filter(None, map(_read_json, paths))
+    records = filter(None, map(_read_json, paths))
+    contexts: Iterable[Row] = map(complete_context, records)
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(
         study=study,
@@ -195,7 +197,7 @@ def read_results(
         },
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
-        contexts=sorted(contexts, key=lambda context: str(context.get("started_at", ""))),
+        contexts=sorted(contexts, key=lambda context: context["started_at"]),
         notes={t: _read_json(folder / f"tables/{name}/{t}.json", list) or [] for t in saved},
         texts={
             f"{stem}.csv": path.read_text(encoding="utf-8")

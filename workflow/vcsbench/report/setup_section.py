@@ -92,8 +92,8 @@ class Setup:
 
 def setup_of(results: Results) -> Setup:
     study, contexts = results.study, results.contexts
-    hosts = [context["host"] for context in contexts if context.get("host")]
-    times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
+    hosts = [context["host"] for context in contexts if context["host"]]
+    times = [time for c in contexts if (time := words.moment(c["started_at"]))]
     first, last = min(times, default=None), max(times, default=None)
     descriptions, versions = _descriptions(contexts, study), _versions(contexts)
     histories = (
@@ -101,8 +101,8 @@ def setup_of(results: Results) -> Setup:
         for kind, _, facts in _facts(contexts, study)
         if kind == "repository" and facts.get("source") not in (None, "empty")
     )
-    remote = unique_values(c["remote"]["host"] for c in contexts if c.get("remote"))
-    loopback = ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
+    remote = unique_values(c["remote"]["host"] for c in contexts if c["remote"])
+    loopback = ON_ONE_MACHINE if any(context["server"] for context in contexts) else ""
     guests = (str(host["virtualized"]) for host in hosts if host.get("virtualized"))
     rounds = _rounds_and_copies(contexts)
     facts = {
@@ -138,13 +138,13 @@ def setup_of(results: Results) -> Setup:
 
 def _cell_rounds(contexts: Rows) -> str:
     """Return `376 cell-rounds with 970 timed runs`."""
-    runs = sum(len(context.get("runs") or []) for context in contexts)
+    runs = sum(len(context["runs"]) for context in contexts)
     return f"{words.count_of(len(contexts), 'cell-round')} with {words.count_of(runs, 'timed run')}"
 
 
 def _rounds_and_copies(contexts: Rows) -> str:
     """Return `5 rounds, 3 copies of each repository`, or `3 to 5 rounds`."""
-    rounds = grouped_by(contexts, lambda context: str(context.get("cell")))
+    rounds = grouped_by(contexts, lambda context: str(context["cell"]))
     last = [max(int(c.get("round") or 0) for c in of) for of in rounds.values()]
     number = words.count_between(min(last, default=0), max(last, default=0), "round")
     copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
@@ -154,8 +154,8 @@ def _rounds_and_copies(contexts: Rows) -> str:
 
 
 def _clearing(contexts: Rows) -> list[str]:
-    runs = [run for context in contexts for run in context.get("runs") or []]
-    ways = Counter((run.get("evidence") or {}).get("cache_cleared_by") for run in runs)
+    runs = [run for context in contexts for run in context["runs"]]
+    ways = Counter(run["evidence"].get("cache_cleared_by") for run in runs)
     return [
         f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'timed run')}."
         for way, count in ways.most_common()
@@ -166,8 +166,8 @@ def _clearing(contexts: Rows) -> list[str]:
 def _nodes(contexts: Rows, study: Study) -> list[str]:
     blocks: dict[str, set[str]] = {}
     for context in contexts:
-        if host := (context.get("host") or {}).get("name"):
-            blocks.setdefault(host, set()).add(block_name(study.block, context.get("axes") or {}))
+        if host := context["host"].get("name"):
+            blocks.setdefault(host, set()).add(block_name(study.block, context["axes"]))
     texts = (
         f"{host} measured {words.enumeration(sorted(blocks[host]))}" for host in sorted(blocks)
     )
@@ -186,7 +186,7 @@ def _machine(host: Row) -> str:
 
 
 def _host(context: Row) -> str:
-    host = context.get("host") or {}
+    host = context["host"]
     guest = host.get("virtualized")
     kind = "" if guest == "yes" else f" ({guest})"
     virtual = {None: "", "": "not virtual"}.get(guest, f"a virtual machine{kind}")
@@ -201,25 +201,25 @@ def _described(facts: Row, phrases: Mapping[str, str]) -> str:
 
 
 def _storage(context: Row) -> str:
-    storage = context.get("storage") or {}
-    facts = {**storage, "kind": storage_label(storage, context.get("host") or {})}
+    storage = context["storage"]
+    facts = {**storage, "kind": storage_label(storage, context["host"])}
     return _described(facts, STORAGE) if storage else ""
 
 
 def _storage_kind(context: Row) -> str:
-    storage = context.get("storage") or {}
-    kind = storage_label(storage, context.get("host") or {})
+    storage = context["storage"]
+    kind = storage_label(storage, context["host"])
     return f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
 
 
 def _layout(context: Row) -> str:
-    sentence = (context.get("layout") or {}).get("sentence")
-    name = (context.get("storage") or {}).get("name")
+    sentence = context["layout"].get("sentence")
+    name = context["storage"].get("name")
     return f"{name}: the copies {sentence}." if sentence else ""
 
 
 def _server(context: Row) -> str:
-    if not (remote := context.get("remote")):
+    if not (remote := context["remote"]):
         return ""
     return (
         f"The server is on {remote['host']} ({remote['url']}). vcsbench does not control it: "
@@ -229,24 +229,24 @@ def _server(context: Row) -> str:
 
 def _output(context: Row) -> str:
     """Return where a command writes to."""
-    if not (targets := str(context.get("targets") or "")):
+    if not (targets := context["targets"]):
         return ""
-    if working_copy := context.get("working_copy"):
-        name = (context.get("axes") or {}).get("filesystem")
+    if working_copy := context["working_copy"]:
+        name = context["axes"].get("filesystem")
         filesystem = {**working_copy["filesystem"], "name": name}
         if not filesystem.get("made"):
-            return _storage({"storage": filesystem, "host": context.get("host")})
+            return _storage({"storage": filesystem, "host": context["host"]})
         way = "with direct I/O" if filesystem.get("direct_io") else "through the page cache"
         image = f"made for each measurement in an image of {words.size(filesystem['bytes'])}, {way}"
         return _described({**filesystem, "path": "", "device": image}, STORAGE)
-    if str((context.get("storage") or {}).get("path", "")).startswith(f"{targets.rstrip('/')}/"):
+    if str(context["storage"].get("path", "")).startswith(f"{targets.rstrip('/')}/"):
         return f"{targets}, the storage itself"
     return f"{targets}, not the storage: the times exclude the storage's cost of writing"
 
 
 def _format_settings(context: Row) -> str:
     """Return the settings of a format (db/fsfs.conf) that most affect sizes and times."""
-    repository = context.get("repository") or {}
+    repository = context["repository"]
     if not repository.keys() >= {"format", "fsfs_settings"}:
         return ""
     name, settings = repository["format"], repository["fsfs_settings"]
@@ -277,15 +277,14 @@ def _texts(contexts: Rows, text_of: Callable[[Row], str]) -> list[str]:
 def _versions(contexts: Rows) -> dict[str, str]:
     known: dict[str, list[str]] = {}
     for context in contexts:
-        for program, version in (context.get("versions") or {}).items():
+        for program, version in context["versions"].items():
             known.setdefault(program, []).extend([str(version)] * bool(version))
     return {name: ", ".join(unique_values(of)) for name, of in sorted(known.items()) if of}
 
 
 def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     timed = unique_values(
-        (study.command_name(context.get("axes") or {}), str(context.get("argv_template") or ""))
-        for context in contexts
+        (study.command_name(context["axes"]), context["argv_template"]) for context in contexts
     )
     programs = {n: f"python strategies {c.program}" for n, c in study.commands.items() if c.program}
     order = [*study.commands, *(name for name, _ in timed)]
@@ -297,9 +296,9 @@ def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations. A file that was edited between two cells makes another one."""
     known: list[Configuration] = []
     for context in contexts:
-        name = "".join(values_in(context.get("axes") or {}, study.axes_of("servers")))
-        name = name or PurePath(context.get("server_folder") or "").name
-        server, files = context.get("server") or {}, context.get("server_files") or {}
+        name = "".join(values_in(context["axes"], study.axes_of("servers")))
+        name = name or PurePath(context["server_folder"]).name
+        server, files = context["server"], context["server_files"]
         if not (name or server):
             continue
         for configuration in known:
@@ -322,7 +321,7 @@ def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
     for context in contexts:
         for kind in filter(None, kinds):
             facts = context.get(kind)
-            if isinstance(facts, Mapping):
+            if isinstance(facts, Mapping) and facts:
                 yield kind, str(facts.get("name") or kind), facts
 
 
@@ -365,7 +364,7 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
     """Yield the programs of the builds, with the digest of the binaries of both sides."""
     rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
     rows: list[tuple[str, ...]] = []
-    for build in (context.get("build") or {} for context in results.contexts):
+    for build in (context["build"] for context in results.contexts):
         if not (name := build.get("name")):
             continue
         for side in ("client", "server"):

@@ -152,11 +152,11 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
     """Return by command the revisions that it covers, with the reason if the study covers more."""
     texts: dict[str, list[str]] = {}
     for context in contexts:
-        first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
+        first, last = context["working_copy"].get("revisions", (0, 0))
         if not 0 < first < last:
             continue
-        name = study.command_name(context.get("axes") or {})
-        command, repository = study.commands.get(name), context.get("repository") or {}
+        name = study.command_name(context["axes"])
+        command, repository = study.commands.get(name), context["repository"]
         expected = (command.revisions_behind if command else 0) or 0
         of = f" of {repository['name']}" if repository.get("name") else ""
         range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"

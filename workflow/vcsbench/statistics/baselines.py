@@ -99,12 +99,12 @@ def describe_baseline(
     every = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in every) or [""]
     hosts = [context["host"] for context in every]
-    storages = [context.get("storage") or {} for context in every]
+    storages = [context["storage"] for context in every]
     keys = ("path", "filesystem", "device")
     files = [
-        (f"{(context.get('axes') or {}).get('config', '')}/{name}", text)
+        (f"{context['axes'].get('config', '')}/{name}", text)
         for context in every
-        for name, text in (context.get("server_files") or {}).items()
+        for name, text in context["server_files"].items()
     ]
     return {
         "study": study,
@@ -118,7 +118,7 @@ def describe_baseline(
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
         "storage": _distinct(" ".join(str(s.get(k) or "") for k in keys) for s in storages),
-        "versions": _by_name(v for c in every for v in (c.get("versions") or {}).items()),
+        "versions": _by_name(v for c in every for v in c["versions"].items()),
         "server_files": _by_name(
             (name, hashlib.sha256(text.encode()).hexdigest()[:12]) for name, text in files
         ),
@@ -131,7 +131,7 @@ def _context(path: Path, started_at: str) -> Context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
-    if context.get("started_at", "") != started_at:
+    if context["started_at"] != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
@@ -140,14 +140,14 @@ def _context(path: Path, started_at: str) -> Context:
 
 
 def cell_settings(context: Context) -> CellSettings:
-    repository = context.get("repository") or {}
-    ways = {(run.get("evidence") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
+    repository = context["repository"]
+    ways = {run["evidence"].get("cache_cleared_by") or "" for run in context["runs"]}
     return {
-        "command": context.get("argv_template", ""),
+        "command": context["argv_template"],
         "repository": {k: repository.get(k) for k in ("name", "source", "identity", "scale")},
         "method": {
             **{key: context.get(key) for key in ("hooks", "warmup")},
-            "targets": context.get("targets") or "",
+            "targets": context["targets"],
             "cleared_by": sorted(filter(None, ways)),
         },
     }
