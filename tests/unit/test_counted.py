@@ -15,7 +15,7 @@ from vcsbench.measure.runs import Run
 from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.records import complete_run
-from vcsbench.report.grids import number_sentences
+from vcsbench.report.table_points import number_sentences
 from vcsbench.statistics.aggregation import add_metrics
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.findings import evaluate_findings

@@ -21,6 +21,7 @@ from vcsbench.codes import (
     WithheldCode,
 )
 from vcsbench.errors import UserError
+from vcsbench.report.finding_tables import make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
     NO_REASON,
@@ -30,7 +31,7 @@ from vcsbench.report.findings_section import (
 )
 from vcsbench.report.page import page_of
 from vcsbench.report.results import read_results
-from vcsbench.report.table_sections import reversed_table, table_sections
+from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import texts, verdicts
 from vcsbench.statistics.verdicts import Reason
 
@@ -202,11 +203,11 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     published = [row | slower for row in results.tables["f6-vs-f7"][:2]]
     changed = replace(results, published={**results.published, "f6-vs-f7": published})
     sections = table_sections(changed)
-    table = reversed_table(replace(changed, definitions={}), sections)
+    table = make_reversed_table(replace(changed, definitions={}), sections)
     found = [row[1:3] for row in table.rows if "f7 against f6" in row[0]]
     assert found == [["2.0x slower", "2.0x faster"]] * 2
     without = replace(results, published={})
-    assert reversed_table(without, table_sections(without)) is None
+    assert make_reversed_table(without, table_sections(without)) is None
 
 
 def test_style_has_a_mark_for_each_verdict():

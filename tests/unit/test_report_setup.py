@@ -11,7 +11,7 @@ from vcsbench.records import complete_context
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.report.setup_section import bibtex_of, compared_setup, origin_of, setup_of
-from vcsbench.report.table_sections import distances_of
+from vcsbench.report.table_sections import distance_notes
 
 STUDY = default_study()
 UPDATES = default_study("working-copy-2012")
@@ -123,7 +123,7 @@ def update(first, last, scale=1.0):
     ],
 )
 def test_distances_below_the_expected_one_have_the_reason(covered, end):
-    texts = distances_of([update(*covered)] * 2, UPDATES).get("update-1000", [""])
+    texts = distance_notes([update(*covered)] * 2, UPDATES).get("update-1000", [""])
     assert len(texts) == 1 and texts[0].endswith(end) and bool(texts[0]) == bool(end)
 
 

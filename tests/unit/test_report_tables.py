@@ -8,7 +8,9 @@ import pytest
 
 from unit.report_files import make_files, results_of
 from vcsbench import words
-from vcsbench.report import grids
+from vcsbench.report import grids, table_points
+from vcsbench.report.expected_rows import expected_rows
+from vcsbench.report.grids import PointKind
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
@@ -25,12 +27,12 @@ ELAPSED = {"metric": "elapsed_s", "rows": ["ra", "repo", "format"], "columns": [
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
 RATIO = {"compare": COMPARE, "rows": ["ra", "repo"], "columns": ["cache", "config"]}
 PLAIN = {"command": "log", "ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
-LAYOUT = grids.layout_of(ELAPSED, ORDER)
+LAYOUT = grids.make_layout(ELAPSED, ORDER)
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 
 
 def point(value=1.0, **keys):
-    return grids.Point({**PLAIN, "format": "f6", **keys}, "measured", value)
+    return grids.Point({**PLAIN, "format": "f6", **keys}, PointKind.MEASURED, value)
 
 
 def points(**axes):
@@ -63,14 +65,14 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
     assert [(h.text, h.span) for h in grid.headings[0]] == [("cold", 2), ("hot-os", 2)]
     assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
-    assert grid.starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
+    assert grid.block_starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
     assert len(grid.points) == 15 and None in grid.rows[0].points
 
 
 def test_matching_takes_the_places_of_the_measured_points():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
     near = grids.align_published(published, [point(), point(format="f8")], LAYOUT, ["repo"])
-    assert [p.kind for p in near] == ["measured", "unpublished"]
+    assert [p.kind for p in near] == [PointKind.MEASURED, PointKind.UNPUBLISHED]
     own = points(repo=["my-own"], format=["f6", "f7"])
     (grid,) = grids.make_grids(grids.align_published(published, own, LAYOUT, ["repo"]), LAYOUT)
     assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
@@ -78,7 +80,7 @@ def test_matching_takes_the_places_of_the_measured_points():
 
 def test_numbers_of_a_column_share_decimals_and_bars_the_largest():
     found = [point(2.5), point(10.0, format="f7"), point(0.25, cache="hot-os")]
-    shown = [(p.text, p.bar) for p in grids.with_numbers(found, LAYOUT, "s")]
+    shown = [(p.text, p.bar) for p in grids.format_numbers(found, LAYOUT, "s")]
     assert shown == [("2.5", 25), ("10.0", 100), ("0.25", 2)]
 
 
@@ -105,7 +107,7 @@ def test_measured_points_only_differences_have_a_colour():
         # Counts that are equal in all rounds.
         {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call="equal")},
     ]
-    points = grids.measured_points(RATIO, rows, [])
+    points = table_points.measured_points(RATIO, rows, [])
     found = [(p.colour, p.text, p.mark) for p in points]
     assert found == [("y3", "+22", ""), ("same", "+22", "≈"), ("same", "\N{MINUS SIGN}1.0", "≈")]
     # Readers do not see the words of the CSV files.
@@ -114,10 +116,9 @@ def test_measured_points_only_differences_have_a_colour():
 
 def test_grid_with_one_candidate_names_its_axis():
     layout = grids.Layout(("candidate", "ra"), ("cache",), (), {}, "config")
-    of = [
-        grids.Point({"candidate": "fast", "ra": ra, "cache": "cold"}, "x") for ra in ("http", "svn")
-    ]
-    assert grids.make_grids(of, layout)[0].constant == [("config", "fast")]
+    keys = {"candidate": "fast", "cache": "cold"}
+    points = [grids.Point({**keys, "ra": ra}, PointKind.MEASURED) for ra in ("http", "svn")]
+    assert grids.make_grids(points, layout)[0].constant == [("config", "fast")]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():
@@ -129,7 +130,7 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
     grid = [cell(*pair) for pair in pairs]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "broken"}]
     runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
-    cold, hot = grids.expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
+    cold, hot = expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.flags) == (("round 2: broken",), ("cache-not-cold",))

@@ -16,9 +16,10 @@ from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
 from vcsbench.report.card_rows import flag_texts
 from vcsbench.report.charts import FindingDot
+from vcsbench.report.finding_tables import find_table, overlaps
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.summary import verdict_counts
-from vcsbench.report.table_sections import TableSection, overlaps, table_of
+from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics import comparisons, texts, verdicts
 
 MEANINGS = {
@@ -108,7 +109,7 @@ def finding_views(
         definition = definitions.get(row["id"], {})
         expect = definition.get("expect") or {}
         bounds = [expect.get(name) for name in ("at_least", "at_most")]
-        table, where = table_of(definition, results.study.tables)
+        table, where = find_table(definition, results.study.tables)
         section = next((section for section in sections if section.name == table), None)
         unit = f" {metric_in(definition).unit}".rstrip() if definition else ""
         unit = "x" if definition.get("compare") else unit

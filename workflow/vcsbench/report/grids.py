@@ -1,68 +1,53 @@
-"""The grids of a page: the rows of tables as points, laid out as in the published study."""
+"""Lay out the points of a table as grids, with the same rows and columns as in the published study."""
 
-import math
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import pairwise, product
-from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import (
-    axis_label,
-    case_label,
-    change,
-    change_between,
-    detectable_text,
-    value_label,
-)
-from vcsbench.codes import Call, WhyUndecided
-from vcsbench.config.study import matches_cell
-from vcsbench.evidence.flags import INVALID
-from vcsbench.evidence.same_work import OTHER, UNKNOWN
-from vcsbench.metrics import COUNT, Metric, metric_in
-from vcsbench.plan.grid import originals
-from vcsbench.plan.result_state import OUTDATED
-from vcsbench.report.results import (
-    Rows,
-    grouped_by,
-    unique_values,
-    values_in,
-    values_label,
-    varying,
-)
-from vcsbench.statistics import comparisons, texts
+from vcsbench.advice.labels import axis_label, case_label
+from vcsbench.config.study import TableDefinition
+from vcsbench.metrics import COUNT
+from vcsbench.report.results import grouped_by, unique_values, values_in, values_label, varying
 
-# In this order. Deviations are hidden until the reader asks for them.
-MARKS = {"same-binaries": "=", "low-n": "?"}
-DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
-CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
-ABSENT = {
-    "skipped": ("n/a", "cannot be measured here"),
-    "failed": ("failed", "no round has a result"),
-    "outdated": ("outdated", "measured with other settings, programs, or another version"),
-    "withheld": ("left out", "invalid runs or other work: point at it for the reason"),
-}
-CORRECTED = (
-    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
-    "because some are far out by chance."
-)
-# The factors at which the next colour begins: 10 % shows, and 10 times does not drown it.
-COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
+# Rows of a comparison have this key next to the values of axes. Its values are of the compared axis.
+CANDIDATE = "candidate"
+
+
+class PointKind(StrEnum):
+    """The kind of a point, which is also its CSS class if it has no number."""
+
+    MEASURED = "measured"
+    PUBLISHED = "published"
+    # The cell cannot be measured here, for example for lack of root.
+    SKIPPED = "skipped"
+    # No round of the cell has a result.
+    FAILED = "failed"
+    # All results are of other settings, programs, or another version of vcsbench.
+    OUTDATED = "outdated"
+    # The cell was measured, but no run counts.
+    WITHHELD = "withheld"
+    # The study has no published number for a measured cell.
+    UNPUBLISHED = "unpublished"
 
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid. Without a number, `value` is None and `text` explains.
+    """A place of a grid with its number, or with a text that explains why there is none.
 
-    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `outdated`, `withheld`
-    (measured, but no run counts) or `unpublished`. `deviation` marks runs far from their cell's median,
-    `bar` is in per cent, `cells` has the measured cells (baseline first).
+    `keys` has the axis values of the place, `value` is None without a number. `title` appears under the
+    pointer. `reason` is why a number is withheld, "" for any other point. `mark` has the signs next to the
+    number, such as `≈`, and `deviation` a sign for runs far from their cell's median. `is_small` points are
+    mostly start-up. `colour` is the CSS class of a comparison (table_points.colour_class), and `bar` the
+    length of a bar in per cent, None for a comparison. `cells` has the paths of the measured cells, the
+    baseline's first, and `row` the row of the table's CSV file.
     """
 
     keys: Mapping[str, str]
-    kind: str
+    kind: PointKind
     value: float | None = None
     text: str = ""
     title: str = ""
@@ -76,52 +61,57 @@ class Point:
     row: Row | None = None
 
 
-class Heading(NamedTuple):
-    """A heading of an axis value over `span` columns; `first` if a block of columns begins there."""
+@dataclass(frozen=True)
+class Heading:
+    """A heading of an axis value over `span` columns. `starts_block` separates it from those on its left."""
 
     text: str
     span: int
-    first: bool
+    starts_block: bool
     axis: str
 
 
-class Label(NamedTuple):
-    """An axis value in a row's header; `repeated` if the row above has the same."""
+@dataclass(frozen=True)
+class Label:
+    """An axis value in the header of a row. `is_repeated` if the row above has the same value."""
 
     text: str
-    repeated: bool
+    is_repeated: bool
     axis: str
 
 
-class GridRow(NamedTuple):
-    """A row; `points` has None where the grid has no cell, `slug` is the end of its anchor.
+@dataclass(frozen=True)
+class GridRow:
+    """A row of a grid. `points` has None where the grid of cells has no cell.
 
-    `group` is the value of the first row axis that varies, "" if only one does.
+    Rows with the same `group` stand below a heading of their own, "" without groups. `slug` is the end of
+    the row's anchor, `keys` has the row's axis values.
     """
 
     group: str
     labels: Sequence[Label]
     points: Sequence[Point | None]
     slug: str
-    of: Mapping[str, str]
+    keys: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid. `starts` marks columns at which a block begins, `constant` has row axes with one value.
+    """A grid of numbers. `headings` has a line for each column axis.
 
-    `group_axis` is the axis of the rows' groups. `of` has the values of the other axes, `across` the axis
-    values of each column.
+    `block_starts` is True for each column that begins a block. `group_axis` is the axis of the rows' groups,
+    "" without groups. `constant` has the row axes with only one value, and that value. `sheet_keys` has the
+    values of axes in neither rows nor columns, `column_keys` the axis values of each column.
     """
 
     title: str
     headings: Sequence[Sequence[Heading]]
-    starts: Sequence[bool]
+    block_starts: Sequence[bool]
     rows: Sequence[GridRow]
     group_axis: str
     constant: Sequence[tuple[str, str]]
-    of: Mapping[str, str]
-    across: Sequence[Mapping[str, str]]
+    sheet_keys: Mapping[str, str]
+    column_keys: Sequence[Mapping[str, str]]
 
     @property
     def points(self) -> list[Point]:
@@ -130,9 +120,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class Layout:
-    """The axes in rows, in columns, and the rest, with a grid per value; the order of their values.
+    """The keys of a table's rows and columns, and the other keys (`rest`), with a grid for each value.
 
-    `compared` is the axis of the values of `candidate`.
+    `order` has the values of each key in the order of the study. `compared` is the axis of the values of
+    the key `candidate`, "" for a table that compares nothing.
     """
 
     rows: tuple[str, ...]
@@ -142,100 +133,170 @@ class Layout:
     compared: str = ""
 
     def axis_of(self, key: str) -> str:
-        return self.compared if key == "candidate" else key
+        return self.compared if key == CANDIDATE else key
 
-    def label(self, keys: Mapping[str, str]) -> str:
-        named = {self.axis_of(key): value for key, value in keys.items()}
-        return case_label(named, [*named])
+    def place_label(self, keys: Mapping[str, str]) -> str:
+        """Return the words for a place: `cold log over svn (ruby, f7)`."""
+        values = {self.axis_of(key): value for key, value in keys.items()}
+        return case_label(values, list(values))
 
-    def ordered(self, points: Iterable[Point], axes: Sequence[str]) -> list[tuple[str, ...]]:
-        ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
+    def ordered_values(self, points: Iterable[Point], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the different values of points for some keys, in the order of the study.
 
-        def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
-            pairs = zip(ranks, values, strict=True)
-            return [(r.get(v, len(r)), v.zfill(9) if v.isdigit() else v) for r, v in pairs]
+        Values that the order lacks come last, numbers by size and other texts by alphabet.
+        """
+        ranks_of_keys = []
+        for key in keys:
+            # "" is first: the axis does not apply to the cell.
+            values_in_order = ["", *self.order.get(key, ())]
+            ranks_of_keys.append({value: rank for rank, value in enumerate(values_in_order)})
 
-        return sorted({values_in(point.keys, axes) for point in points}, key=rank)
+        def sort_key(values: tuple[str, ...]) -> list[tuple[int, str]]:
+            parts = []
+            for ranks, value in zip(ranks_of_keys, values, strict=True):
+                rank = ranks.get(value, len(ranks))
+                # With zeros in front, 9 comes before 10.
+                text = value.zfill(9) if value.isdigit() else value
+                parts.append((rank, text))
+            return parts
+
+        different = {values_in(point.keys, keys) for point in points}
+        return sorted(different, key=sort_key)
 
     def caption(self, points: Iterable[Point]) -> str:
-        keys, phrases = [point.keys for point in points], []
-        for name, axes in (("rows", self.rows), ("columns", self.columns)):
-            named = [axis_label(self.axis_of(axis)) for axis in varying(keys, axes)]
-            phrases += [f"{name}: {words.enumeration(named)}"] if named else []
-        return f"{'; '.join(phrases).capitalize()}." if phrases else ""
+        """Return the axes that vary: `Rows: access and format; columns: cache.`, "" if none does."""
+        keys_of_points = [point.keys for point in points]
+        phrases = []
+        for direction, keys in (("rows", self.rows), ("columns", self.columns)):
+            labels = [axis_label(self.axis_of(key)) for key in varying(keys_of_points, keys)]
+            if labels:
+                phrases.append(f"{direction}: {words.enumeration(labels)}")
+        if not phrases:
+            return ""
+        return f"{'; '.join(phrases).capitalize()}."
 
 
-def layout_of(definition: Row, order: Mapping[str, Sequence[str]]) -> Layout:
-    compare, order = definition.get("compare") or {}, dict(order)
-    keys = [axis for axis in order if axis != compare.get("axis")] + definition.get("by", [])
+def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]]) -> Layout:
+    """Return the layout of a table. `order` has the values of the study's axes in order."""
+    compare = definition.get("compare")
+    compared = compare["axis"] if compare else ""
+    order_of_keys = dict(order)
+    keys = [axis for axis in order if axis != compared]
+    keys += definition.get("by", [])
     if "each" in definition:
+        # A table of several counts has them side by side, as if they were an axis.
         keys.append(COUNT)
-        order[COUNT] = definition["each"]
+        order_of_keys[COUNT] = definition["each"]
     if compare:
-        keys.append("candidate")
-        order["candidate"] = compare["candidates"]
+        keys.append(CANDIDATE)
+        order_of_keys[CANDIDATE] = compare["candidates"]
+
     rows, columns = tuple(definition["rows"]), tuple(definition["columns"])
     rest = tuple(key for key in keys if key not in rows and key not in columns)
-    return Layout(rows, columns, rest, order, compare.get("axis", ""))
+    return Layout(rows, columns, rest, order_of_keys, compared)
 
 
-def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
-    points = list(points)
+def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
+    """Return a grid for each combination of values that are in neither rows nor columns."""
     sheets = grouped_by(points, lambda point: values_in(point.keys, layout.rest))
-    return [_grid(sheets[keys], layout) for keys in layout.ordered(points, layout.rest)]
-
-
-def _grid(points: Sequence[Point], layout: Layout) -> Grid:
-    names, columns = (layout.ordered(points, axes) for axes in (layout.rows, layout.columns))
-    row_axes = [layout.axis_of(axis) for axis in layout.rows]
-    places = {values_in(p.keys, layout.rows + layout.columns): p for p in points}
-    rest = values_in(points[0].keys, layout.rest)
-    several = [i for i, values in enumerate(zip(*names, strict=True)) if len({*values}) > 1]
-    grouping, inner = (several[:1], several[1:]) if len(several) > 1 else ([], several)
-    rows = [
-        GridRow(
-            group="".join(name[i] for i in grouping),
-            labels=[
-                Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], row_axes[i])
-                for i in inner
-            ],
-            points=[places.get(name + column) for column in columns],
-            slug=words.slug(" ".join(rest + name)),
-            of=dict(zip(layout.rows, name, strict=True)),
-        )
-        for above, name in pairwise([(), *names])
+    return [
+        _make_grid(sheets[values], layout) for values in layout.ordered_values(points, layout.rest)
     ]
-    has_one = len(layout.order.get("candidate", ())) == 1
-    titles = {
-        layout.axis_of(axis): points[0].keys.get(axis, "")
-        for axis in layout.rest
-        if axis != "candidate" or not has_one
-    }
-    first = names[0]
-    constant = [(a, first[i]) for i, a in enumerate(row_axes) if i not in several and first[i]]
+
+
+def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
+    """Return the grid of points that differ only in the keys of rows and columns."""
+    row_values = layout.ordered_values(points, layout.rows)
+    column_values = layout.ordered_values(points, layout.columns)
+    row_axes = [layout.axis_of(key) for key in layout.rows]
+    column_axes = [layout.axis_of(key) for key in layout.columns]
+
+    varying_positions = []
+    for position, values_of_axis in enumerate(zip(*row_values, strict=True)):
+        if len({*values_of_axis}) > 1:
+            varying_positions.append(position)
+    # The first axis groups the rows, if another one distinguishes the rows of a group.
+    group_position = varying_positions[0] if len(varying_positions) > 1 else None
+    label_positions = [position for position in varying_positions if position != group_position]
+
+    # An axis with only one value stands once at the corner of the grid, not in each row.
+    first_values = row_values[0]
+    constant = []
+    for position, axis in enumerate(row_axes):
+        if position not in varying_positions and first_values[position]:
+            constant.append((axis, first_values[position]))
+
+    point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
+    sheet_values = values_in(points[0].keys, layout.rest)
+    rows = []
+    values_above: tuple[str, ...] = ()
+    for values in row_values:
+        labels = []
+        for position in label_positions:
+            # The last label distinguishes a row from the one above, so it is never grey.
+            is_last = position == label_positions[-1]
+            is_same = values[: position + 1] == values_above[: position + 1]
+            labels.append(Label(values[position], is_same and not is_last, row_axes[position]))
+        row = GridRow(
+            group="" if group_position is None else values[group_position],
+            labels=labels,
+            points=[point_at.get(values + of_column) for of_column in column_values],
+            slug=words.slug(" ".join(sheet_values + values)),
+            keys=dict(zip(layout.rows, values, strict=True)),
+        )
+        rows.append(row)
+        values_above = values
+
+    block_starts = _find_block_starts(column_values)
     return Grid(
-        values_label(titles, titles),
-        *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),
-        rows,
-        "".join(row_axes[i] for i in grouping),
-        constant,
-        dict(zip(layout.rest, rest, strict=True)),
-        [dict(zip(layout.columns, column, strict=True)) for column in columns],
+        title=_make_title(points[0], layout),
+        headings=_make_headings(column_values, column_axes, block_starts),
+        block_starts=block_starts,
+        rows=rows,
+        group_axis="" if group_position is None else row_axes[group_position],
+        constant=constant,
+        sheet_keys=dict(zip(layout.rest, sheet_values, strict=True)),
+        column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
     )
 
 
-def _headings(
-    columns: Sequence[tuple[str, ...]], axes: Sequence[str]
-) -> tuple[list[list[Heading]], list[bool]]:
-    pairs = pairwise([(), *columns])
-    starts = [not left or (len(axes) > 1 and left[0] != column[0]) for left, column in pairs]
-    levels = []
+def _make_title(point: Point, layout: Layout) -> str:
+    """Return the values that all points of a grid share: `ruby, f7`."""
+    values = {}
+    for key in layout.rest:
+        # The only candidate is in the title of the table.
+        is_only_candidate = key == CANDIDATE and len(layout.order.get(CANDIDATE, ())) == 1
+        if not is_only_candidate:
+            values[layout.axis_of(key)] = point.keys.get(key, "")
+    return values_label(values, values)
+
+
+def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
+    """Return True for each column that begins a block: columns with the same first of several values."""
+    starts = [True]
+    for left, column in pairwise(columns):
+        starts.append(len(column) > 1 and left[0] != column[0])
+    return starts
+
+
+def _make_headings(
+    columns: Sequence[tuple[str, ...]], axes: Sequence[str], block_starts: Sequence[bool]
+) -> list[list[Heading]]:
+    """Return a line of headings for each axis, from the values of the columns in order.
+
+    Columns with the same values up to an axis share its heading: `cold` stands over `http` and `svn`.
+    """
+    lines = []
     for depth, axis in enumerate(axes, 1):
-        spans = grouped_by(range(len(columns)), lambda n: columns[n][:depth])  # noqa: B023
-        levels.append(
-            [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
-        )
-    return levels, starts
+        # The columns are sorted, so that those with the same first values are next to each other.
+        spans = Counter(column[:depth] for column in columns)
+        line = []
+        start = 0
+        for values, span in spans.items():
+            line.append(Heading(values[-1], span, block_starts[start], axis))
+            start += span
+        lines.append(line)
+    return lines
 
 
 def align_published(
@@ -246,239 +307,45 @@ def align_published(
 ) -> list[Point]:
     """Return the published points in the places of the measured ones, blank if nothing was published.
 
-    `repositories` are axes with the user's names: if no name is shared, all published ones are shown.
+    `repositories` are the axes whose values are names of repositories, which a user can choose.
     """
-    axes = (*layout.rest, *layout.rows, *layout.columns)
-    places = {values_in(point.keys, axes): point for point in published}
-    aligned: dict[tuple[str, ...], Point] = {}
-    foreign: dict[str, list[str]] = {}
+    # A user's own repository has no published numbers. Next to it stand those of all published repositories.
+    published_names: dict[str, list[str]] = {}
     for axis in repositories:
-        theirs = unique_values(point.keys.get(axis, "") for point in published)
-        if {*theirs}.isdisjoint(point.keys.get(axis, "") for point in measured):
-            foreign[axis] = theirs
+        names = unique_values(point.keys.get(axis, "") for point in published)
+        measured_names = {point.keys.get(axis, "") for point in measured}
+        if measured_names.isdisjoint(names):
+            published_names[axis] = names
+
+    keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
+    published_at = {values_in(point.keys, keys_of_place): point for point in published}
+    aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
-        for values in product(*(foreign.get(axis, [value]) for axis, value in point.keys.items())):
+        values_of_keys = [published_names.get(key, [value]) for key, value in point.keys.items()]
+        for values in product(*values_of_keys):
             keys = dict(zip(point.keys, values, strict=True))
-            place = values_in(keys, axes)
-            blank = Point(keys, "unpublished", text="·", title="not published")
-            aligned[place] = places.get(place, blank)
-    return [*aligned.values()]
+            blank = Point(keys, PointKind.UNPUBLISHED, text="·", title="not published")
+            place = values_in(keys, keys_of_place)
+            aligned[place] = published_at.get(place, blank)
+    return list(aligned.values())
 
 
-def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
-    """Return the points with text and bar. The numbers of a column have the same decimals."""
-    made = []
+def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
+    """Return points with their numbers as texts and bars.
+
+    The numbers of a column have the same decimals. The largest number of a grid has a bar of 100 %.
+    """
+    formatted = []
     for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
-        largest = max((p.value for p in sheet if p.value is not None), default=0.0)
+        largest = max((point.value for point in sheet if point.value is not None), default=0.0)
         columns = grouped_by(sheet, lambda point: values_in(point.keys, layout.columns))
         for column in columns.values():
             places = words.decimals((point.value for point in column), unit)
             for point in column:
-                if point.value is not None:
-                    bar = round(100 * point.value / largest) if largest > 0 else 0
-                    point = replace(point, text=words.fixed(point.value, places), bar=bar)
-                made.append(point)
-    return made
-
-
-def has_interval(row: Row) -> bool:
-    return words.is_number(row.get("ratio")) and words.is_number(row.get("low"))
-
-
-def ratio_of(row: Row) -> float:
-    return float(row["ratio"] if has_interval(row) else 1 + row["value"] / 100)
-
-
-def change_words(metric: Metric) -> tuple[str, str]:
-    """Return the words for a ratio above 1 and below 1 after a factor: `faster`, `less often`."""
-    more, less = (w if metric.words.verb else w.partition(" ")[2] for w in metric.change_words)
-    return more, less
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio in per cent with its sign: `+7.2`, `+118`."""
-    deviation = 100 * (ratio - 1)
-    return words.percentage(deviation, 0 if abs(deviation) >= 9.95 else 1)
-
-
-def colour_of(deviation: float, gain: int) -> str:
-    """Return the style of a deviation in per cent: `x3` for a better baseline, `y3` for a better candidate.
-
-    `gain` is 1 if a ratio above 1 is good for the candidate. "" for about the same.
-    """
-    ratio = 1 + deviation / 100
-    size = math.exp(abs(math.log(ratio))) if ratio > 0 else math.inf
-    step = bisect_right(COLOUR_STEPS, size + 1e-9)
-    return f"{'y' if (ratio > 1) == (gain > 0) else 'x'}{step}" if step else ""
-
-
-@dataclass(frozen=True)
-class ExpectedRow:
-    """A row that the grid requires of a table. `flags` are the flags of its cells' invalid runs."""
-
-    keys: Mapping[str, str]
-    cells: tuple[str, ...] = ()
-    skip: str = ""
-    failures: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    is_outdated: bool = False
-
-
-def measured_points(
-    definition: Row, rows: Rows, expected: Sequence[ExpectedRow], in_words: bool = False
-) -> list[Point]:
-    """Return the points of a table. `in_words` prints a ratio as cards do, not as it was published."""
-    names = list(expected[0].keys) if expected else []
-    measured = grouped_by(
-        rows, lambda row: tuple(row[name] for name in names or comparisons.keys_of(row))
-    )
-    found: list[tuple[ExpectedRow, Row | None]] = []
-    for place in expected:
-        found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
-    others = (row for of in measured.values() for row in of)
-    found += [(ExpectedRow(comparisons.keys_of(row)), row) for row in others]
-    return [
-        _numbered(definition, row, place, in_words)
-        if row is not None and words.is_number(row["value"])
-        else _absent(place, row)
-        for place, row in found
-    ]
-
-
-def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) -> Point:
-    flags, compares = row["flags"].split(), bool(definition.get("compare"))
-    flagged = [f"Flagged {words.enumeration(flags)}."] if flags else []
-    call = row.get("call", "")
-    mark = CALL_MARKS.get(call, "")
-    if compares and _comparison(row).why_undecided == WhyUndecided.FEW_ROUNDS:
-        mark = ""
-    differs = comparisons.is_difference(call)
-    point = numbered_point(definition, row, "measured", differs)
-    if compares:
-        ratio, changes = ratio_of(row), change_words(metric_in(definition))
-        point = replace(point, text=change(ratio, changes) if in_words else percent(ratio))
-    return replace(
-        point,
-        mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
-        deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
-        is_small=call == Call.TOO_SMALL,
-        title=" ".join([*number_sentences(row, definition), *expected.failures, *flagged]),
-        # A row of a table by runs is not all of a cell.
-        cells=() if definition.get("by") else expected.cells,
-        row=row,
-    )
-
-
-def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
-    if not definition.get("compare"):
-        return Point(comparisons.keys_of(row), kind, row["value"])
-    value = 100 * (ratio_of(row) - 1)
-    colour = colour_of(value, metric_in(definition).gain) if differs else "same"
-    return Point(comparisons.keys_of(row), kind, value, text=words.percentage(value), colour=colour)
-
-
-def _absent(expected: ExpectedRow, row: Row | None) -> Point:
-    keys = comparisons.keys_of(row) if row else expected.keys
-    if expected.skip:
-        title = f"not measured: {expected.skip}"
-        return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
-    if expected.failures and row is None and not expected.flags:
-        kind, title = "failed", "; ".join(expected.failures)
-        if expected.is_outdated:
-            kind, title = "outdated", texts.OUTDATED
-        return Point(keys, kind, text=kind, title=title)
-    flags = row["flags"].split() if row is not None else expected.flags
-    if row is None or not row.get("withheld"):
-        why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
-        return Point(keys, "withheld", text="left out", title=f"{why}; see Flags")
-    short = {UNKNOWN: "unknown", OTHER: "other work"}
-    text = next((short[flag] for flag in flags if flag in short), "left out")
-    why = texts.withheld_text(row["withheld"].split(), row.get("detail") or "")
-    return Point(keys, "withheld", text=text, title=why, reason=why)
-
-
-def _comparison(row: Row) -> comparisons.ComparisonRow:
-    return comparisons.ComparisonRow.of_record(row)
-
-
-def sides_of(definition: Row) -> tuple[str, str]:
-    compare = definition["compare"]
-    first, *others = (
-        value_label(compare["axis"], value)
-        for value in (compare["baseline"], *compare["candidates"])
-    )
-    return first, " or ".join(others)
-
-
-def number_sentences(row: Row, definition: Row) -> list[str]:
-    """Return a number in words, with its rounds, its interval and its call."""
-    metric, rounds = metric_in(definition), words.count_of(int(row["n"] or 0), "round")
-    over = "counted once" if metric.once else f"over {rounds}"
-    if not definition.get("compare"):
-        reduction = definition.get("reduce", "median")
-        of = over if metric.once else f"the {reduction} {over}"
-        return [f"{words.with_unit(row['value'], metric.unit)}, {of}."]
-    candidate = value_label(definition["compare"]["axis"], row["candidate"])
-    quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
-    ratio, changes = ratio_of(row), change_words(metric)
-    comparison = _comparison(row)
-    text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
-    if not has_interval(row):
-        return [f"{text}, {over}; too few for an interval. {quotient} = {number}."]
-    if comparison.call and comparisons.is_difference(comparison.call):
-        more, less = metric.change_words
-        calls = [f"{candidate} {metric.words.verb}{more if ratio > 1 else less}."]
-    elif comparison.why_undecided:
-        calls = [f"Undecided: {texts.UNDECIDED[comparison.why_undecided]}."]
-    else:
-        calls = [f"{texts.CALLS[comparison.call or Call.UNDECIDED]}.".capitalize()]
-    if comparison.is_exact:
-        exact = over if metric.once else f"exact: all {rounds} count the same"
-        return [f"{text}, {exact}. {quotient} = {number}.", *calls]
-    interval = change_between(row["low"], row["high"], changes)
-    text = f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}."
-    is_open = comparison.call in (Call.BOUNDED, Call.UNDECIDED)
-    if is_open and not row["low"] <= 1 <= row["high"]:
-        calls.append(CORRECTED)
-    if words.is_number(row.get("detectable")):
-        calls.append(f"The smallest detectable difference is {detectable_text(row['detectable'])}.")
-    return [text, *calls]
-
-
-def expected_rows(
-    definition: Row, axes: Sequence[str], grid: Rows, failures: Rows, measurements: Rows
-) -> list[ExpectedRow]:
-    """Return the rows that the cells of a grid make in a study's table, in the grid's order.
-
-    `grid` has cell, the axes, skip; `failures` cell, round, reason; `measurements` cell, flags.
-    """
-    failed = grouped_by(failures, lambda failure: failure["cell"])
-    runs = grouped_by(measurements, lambda run: run["cell"])
-    where = definition.get("where", {})
-    selected = [cell for cell in originals(grid) if matches_cell(cell, where)]
-    expected = []
-    for keys, cells in _rows_of_grid(definition.get("compare") or {}, axes, selected):
-        names = tuple(cell["cell"] for cell in cells)
-        skip = next((cell["skip"] for cell in cells if cell["skip"]), "")
-        lost = [failure for name in names for failure in failed.get(name, [])]
-        reasons = tuple(f"round {failure['round']:.0f}: {failure['reason']}" for failure in lost)
-        flags = {f for name in names for run in runs.get(name, []) for f in run["flags"].split()}
-        is_old = bool(lost) and all(failure["reason"] == OUTDATED for failure in lost)
-        invalid = tuple(sorted(flags & INVALID))
-        expected.append(ExpectedRow(keys, names, skip, reasons, invalid, is_old))
-    return expected
-
-
-def _rows_of_grid(
-    compare: Row, axes: Sequence[str], grid: Rows
-) -> Iterator[tuple[dict[str, str], list[Row]]]:
-    compared = compare.get("axis", "")
-    by_axes = {values_in(cell, axes): cell for cell in grid}
-    for cell in grid:
-        keys = {axis: cell[axis] for axis in axes if axis != compared}
-        if compared not in axes:
-            yield keys | ({"candidate": compare["candidates"][0]} if compare else {}), [cell]
-        elif cell[compared] in compare["candidates"]:
-            partner = by_axes.get(values_in({**cell, compared: compare["baseline"]}, axes))
-            if partner:
-                yield keys | {"candidate": cell[compared]}, [partner, cell]
+                if point.value is None:
+                    formatted.append(point)
+                    continue
+                # Counts can all be 0.
+                bar = round(100 * point.value / largest) if largest > 0 else 0
+                formatted.append(replace(point, text=words.fixed(point.value, places), bar=bar))
+    return formatted

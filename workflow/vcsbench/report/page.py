@@ -38,6 +38,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts, summary
 from vcsbench.report.card_rows import row_key
+from vcsbench.report.finding_tables import make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingFacts,
@@ -59,10 +60,9 @@ from vcsbench.report.setup_section import (
 from vcsbench.report.table_sections import (
     PlainTable,
     TableSection,
-    download,
-    reversed_table,
+    make_download,
+    make_title,
     table_sections,
-    title_of,
 )
 from vcsbench.statistics import comparisons, texts
 
@@ -219,7 +219,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "remarks": remarks,
         "quality": quality,
         "limits": _limits(results, setup),
-        "raw": download(
+        "raw": make_download(
             results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"
         ),
         "packed_details": packed_json(details(results, tables)) if measured else "",
@@ -268,7 +268,7 @@ def _findings(
 ) -> dict[str, Any]:
     return {
         "condition": _condition(results, setup) if findings else "",
-        "reversed": reversed_table(results, tables) if findings else None,
+        "reversed": make_reversed_table(results, tables) if findings else None,
         "findings": findings,
         "verdicts": grouped_by(findings, lambda view: view.verdict),
         "meanings": MEANINGS,
@@ -285,7 +285,7 @@ def _tables(results: Results, setup: Setup, tables: Sequence[TableSection]) -> d
     where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
     return {
         "tables": tables,
-        "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
+        "absent": [make_title(table) for name, table in study.tables.items() if name not in shown],
         "measured_where": ", ".join(where),
         "published_where": ", ".join(filter(None, origin)),
     }

@@ -1,29 +1,20 @@
-"""The sections of a page with a study's tables: grids, legends, keys and downloads."""
+"""The sections of a page with a study's tables: grids, legends, keys of signs, notes and downloads."""
 
 import base64
 import gzip
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import (
-    at_least_1,
-    case_label,
-    change,
-    change_between,
-    factor,
-    seconds,
-    value_label,
-)
+from vcsbench.advice.labels import at_least_1, factor, seconds, value_label
 from vcsbench.axes.cache_states import pictograms
-from vcsbench.config.study import Study, axis_values
+from vcsbench.config.study import Study, TableDefinition
 from vcsbench.metrics import DEFAULT, metric_in
-from vcsbench.report import grids
-from vcsbench.report.grids import Grid, Layout, Point, sides_of
+from vcsbench.report import grids, table_points
+from vcsbench.report.expected_rows import expected_rows
+from vcsbench.report.grids import Grid, Layout, Point, PointKind
 from vcsbench.report.results import (
     Results,
     contradicts_medians,
@@ -32,16 +23,17 @@ from vcsbench.report.results import (
     unique_values,
     values_in,
 )
-from vcsbench.statistics import comparisons
-from vcsbench.statistics.baselines import table_name
+from vcsbench.statistics.comparisons import ComparisonRow
 
-KEY = {
+# The sign of numbers whose medians have another quotient.
+MEDIANS_MARK = "m"
+MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
     "s": "too small to compare: mostly start-up (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
-    "m": "the medians of both sides differ by another factor: click the number for both",
+    MEDIANS_MARK: "the medians of both sides differ by another factor: click the number for both",
 }
 PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
 # From here on, cards print a factor in place of per cent.
@@ -54,49 +46,54 @@ CARDS_HAVE_MEANS = "Cards print geometric means: click a number for both."
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
-class PlainTable(NamedTuple):
-    """A table of texts; a list of texts is folded. Columns from `numbers_from` are aligned right."""
+@dataclass(frozen=True)
+class PlainTable:
+    """A table of texts. A cell with a list of texts is folded to their number.
+
+    Columns from the index `numbers_from` on are aligned right, none if it is None. With `is_folded` the
+    reader sees only the title and the number of rows.
+    """
 
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str | Sequence[str]]]
-    numbers_from: int = 99
+    numbers_from: int | None = None
     note: str = ""
     is_folded: bool = False
 
 
-class Download(NamedTuple):
-    """A file next to the page, and its content as a data URL."""
+@dataclass(frozen=True)
+class Download:
+    """A file next to the page, its content as a data URL, and the name to save it with."""
 
     path: str
     data: str
     name: str
 
 
-def download(results: Results, path: str, name: str) -> Download | None:
-    """Return a file of the results, compressed if its `name` ends with .gz; None without the file."""
-    if path not in results.texts:
-        return None
-    content, kind = results.texts[path].encode(), "text/csv;charset=utf-8"
-    if name.endswith(".gz"):
-        content, kind = gzip.compress(content, 9, mtime=0), "application/gzip"
-    data = base64.b64encode(content).decode()
-    return Download(f"../results/{path}", f"data:{kind};base64,{data}", name)
-
-
-class SideBySide(NamedTuple):
-    """A measured and a published grid in the same layout; either may be missing."""
+@dataclass(frozen=True)
+class SideBySide:
+    """A measured and a published grid in the same layout. One of them may be missing."""
 
     title: str
     measured: Grid | None
     published: Grid | None
 
 
-class Legend(NamedTuple):
-    """The colours of a table: style, and the deviation at which each begins."""
+@dataclass(frozen=True)
+class Swatch:
+    """A colour of a legend: its CSS class, "" for about the same, and the number at which it begins."""
+
+    style: str
+    edge: str
+
+
+@dataclass(frozen=True)
+class Legend:
+    """The colours of a table, from those of the better baseline (`left`) to those of the better candidate."""
 
     left: str
-    swatches: Sequence[tuple[str, str]]
+    swatches: Sequence[Swatch]
     right: str
 
 
@@ -104,8 +101,12 @@ class Legend(NamedTuple):
 class TableSection:
     """A table of the study.
 
-    `legend` exists if it compares `baseline` with values of the axis `compared`. `whole` is the published
-    table if the pairs show less of it. `withheld` maps reasons to places without a number.
+    `reading` explains its numbers. A table that compares has a `legend`; it compares the value `baseline` of
+    the axis `compared` with other values. Both are "" for other tables. `pairs` are its grids.
+    `published_in_full` has the published table if the pairs show only a part of it. `not_measured` is the
+    reason why the whole table has no number, "" if it has some. `nothing_published` is a sentence, "" if the
+    published numbers exist. `withheld` maps reasons to labels of places without a number. `key` has the signs
+    in the table with their meanings.
     """
 
     name: str
@@ -114,7 +115,7 @@ class TableSection:
     reading: str
     legend: Legend | None
     pairs: Sequence[SideBySide]
-    whole: Sequence[Grid]
+    published_in_full: Sequence[Grid]
     not_measured: str
     nothing_published: str
     withheld: Mapping[str, Sequence[str]]
@@ -130,291 +131,360 @@ class TableSection:
 
     @property
     def measured_points(self) -> list[Point]:
-        return [p for pair in self.pairs if pair.measured for p in pair.measured.points]
+        return [point for pair in self.pairs if pair.measured for point in pair.measured.points]
 
     @property
     def published_points(self) -> list[Point]:
-        return [p for pair in self.pairs if pair.published for p in pair.published.points]
+        return [point for pair in self.pairs if pair.published for point in pair.published.points]
+
+
+def make_download(results: Results, path: str, name: str) -> Download | None:
+    """Return a CSV file of the results, compressed if its `name` ends with .gz. None without the file."""
+    if path not in results.texts:
+        return None
+    content = results.texts[path].encode()
+    media_type = "text/csv;charset=utf-8"
+    if name.endswith(".gz"):
+        # Without a time, the same results give the same page.
+        content = gzip.compress(content, 9, mtime=0)
+        media_type = "application/gzip"
+    data = base64.b64encode(content).decode()
+    return Download(f"../results/{path}", f"data:{media_type};base64,{data}", name)
 
 
 def table_sections(results: Results) -> list[TableSection]:
-    """Return a section per table, featured ones first, without tables that have no cell in the grid."""
-    tables = unique_values([*results.study.featured_tables, *results.study.tables])
-    runs = grouped_by(results.measurements, lambda run: run["cell"])
-    medians = {cell: median_seconds(of) for cell, of in runs.items()}
-    distances = distances_of(results.contexts, results.study)
-    sections = [_section(results, name, distances, medians) for name in tables]
-    measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
-    return measured if results.grid else sections
+    """Return a section for each table of the study, featured ones first.
+
+    Tables without a cell in the grid are left out. Without a grid, all have a section.
+    """
+    study = results.study
+    runs_of_cell = grouped_by(results.measurements, lambda run: run["cell"])
+    medians_s = {cell: median_seconds(runs) for cell, runs in runs_of_cell.items()}
+    notes_of_command = distance_notes(results.contexts, study)
+    sections = []
+    for name in unique_values([*study.featured_tables, *study.tables]):
+        section = _make_section(results, name, notes_of_command, medians_s)
+        has_cells = bool(section.not_measured) or any(pair.measured for pair in section.pairs)
+        if has_cells or not results.grid:
+            sections.append(section)
+    return sections
 
 
-def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
-    """Return by command the revisions that it covers, with the reason if the study covers more."""
-    texts: dict[str, list[str]] = {}
+def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]]:
+    """Return sentences on the revisions that commands on working copies cover, by command."""
+    notes: dict[str, list[str]] = {}
     for context in contexts:
         first, last = context["working_copy"].get("revisions", (0, 0))
+        # The working copy of another command is of the youngest revision.
         if not 0 < first < last:
             continue
-        name = study.command_name(context["axes"])
-        command, repository = study.commands.get(name), context["repository"]
-        expected = (command.revisions_behind if command else 0) or 0
-        of = f" of {repository['name']}" if repository.get("name") else ""
-        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
-        text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
-        if last - first < expected:
-            scale = repository.get("scale") or 1
-            why = "has no more" if scale == 1 else f"has scale {scale:g}"
-            text += f", not {words.group_digits(expected)}: the repository {why}"
-        texts.setdefault(name, []).append(f"{text}.")
-    return {name: unique_values(of) for name, of in texts.items()}
+        command = study.command_name(context["axes"])
+        sentence = _distance_sentence(context, study, command)
+        if sentence not in notes.setdefault(command, []):
+            notes[command].append(sentence)
+    return notes
 
 
-def _section(
+def _distance_sentence(context: Row, study: Study, command: str) -> str:
+    """Return the revisions that a command covers, with the reason if the study covers more.
+
+    An example: `update-1000 of ruby covers 50 revisions, from 951 to 1 001, not 1 000: the repository has
+    scale 0.05.`
+    """
+    first, last = context["working_copy"]["revisions"]
+    repository = context["repository"]
+    subject = command
+    if repository.get("name"):
+        subject = f"{command} of {repository['name']}"
+    revisions = words.count_of(last - first, "revision")
+    start, end = words.group_digits(first), words.group_digits(last)
+    sentence = f"{subject} covers {revisions}, from {start} to {end}"
+    definition = study.commands.get(command)
+    expected = 0
+    if definition and definition.revisions_behind:
+        expected = definition.revisions_behind
+    if last - first < expected:
+        scale = repository.get("scale", 1)
+        reason = "has no more" if scale == 1 else f"has scale {scale:g}"
+        sentence += f", not {words.group_digits(expected)}: the repository {reason}"
+    return f"{sentence}."
+
+
+def _make_section(
     results: Results,
     name: str,
-    distances: Mapping[str, Sequence[str]],
-    medians: Mapping[str, float],
+    notes_of_command: Mapping[str, Sequence[str]],
+    medians_s: Mapping[str, float],
 ) -> TableSection:
-    study, definition = results.study, results.study.tables[name]
-    layout, metric = grids.layout_of(definition, results.order), metric_in(definition)
-    compare = definition.get("compare")
-    is_of_study = bool(study.published) and name not in results.notes
-    has_published = is_of_study and definition.get("published", True) is not False
-    points = _measured_points(results, name, medians, in_words=not has_published)
-    published = [
-        grids.numbered_point(definition, row, "published", True)
-        for row in results.published.get(name, [])
-        if words.is_number(row["value"])
+    """Return the section of a table.
+
+    `notes_of_command` has the sentences of distance_notes, `medians_s` the median seconds of each cell.
+    """
+    study = results.study
+    definition = study.tables[name]
+    layout = grids.make_layout(definition, results.order)
+    # Comparisons with a saved baseline have notes. They are no tables of the study.
+    is_of_study = name not in results.notes
+    has_published = bool(study.published and is_of_study and definition.get("published", True))
+    points = _measured_points(results, name, medians_s, prints_factors=not has_published)
+    published = table_points.published_points(definition, results.published.get(name, []))
+
+    # If no cell has a count, for example without strace, a sentence takes the place of the grids.
+    not_measured = ""
+    reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
+    if metric_in(definition).exact and len(reasons) == 1:
+        not_measured = reasons.pop()
+    if not_measured or not points:
+        published_grids = _make_grids(published, layout, definition)
+        pairs = [SideBySide(grid.title, None, grid) for grid in published_grids]
+    else:
+        repositories = study.axes_of("repositories")
+        pairs = _pair_grids(points, published, layout, definition, repositories)
+
+    published_in_full = []
+    shown_published = [
+        point
+        for pair in pairs
+        if pair.published
+        for point in pair.published.points
+        if point.kind == PointKind.PUBLISHED
     ]
+    if len(shown_published) < len(published):
+        published_in_full = _make_grids(published, layout, definition)
 
-    def grids_of(points: Sequence[Point]) -> list[Grid]:
-        return grids.make_grids(
-            points if compare else grids.with_numbers(points, layout, metric.unit), layout
-        )
-
-    reasons = {point.reason for point in points if point.kind != "skipped"}
-    missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
-    repositories = study.axes_of("repositories")
-    pairs = _pairs([] if missing else points, published, grids_of, layout, repositories)
-    nothing = "The study published nothing for this table."
-    if has_published:
-        nothing = "The published table does not exist yet. Run: make published-tables"
-    has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
-    section = TableSection(
+    nothing_published = ""
+    if study.published and not published:
+        nothing_published = "The study published nothing for this table."
+        if has_published:
+            nothing_published = "The published table does not exist yet. Run: make published-tables"
+    compare = definition.get("compare")
+    return TableSection(
         name=name,
-        title=title_of(definition),
+        title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=_reading(definition, layout.caption(points or published), has_published),
-        legend=_legend(definition, has_published),
+        reading=_make_reading(definition, layout.caption(points or published), has_published),
+        legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
-        whole=[],
-        withheld={
-            reason: [layout.label(point.keys) for point in of]
-            for reason, of in grouped_by(points, lambda point: point.reason).items()
-            if reason and not missing
-        },
-        not_measured=missing,
-        nothing_published=nothing if study.published and not published else "",
-        download=download(results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"),
-        notes=_notes(results, name, distances, layout.compared, points),
+        published_in_full=published_in_full,
+        not_measured=not_measured,
+        nothing_published=nothing_published,
+        withheld={} if not_measured else _withheld_places(points, layout),
+        download=make_download(
+            results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"
+        ),
+        notes=_make_notes(results, name, notes_of_command, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_key(points, bool(compare), has_cards and has_published),
+        key=_make_key(points, definition, has_published),
     )
-    shown = sum(point.kind == "published" for point in section.published_points)
-    return replace(section, whole=grids_of(published)) if shown < len(published) else section
 
 
 def _measured_points(
-    results: Results, name: str, medians: Mapping[str, float], in_words: bool
+    results: Results, name: str, medians_s: Mapping[str, float], prints_factors: bool
 ) -> list[Point]:
-    study, definition = results.study, results.study.tables[name]
-    expected = grids.expected_rows(
+    """Return the points of a measured table. Ratios of times that medians contradict have a mark."""
+    study = results.study
+    definition = study.tables[name]
+    expected = expected_rows(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
-    points = grids.measured_points(definition, results.tables.get(name, []), expected, in_words)
-    compares_elapsed = definition.get("compare") and metric_in(definition).name == DEFAULT
+    rows = results.tables.get(name, [])
+    points = table_points.measured_points(definition, rows, expected, prints_factors)
+    compares_elapsed = "compare" in definition and metric_in(definition).name == DEFAULT
+    # A row of a table by runs has no median of its own.
     if compares_elapsed and not definition.get("by"):
-        return [_with_medians(point, medians) for point in points]
+        points = [_mark_medians(point, medians_s) for point in points]
     return points
 
 
-def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
-    """Return a comparison with a sentence and a mark if its cells' medians differ by another factor."""
-    times = [medians[cell] for cell in point.cells if cell in medians]
-    if not point.row or len(times) != 2 or point.value is None:
+def _mark_medians(point: Point, medians_s: Mapping[str, float]) -> Point:
+    """Return a comparison with a sentence and a mark if its cells' medians differ by another factor.
+
+    Tables of times print medians, so that a reader who divides them would doubt the ratio.
+    """
+    times_s = [medians_s[cell] for cell in point.cells if cell in medians_s]
+    # A comparison with a saved baseline has only one cell here.
+    if point.row is None or point.value is None or len(times_s) != 2:
         return point
-    ratio = grids.ratio_of(point.row)
-    if not contradicts_medians(ratio, times):
+    ratio = table_points.ratio_of(ComparisonRow.of_record(point.row))
+    if not contradicts_medians(ratio, times_s):
         return point
-    note = (
-        f"The medians, {seconds(times[0])} and {seconds(times[1])}, differ by the factor "
-        f"{times[0] / times[1]:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every run."
+    baseline_s, candidate_s = times_s
+    sentence = (
+        f"The medians, {seconds(baseline_s)} and {seconds(candidate_s)}, differ by the factor "
+        f"{baseline_s / candidate_s:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every "
+        "run."
     )
-    return replace(point, mark=f"{point.mark}m", title=f"{point.title} {note}")
+    return replace(point, mark=point.mark + MEDIANS_MARK, title=f"{point.title} {sentence}")
 
 
-def _notes(
+def _withheld_places(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
+    """Return the labels of the places without a number, by the reason."""
+    places: dict[str, list[str]] = {}
+    for point in points:
+        if point.reason:
+            places.setdefault(point.reason, []).append(layout.place_label(point.keys))
+    return places
+
+
+def _make_notes(
     results: Results,
     name: str,
-    distances: Mapping[str, Sequence[str]],
+    notes_of_command: Mapping[str, Sequence[str]],
     compared: str,
     points: Sequence[Point],
 ) -> list[str]:
+    """Return the notes on a table: on a saved baseline, on distances, and on commands with less work."""
+    notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
-    less = unique_values(
+    for command, notes_on_distance in notes_of_command.items():
+        if command in commands:
+            notes += notes_on_distance
+    less_work = unique_values(
         point.keys["command"] for point in points if has_less_work(compared, point.keys)
     )
-    return [
-        *results.notes.get(name, ()),
-        *(text for command, of in distances.items() if command in commands for text in of),
-        *([f"{' or '.join(less)}: {LESS_WORK}."] if less else []),
-    ]
+    if less_work:
+        notes.append(f"{' or '.join(less_work)}: {LESS_WORK}.")
+    return notes
 
 
-def _pairs(
+def _make_grids(points: Sequence[Point], layout: Layout, definition: TableDefinition) -> list[Grid]:
+    """Return the grids of points. Numbers that are no comparisons get their texts and bars."""
+    if "compare" not in definition:
+        points = grids.format_numbers(points, layout, metric_in(definition).unit)
+    return grids.make_grids(points, layout)
+
+
+def _pair_grids(
     measured: Sequence[Point],
     published: Sequence[Point],
-    grids_of: Callable[[Sequence[Point]], list[Grid]],
     layout: Layout,
+    definition: TableDefinition,
     repositories: Sequence[str],
 ) -> list[SideBySide]:
-    if not measured:
-        return [SideBySide(grid.title, None, grid) for grid in grids_of(published)]
-    theirs = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
+    """Return each measured grid, and next to it the published numbers in the same rows and columns.
+
+    `repositories` are the axes whose values are names of repositories.
+    """
+    published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
     pairs = []
-    for grid in grids_of(measured):
-        same = theirs.get(tuple(grid.of.values()), [])
-        near = grids.align_published(same, grid.points, layout, repositories)
-        has_published = any(point.kind == "published" for point in near)
-        pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if has_published else None))
+    for grid in _make_grids(measured, layout, definition):
+        sheet = tuple(grid.sheet_keys.values())
+        aligned = grids.align_published(
+            published_of_sheet.get(sheet, []), grid.points, layout, repositories
+        )
+        published_grid = None
+        if any(point.kind == PointKind.PUBLISHED for point in aligned):
+            # All aligned points are of one sheet.
+            (published_grid,) = _make_grids(aligned, layout, definition)
+        pairs.append(SideBySide(grid.title, grid, published_grid))
     return pairs
 
 
-def _reading(definition: Row, caption: str, has_published: bool) -> str:
-    metric, reduction = metric_in(definition), definition.get("reduce", "median")
-    if not definition.get("compare"):
-        text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
-        text = metric.reading if reduction == "median" else text
-        text += f" {CARDS_HAVE_MEANS}" if metric.name == DEFAULT else ""
-        return f"{text} {caption}".strip()
-    x, y = sides_of(definition)
-    if not has_published:
-        return f"{y} against {x}: the geometric mean of the rounds' ratios. {caption}".strip()
-    above = "above" if metric.gain > 0 else "below"
-    ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
-    text = f"100 {words.TIMES} ({ratio} {words.MINUS} 1), in per cent: "
-    text += f"{above} 0, {y} {metric.words.is_better}."
-    text += " Measured: the geometric mean of the rounds' ratios."
-    return f"{text} Published: the ratio of {REDUCTIONS[reduction]}. {caption}".strip()
+def _make_reading(definition: TableDefinition, caption: str, has_published: bool) -> str:
+    """Return the explanation of a table's numbers, and the caption of its grids."""
+    if "compare" in definition:
+        reading = _comparison_reading(definition, has_published)
+    else:
+        reading = _level_reading(definition)
+    return f"{reading} {caption}".strip()
 
 
-def title_of(definition: Row) -> str:
-    """Return `Elapsed time: not packed against packed`."""
-    text = metric_in(definition).title
-    if not definition.get("compare"):
-        reduction = definition.get("reduce", "")
-        return f"{text}, {reduction}" if reduction in ("best", "worst") else text
-    first, others = sides_of(definition)
-    return f"{text}: {first} against {others if others.count(' or ') < 2 else 'others'}"
-
-
-def _legend(definition: Row, has_published: bool) -> Legend | None:
-    if not definition.get("compare"):
-        return None
+def _level_reading(definition: TableDefinition) -> str:
+    """Return `Elapsed seconds, median of the rounds. Cards print geometric means: ...`."""
     metric = metric_in(definition)
-    left, right = (f"{side} {metric.words[0]}" for side in sides_of(definition))
-    swatches = [
-        (
-            grids.colour_of(100 * (step - 1), metric.gain),
-            words.percentage(100 * (step - 1)) if has_published else factor(at_least_1(step)),
-        )
-        for step in (*(1 / f for f in reversed(grids.COLOUR_STEPS)), *grids.COLOUR_STEPS)
-    ]
-    swatches.insert(len(grids.COLOUR_STEPS), ("", ""))
-    return Legend(left, swatches[:: metric.gain], right)
+    reduction = definition.get("reduce", "median")
+    reading = metric.reading
+    # The reading of a metric is about medians.
+    if reduction != "median":
+        reading = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
+    if metric.name == DEFAULT:
+        reading += f" {CARDS_HAVE_MEANS}"
+    return reading
 
 
-def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
-    marks = {mark for point in points for mark in point.mark}
-    kinds = {point.kind for point in points}
+def _comparison_reading(definition: TableDefinition, has_published: bool) -> str:
+    """Return the formula of a comparison, and the basis of its numbers.
+
+    An example: `100 x (time of f6 ÷ time of f7 - 1), in per cent: above 0, f7 is faster. Measured: ...`.
+    """
+    baseline, candidates = table_points.side_labels(definition)
+    if not has_published:
+        return f"{candidates} against {baseline}: the geometric mean of the rounds' ratios."
+    metric = metric_in(definition)
+    quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
+    side = "above" if metric.gain > 0 else "below"
+    reduction = REDUCTIONS[definition.get("reduce", "median")]
+    return (
+        f"100 {words.TIMES} ({quotient} {words.MINUS} 1), in per cent: "
+        f"{side} 0, {candidates} {metric.words.is_better}. "
+        "Measured: the geometric mean of the rounds' ratios. "
+        f"Published: the ratio of {reduction}."
+    )
+
+
+def make_title(definition: TableDefinition) -> str:
+    """Return `Elapsed time: not packed against packed`, or `Elapsed time, best`."""
+    title = metric_in(definition).title
+    if "compare" not in definition:
+        reduction = definition.get("reduce", "median")
+        return title if reduction == "median" else f"{title}, {reduction}"
+    baseline, candidates = table_points.side_labels(definition)
+    if len(definition["compare"]["candidates"]) > 2:
+        candidates = "others"
+    return f"{title}: {baseline} against {candidates}"
+
+
+def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
+    """Return the legend of a comparison: the colours of a better baseline on the left.
+
+    The edges are printed as the numbers of the table: in per cent as published, or as factors.
+    """
+    metric = metric_in(definition)
+    baseline, candidates = table_points.side_labels(definition)
+    steps = table_points.COLOUR_STEPS
+    swatches = []
+    for ratio in (*(1 / step for step in reversed(steps)), *steps):
+        deviation_pct = 100 * (ratio - 1)
+        edge = factor(at_least_1(ratio))
+        if has_published:
+            edge = words.percentage(deviation_pct)
+        swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
+    # In the middle there is no difference.
+    swatches.insert(len(steps), Swatch("", ""))
+    if metric.gain < 0:
+        swatches.reverse()
+    better = metric.words.better
+    return Legend(f"{baseline} {better}", swatches, f"{candidates} {better}")
+
+
+def _make_key(
+    points: Sequence[Point], definition: TableDefinition, has_published: bool
+) -> list[tuple[str, str]]:
+    """Return the signs that occur in a table, with their meanings."""
+    key = []
     caches = {point.keys.get("cache", "") for point in points}
-    key = [(s, value_label("cache", cache)) for cache, s in pictograms().items() if cache in caches]
-    key += [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
-    is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
-    key += [PER_CENT] if has_cards and is_large else []
-    key += [GREY] if compares else [BAR]
+    for cache, pictogram in pictograms().items():
+        if cache in caches:
+            key.append((pictogram, value_label("cache", cache)))
+    marks = {mark for point in points for mark in point.mark}
+    for mark, meaning in MARK_MEANINGS.items():
+        if mark in marks:
+            key.append((mark, meaning))
+    if "compare" in definition:
+        # Only tables with published numbers print per cent, and only comparisons of times have cards.
+        has_cards = compares_times(definition, definition["compare"]["axis"])
+        is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
+        if has_cards and has_published and is_large:
+            key.append(PER_CENT)
+        key.append(GREY)
+    else:
+        key.append(BAR)
     key.append(NOTHING)
-    key += [text for kind, text in grids.ABSENT.items() if kind in kinds]
+    kinds = {point.kind for point in points}
+    for kind, text_and_meaning in table_points.ABSENT_TEXTS.items():
+        if kind in kinds:
+            key.append(text_and_meaning)
     if any(point.deviation for point in points):
         key.append(DEVIATION)
     return key
-
-
-def overlaps(where: Row, other: Row) -> bool:
-    shared = where.keys() & other.keys()
-    return all({*axis_values(where[axis])} & {*axis_values(other[axis])} for axis in shared)
-
-
-def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
-    """Return the table of a finding's comparison, otherwise of its metric, and its axis values.
-
-    The table may have the sides exchanged. Its name is "" if no table fits.
-    """
-    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
-    if "to" in comparison:
-        name = table_name(comparison["to"])
-        return (name if name in tables else ""), where
-    metric, sides = metric_in(definition), [comparison.get(side) for side in comparisons.SIDES]
-    levels = []
-    for name, table in tables.items():
-        is_same, compare = metric_in(table) is metric, table.get("compare") or {}
-        if not compare and (is_same or metric.name in table.get("each", ())):
-            levels.append(name)
-        if is_same and compare and compare["axis"] == comparison.get("axis"):
-            for baseline, candidate in (sides, sides[::-1]):
-                if compare["baseline"] == baseline and candidate in compare["candidates"]:
-                    return name, {**where, "candidate": candidate}
-    if comparison:
-        where[comparison["axis"]] = sides
-    fitting = (name for name in levels if overlaps(where, tables[name].get("where", {})))
-    return next(fitting, next(iter(levels), "")), where
-
-
-def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return the reversed comparisons that no finding covers, the largest first. Return None without any.
-
-    A reversed comparison is a called difference whose published ratio is on the other side by more than
-    10 %.
-    """
-    tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
-    rows = []
-    for section in (section for section in sections if section.compared):
-        covered = [where for name, where in tables if name == section.name]
-        published = {(*p.keys.items(),): p.value for p in section.published_points}
-        for point in section.measured_points:
-            row, value = point.row or {}, published.get((*point.keys.items(),))
-            is_called = comparisons.is_difference(row.get("call") or "") and not point.is_small
-            if value is None or not is_called or any(overlaps(w, point.keys) for w in covered):
-                continue
-            was, now = 1 + value / 100, row["ratio"]
-            if (was if now < 1 else 1 / was) > 1.1:
-                texts = _reversal_texts(results, section, row, point.keys, was)
-                rows.append((abs(math.log(now)), texts))
-    rows.sort(key=lambda row: -row[0])
-    pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
-    title = f"Reversed in the tables: {pairs_are} that no finding covers"
-    heads = ["Comparison", "Published", "Measured", "95 % interval"]
-    return PlainTable(title, heads, [texts for _, texts in rows], 1) if rows else None
-
-
-def _reversal_texts(
-    results: Results, section: TableSection, row: Row, point_keys: Mapping[str, str], was: float
-) -> list[str]:
-    keys = {axis: value for axis, value in point_keys.items() if axis != "candidate"}
-    first, second = (value_label(section.compared, row[side]) for side in comparisons.SIDES)
-    less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
-    names = grids.change_words(metric_in(results.study.tables[section.name]))
-    case = f"{case_label(keys, [*keys])}: {second} against {first}{less}"
-    interval = change_between(row["low"], row["high"], names)
-    return [case, change(was, names), change(row["ratio"], names), interval]

@@ -1,0 +1,97 @@
+"""Find the rows that a table should have, from the cells of the grid."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vcsbench.advice.decision import Row
+from vcsbench.config.study import ComparisonDefinition, TableDefinition, matches_cell
+from vcsbench.evidence.flags import INVALID
+from vcsbench.plan.grid import originals
+from vcsbench.plan.result_state import OUTDATED
+from vcsbench.report.grids import CANDIDATE
+from vcsbench.report.results import Rows, grouped_by, values_in
+
+
+@dataclass(frozen=True)
+class ExpectedRow:
+    """A row that a table should have, with the reasons why it may have no number.
+
+    `keys` has the axis values of the row, `cells` the paths of its cells, the baseline's first. `skip` is
+    the reason why a cell cannot be measured here, "" if all can. `failures` has a sentence for each failed
+    round, `flags` the flags of invalid runs. `is_outdated` if no round failed for another reason than that
+    its result is out of date.
+    """
+
+    keys: Mapping[str, str]
+    cells: tuple[str, ...] = ()
+    skip: str = ""
+    failures: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    is_outdated: bool = False
+
+
+def expected_rows(
+    definition: TableDefinition,
+    axes: Sequence[str],
+    grid: Rows,
+    failures: Rows,
+    measurements: Rows,
+) -> list[ExpectedRow]:
+    """Return the rows that the cells of a grid give in a table, in the order of the grid.
+
+    `grid` has the columns cell, skip and `axes`, `failures` has cell, round and reason, and `measurements`
+    has cell and flags.
+    """
+    failures_of_cell = grouped_by(failures, lambda failure: failure["cell"])
+    runs_of_cell = grouped_by(measurements, lambda run: run["cell"])
+    where = definition.get("where", {})
+    cells_of_table = [cell for cell in originals(grid) if matches_cell(cell, where)]
+
+    rows = []
+    for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
+        paths = tuple(cell["cell"] for cell in cells)
+        skip_reasons = [cell["skip"] for cell in cells if cell["skip"]]
+        failed = []
+        flags: set[str] = set()
+        for path in paths:
+            failed += failures_of_cell.get(path, [])
+            for run in runs_of_cell.get(path, []):
+                flags.update(run["flags"].split())
+        # An outdated result is no failure of its cell: the next run measures it again.
+        is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
+        row = ExpectedRow(
+            keys=keys,
+            cells=paths,
+            skip=skip_reasons[0] if skip_reasons else "",
+            failures=tuple(
+                f"round {failure['round']:.0f}: {failure['reason']}" for failure in failed
+            ),
+            flags=tuple(sorted(flags & INVALID)),
+            is_outdated=is_outdated,
+        )
+        rows.append(row)
+    return rows
+
+
+def _rows_of_grid(
+    compare: ComparisonDefinition | None, axes: Sequence[str], grid: Rows
+) -> Iterator[tuple[dict[str, str], list[Row]]]:
+    """Yield the keys of each row of a table, and its cells: one, or the baseline and the candidate."""
+    if compare is None:
+        for cell in grid:
+            yield {axis: cell[axis] for axis in axes}, [cell]
+        return
+
+    compared = compare["axis"]
+    candidates = compare["candidates"]
+    other_axes = [axis for axis in axes if axis != compared]
+    cell_at = {values_in(cell, axes): cell for cell in grid}
+    for cell in grid:
+        keys = {axis: cell[axis] for axis in other_axes}
+        if compared not in axes:
+            # A saved baseline has the same cells as the grid. It is compared with this run.
+            yield {**keys, CANDIDATE: candidates[0]}, [cell]
+        elif cell[compared] in candidates:
+            baseline = cell_at.get(values_in({**cell, compared: compare["baseline"]}, axes))
+            if baseline:
+                yield {**keys, CANDIDATE: cell[compared]}, [baseline, cell]

@@ -1,0 +1,155 @@
+"""Find the table of each finding, and the reversed comparisons in tables that no finding covers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vcsbench import words
+from vcsbench.advice import labels
+from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
+from vcsbench.advice.decision import Row
+from vcsbench.config.study import TableDefinition, axis_values
+from vcsbench.metrics import metric_in
+from vcsbench.report.grids import CANDIDATE, Point
+from vcsbench.report.results import Results
+from vcsbench.report.table_points import factor_words
+from vcsbench.report.table_sections import PlainTable, TableSection
+from vcsbench.statistics import comparisons
+from vcsbench.statistics.baselines import table_name
+from vcsbench.statistics.comparisons import ComparisonRow
+
+# A published difference below 10 % on the other side may have been noise.
+REVERSED_FACTOR = 1.1
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """A called comparison whose published ratio is on the other side of 1.
+
+    `keys` has the axis values of its place. Both ratios are time of the baseline / time of the candidate.
+    """
+
+    section: TableSection
+    keys: Mapping[str, str]
+    comparison: ComparisonRow
+    published_ratio: float
+
+
+def overlaps(where: Row, other: Row) -> bool:
+    """Return True if some cell fits both selections, which map axes to a value or a list of values."""
+    for axis in where.keys() & other.keys():
+        if {*axis_values(where[axis])}.isdisjoint(axis_values(other[axis])):
+            return False
+    return True
+
+
+def find_table(
+    definition: Row, tables: Mapping[str, TableDefinition]
+) -> tuple[str, dict[str, object]]:
+    """Return the name of the table that shows a finding's numbers, "" if there is none, and its axis values.
+
+    A table that compares the same two values of an axis is best, also with the sides exchanged. Otherwise
+    it is a table of the finding's metric.
+    """
+    where = dict(definition.get("where", {}))
+    comparison = definition.get("compare", {})
+    if "to" in comparison:
+        # An expectation that compares this run with a saved baseline.
+        name = table_name(comparison["to"])
+        return (name if name in tables else ""), where
+
+    metric = metric_in(definition)
+    sides = [comparison.get(side) for side in comparisons.SIDES]
+    level_tables = []
+    for name, table in tables.items():
+        is_same_metric = metric_in(table) is metric
+        if "compare" not in table:
+            if is_same_metric or metric.name in table.get("each", ()):
+                level_tables.append(name)
+            continue
+        table_compare = table["compare"]
+        if not is_same_metric or table_compare["axis"] != comparison.get("axis"):
+            continue
+        for baseline, candidate in (sides, sides[::-1]):
+            is_same_pair = baseline == table_compare["baseline"]
+            if is_same_pair and candidate in table_compare["candidates"]:
+                return name, {**where, CANDIDATE: candidate}
+
+    if comparison:
+        where[comparison["axis"]] = sides
+    for name in level_tables:
+        if overlaps(where, tables[name].get("where", {})):
+            return name, where
+    # A table of other cells still has the metric.
+    return (level_tables[0] if level_tables else ""), where
+
+
+def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
+    """Return the reversed comparisons that no finding covers, the largest first. Return None without any."""
+    tables_of_findings = [
+        find_table(definition, results.study.tables) for definition in results.definitions.values()
+    ]
+    reversals = []
+    for section in sections:
+        covered = [where for name, where in tables_of_findings if name == section.name]
+        for reversal in _find_reversals(section):
+            if not any(overlaps(where, reversal.keys) for where in covered):
+                reversals.append(reversal)
+    if not reversals:
+        return None
+    reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
+    number = words.count_of(len(reversals), "more comparison", "more comparisons")
+    return PlainTable(
+        title=f"Reversed in the tables: {number} that no finding covers",
+        heads=["Comparison", "Published", "Measured", "95 % interval"],
+        rows=[_reversal_texts(results, reversal) for reversal in reversals],
+        numbers_from=1,
+    )
+
+
+def _find_reversals(section: TableSection) -> list[Reversal]:
+    if not section.compared:
+        return []
+    published = {_place_of(point): point.value for point in section.published_points}
+    reversals = []
+    for point in section.measured_points:
+        deviation_pct = published.get(_place_of(point))
+        if point.row is None or deviation_pct is None:
+            continue
+        comparison = ComparisonRow.of_record(point.row)
+        if not comparisons.is_difference(comparison.call):
+            continue
+        published_ratio = 1 + deviation_pct / 100
+        # The published factor by which the side was faster that is slower here.
+        published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio
+        if published_factor > REVERSED_FACTOR:
+            reversals.append(Reversal(section, point.keys, comparison, published_ratio))
+    return reversals
+
+
+def _place_of(point: Point) -> tuple[tuple[str, str], ...]:
+    return tuple(point.keys.items())
+
+
+def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
+    """Return the texts of a row.
+
+    An example: `cold log over svn (ruby): f7 against f6`, `1.3x slower`, `1.2x faster`, and
+    `1.1x to 1.3x faster`.
+    """
+    comparison = reversal.comparison
+    axis = reversal.section.compared
+    keys = {key: value for key, value in reversal.keys.items() if key != CANDIDATE}
+    place = labels.case_label(keys, list(keys))
+    baseline = labels.value_label(axis, comparison.baseline)
+    candidate = labels.value_label(axis, comparison.candidate)
+    case = f"{place}: {candidate} against {baseline}"
+    if has_less_work(axis, keys):
+        case += f" ({LESS_WORK})"
+    change_words = factor_words(metric_in(results.study.tables[reversal.section.name]))
+    return [
+        case,
+        labels.change(reversal.published_ratio, change_words),
+        labels.change(comparison.ratio, change_words),
+        labels.change_between(comparison.low, comparison.high, change_words),
+    ]

@@ -1,0 +1,327 @@
+"""Make the points of a table from its rows: the printed number, its colour and marks, and its sentences."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vcsbench import words
+from vcsbench.advice import labels
+from vcsbench.advice.decision import Row
+from vcsbench.codes import Call, WhyUndecided
+from vcsbench.config.study import TableDefinition
+from vcsbench.evidence import same_work
+from vcsbench.metrics import Metric, metric_in
+from vcsbench.report.expected_rows import ExpectedRow
+from vcsbench.report.grids import Point, PointKind
+from vcsbench.report.results import Rows, grouped_by
+from vcsbench.statistics import comparisons, texts
+from vcsbench.statistics.comparisons import ComparisonRow
+
+# Signs next to a number, in this order. table_sections.KEY has their meanings.
+CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
+FLAG_MARKS = {"same-binaries": "=", "low-n": "?"}
+# Signs that are hidden until the reader asks for them. A cell has one of these flags at most.
+DEVIATION_MARKS = {"outlier-20": "‡", "outlier-10": "†"}
+# The text of a place without a number, and its meaning.
+ABSENT_TEXTS = {
+    PointKind.SKIPPED: ("n/a", "cannot be measured here"),
+    PointKind.FAILED: ("failed", "no round has a result"),
+    PointKind.OUTDATED: (
+        "outdated",
+        "measured with other settings, programs, or another version",
+    ),
+    PointKind.WITHHELD: ("left out", "invalid runs or other work: point at it for the reason"),
+}
+# Shorter texts of places whose cells did other work, by flag.
+OTHER_WORK_TEXTS = {same_work.UNKNOWN: "unknown", same_work.OTHER: "other work"}
+CORRECTED = (
+    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
+    "because some are far out by chance."
+)
+# The factors at which the next colour begins: 10 % shows, and 10 times does not drown it.
+COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
+# The CSS class of a number that is called no difference.
+NO_DIFFERENCE = "same"
+# A deviation of 9.95 % is rounded to two digits: +10, not +10.0.
+NO_DECIMALS_PCT = 9.95
+
+
+def measured_points(
+    definition: TableDefinition,
+    rows: Rows,
+    expected: Sequence[ExpectedRow],
+    prints_factors: bool = False,
+) -> list[Point]:
+    """Return the points of a measured table: those of the expected rows in order, then of any other rows.
+
+    `rows` are those of the table's CSV file. A ratio is printed in per cent, as it was published (`+22`), or
+    with `prints_factors` as in cards (`1.2x faster`).
+    """
+    key_names = list(expected[0].keys) if expected else []
+
+    def place_of(row: Row) -> tuple[str, ...]:
+        names = key_names or list(comparisons.keys_of(row))
+        return tuple(row[name] for name in names)
+
+    rows_of_place = grouped_by(rows, place_of)
+    points = []
+    for expected_row in expected:
+        place = tuple(expected_row.keys.values())
+        # A table by runs has several rows of a cell.
+        rows_of_cell = rows_of_place.pop(place, [])
+        if not rows_of_cell:
+            points.append(_point_without_row(expected_row))
+        for row in rows_of_cell:
+            points.append(_point_of_row(definition, row, expected_row, prints_factors))
+    # Without a grid, no row is expected.
+    for other_rows in rows_of_place.values():
+        for row in other_rows:
+            unexpected = ExpectedRow(comparisons.keys_of(row))
+            points.append(_point_of_row(definition, row, unexpected, prints_factors))
+    return points
+
+
+def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
+    """Return the points of a published table. Rows without a number are left out."""
+    metric = metric_in(definition)
+    points = []
+    for row in rows:
+        if not words.is_number(row["value"]):
+            continue
+        point = Point(comparisons.keys_of(row), PointKind.PUBLISHED, row["value"])
+        if "compare" in definition:
+            # Studies published no intervals, so that each deviation has the colour of a difference.
+            deviation_pct = _deviation_pct(ComparisonRow.of_record(row))
+            point = replace(
+                point,
+                value=deviation_pct,
+                text=words.percentage(deviation_pct),
+                colour=colour_class(deviation_pct, metric.gain),
+            )
+        points.append(point)
+    return points
+
+
+def _point_of_row(
+    definition: TableDefinition, row: Row, expected: ExpectedRow, prints_factors: bool
+) -> Point:
+    """Return the point of a row: its number with sentences and marks, or the reason why there is none."""
+    if not words.is_number(row["value"]):
+        return _withheld_point(row, expected)
+
+    flags = row["flags"].split()
+    sentences = [*number_sentences(row, definition), *expected.failures]
+    if flags:
+        sentences.append(f"Flagged {words.enumeration(flags)}.")
+    deviation_marks = [mark for flag, mark in DEVIATION_MARKS.items() if flag in flags]
+    point = Point(
+        keys=comparisons.keys_of(row),
+        kind=PointKind.MEASURED,
+        value=row["value"],
+        title=" ".join(sentences),
+        mark="".join(mark for flag, mark in FLAG_MARKS.items() if flag in flags),
+        deviation=deviation_marks[0] if deviation_marks else "",
+        # A row of a table by runs is only a part of its cell.
+        cells=() if definition.get("by") else expected.cells,
+        row=row,
+    )
+    if "compare" not in definition:
+        return point
+    comparison = ComparisonRow.of_record(row)
+    return _with_comparison(point, comparison, metric_in(definition), prints_factors)
+
+
+def _with_comparison(
+    point: Point, comparison: ComparisonRow, metric: Metric, prints_factors: bool
+) -> Point:
+    """Return the point with the ratio of its comparison, a colour, and the mark of the call."""
+    ratio = ratio_of(comparison)
+    deviation_pct = _deviation_pct(comparison)
+    text = per_cent_text(ratio)
+    if prints_factors:
+        text = labels.change(ratio, factor_words(metric))
+    colour = NO_DIFFERENCE
+    if comparisons.is_difference(comparison.call):
+        colour = colour_class(deviation_pct, metric.gain)
+    call_mark = CALL_MARKS.get(comparison.call, "") if comparison.call else ""
+    # One round has the mark of its flag `low-n`, which says why the call is undecided.
+    if comparison.why_undecided == WhyUndecided.FEW_ROUNDS:
+        call_mark = ""
+    return replace(
+        point,
+        value=deviation_pct,
+        text=text,
+        colour=colour,
+        mark=f"{call_mark}{point.mark}",
+        is_small=comparison.call == Call.TOO_SMALL,
+    )
+
+
+def _deviation_pct(comparison: ComparisonRow) -> float:
+    """Return the ratio of a comparison as a deviation: 22.0 per cent for a ratio of 1.22."""
+    return 100 * (ratio_of(comparison) - 1)
+
+
+def _point_without_row(expected: ExpectedRow) -> Point:
+    """Return the point of cells that the table has no row of, with the reason."""
+    if expected.skip:
+        return _absent_point(expected, PointKind.SKIPPED, f"not measured: {expected.skip}")
+    # With invalid runs, the flags of the runs are the reason, not the rounds that failed.
+    if expected.flags:
+        return _absent_point(expected, PointKind.WITHHELD, _left_out_title(expected.flags))
+    if expected.is_outdated:
+        return _absent_point(expected, PointKind.OUTDATED, texts.OUTDATED)
+    if expected.failures:
+        return _absent_point(expected, PointKind.FAILED, "; ".join(expected.failures))
+    return _absent_point(expected, PointKind.WITHHELD, _left_out_title([]))
+
+
+def _absent_point(expected: ExpectedRow, kind: PointKind, title: str) -> Point:
+    text, _ = ABSENT_TEXTS[kind]
+    return Point(expected.keys, kind, text=text, title=title)
+
+
+def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
+    """Return the point of a row without a number, with the reason."""
+    row_keys = comparisons.keys_of(row)
+    if expected.skip:
+        text, _ = ABSENT_TEXTS[PointKind.SKIPPED]
+        return Point(row_keys, PointKind.SKIPPED, text=text, title=f"not measured: {expected.skip}")
+    flags = row["flags"].split()
+    text, _ = ABSENT_TEXTS[PointKind.WITHHELD]
+    codes = (row.get("withheld") or "").split()
+    if not codes:
+        return Point(row_keys, PointKind.WITHHELD, text=text, title=_left_out_title(flags))
+    work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
+    if work_texts:
+        text = work_texts[0]
+    # These reasons are also listed below the table.
+    reason = texts.withheld_text(codes, row.get("detail") or "")
+    return Point(row_keys, PointKind.WITHHELD, text=text, title=reason, reason=reason)
+
+
+def _left_out_title(flags: Sequence[str]) -> str:
+    reason = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
+    return f"{reason}; see Flags"
+
+
+def has_interval(comparison: ComparisonRow) -> bool:
+    return math.isfinite(comparison.ratio) and math.isfinite(comparison.low)
+
+
+def ratio_of(comparison: ComparisonRow) -> float:
+    """Return the printed ratio baseline / candidate.
+
+    Without an interval (published, or one round) it is the quotient of the reduced values, such as medians.
+    """
+    if has_interval(comparison):
+        return comparison.ratio
+    return 1 + comparison.value / 100
+
+
+def factor_words(metric: Metric) -> tuple[str, str]:
+    """Return the words after a factor, for a ratio above 1 and below 1: `faster` and `slower`.
+
+    Those of a metric with a verb lack it: `reads less often` becomes `less often`, as in `2.0x less often`.
+    """
+    above, below = metric.change_words
+    if metric.words.verb:
+        return above, below
+    return above.partition(" ")[2], below.partition(" ")[2]
+
+
+def per_cent_text(ratio: float) -> str:
+    """Return a ratio in per cent with its sign and two digits: `+7.2`, `+12`, `+118`."""
+    deviation_pct = 100 * (ratio - 1)
+    decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
+    return words.percentage(deviation_pct, decimals)
+
+
+def colour_class(deviation_pct: float, gain: int) -> str:
+    """Return the CSS class of a deviation: `x3` for a better baseline, `y3` for a better candidate.
+
+    The number is the number of COLOUR_STEPS that the factor reaches. "" is for a factor below the first one.
+    `gain` is 1 if a ratio above 1 means a better candidate, otherwise -1.
+    """
+    ratio = 1 + deviation_pct / 100
+    # A published value of -100 % or less is a candidate that took infinitely longer.
+    factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
+    # Rounding must not keep 1.1 from its step.
+    step = bisect_right(COLOUR_STEPS, factor + 1e-9)
+    if step == 0:
+        return ""
+    is_candidate_better = (ratio > 1) == (gain > 0)
+    side = "y" if is_candidate_better else "x"
+    return f"{side}{step}"
+
+
+def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
+    """Return sentences on the number of a row: its rounds, and for a comparison its interval and its call."""
+    metric = metric_in(definition)
+    # A count of a separate run does not depend on the number of rounds.
+    rounds = words.count_of(int(row["n"] or 0), "round")
+    basis = "counted once" if metric.once else f"over {rounds}"
+    if "compare" in definition:
+        return _comparison_sentences(row, definition, rounds, basis)
+    if not metric.once:
+        basis = f"the {definition.get('reduce', 'median')} {basis}"
+    return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]
+
+
+def _comparison_sentences(
+    row: Row, definition: TableDefinition, rounds: str, basis: str
+) -> list[str]:
+    """Return the sentences of a comparison.
+
+    The first one is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time of
+    f7 = 1.22.` `rounds` is `5 rounds`, and `basis` is `over 5 rounds` or `counted once`.
+    """
+    metric = metric_in(definition)
+    comparison = ComparisonRow.of_record(row)
+    candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
+    baseline, _ = side_labels(definition)
+    ratio = ratio_of(comparison)
+    change_words = factor_words(metric)
+    change = f"{candidate}: {labels.change(ratio, change_words)}"
+    quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
+    if not has_interval(comparison):
+        return [f"{change}, {basis}; too few for an interval. {quotient}"]
+
+    call_sentence = _call_sentence(comparison, candidate, metric)
+    if comparison.is_exact:
+        if not metric.once:
+            basis = f"exact: all {rounds} count the same"
+        return [f"{change}, {basis}. {quotient}", call_sentence]
+
+    interval = labels.change_between(comparison.low, comparison.high, change_words)
+    sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
+    is_open = comparison.call in (Call.BOUNDED, Call.UNDECIDED)
+    excludes_1 = not comparison.low <= 1 <= comparison.high
+    # Readers wonder why such a number is not called a difference.
+    if is_open and excludes_1:
+        sentences.append(CORRECTED)
+    if math.isfinite(comparison.detectable):
+        detectable = labels.detectable_text(comparison.detectable)
+        sentences.append(f"The smallest detectable difference is {detectable}.")
+    return sentences
+
+
+def _call_sentence(comparison: ComparisonRow, candidate: str, metric: Metric) -> str:
+    """Return `f7 is faster.`, `Undecided: wide interval.` or `Nearly equal.`"""
+    if comparison.call and comparisons.is_difference(comparison.call):
+        above, below = metric.change_words
+        word = above if ratio_of(comparison) > 1 else below
+        return f"{candidate} {metric.words.verb}{word}."
+    if comparison.why_undecided:
+        return f"Undecided: {texts.UNDECIDED[comparison.why_undecided]}."
+    return f"{texts.CALLS[comparison.call or Call.UNDECIDED]}.".capitalize()
+
+
+def side_labels(definition: TableDefinition) -> tuple[str, str]:
+    """Return the labels of both sides of a comparison: `f6` and `f7 or f8`."""
+    compare = definition["compare"]
+    axis = compare["axis"]
+    baseline = labels.value_label(axis, compare["baseline"])
+    candidates = [labels.value_label(axis, value) for value in compare["candidates"]]
+    return baseline, " or ".join(candidates)
