@@ -32,8 +32,9 @@ from vcsbench.errors import UserError
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.records import complete_context
-from vcsbench.report.answers import card_views, estimate_of
+from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
+from vcsbench.report.change_costs import make_estimate
 from vcsbench.report.page import build_index, build_page, page_of, read_entries
 from vcsbench.report.quality_section import details, noise_verdict, quality_of
 from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
@@ -115,7 +116,7 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     flags = ("apart", "cpu-busy", "saturated", "outlier-20")
     pair = Pair("nopack", "pack", 2.0, 1.9, 2.1, 5, Call.FASTER, Result.DIFFERENT, flags=flags)
     card = replace(card, cases=[*card.cases[:2], Case({}, (pair,))])
-    (view,) = card_views(with_card(results, card))
+    (view,) = make_card_views(with_card(results, card))
     # The row names its disturbance in words, and the key of the plot each flag.
     notes = [row.note for row in view.rows if row.note]
     assert notes == ["! disturbed; flags: apart, saturated"]
@@ -153,7 +154,7 @@ def test_cases_without_a_difference_have_the_smallest_that_would_show(
 ):
     card = card_on(page, "packing").card
     pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, call, detectable=detectable)
-    view = card_views(with_card(results, replace(card, cases=[Case({}, (pair,))])))[0]
+    view = make_card_views(with_card(results, replace(card, cases=[Case({}, (pair,))])))[0]
     assert view.rows[0].note == shown
 
 
@@ -169,7 +170,7 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     contexts = [sized("ruby", fmt, "nopack", n << 20) for fmt, n in (("f6", 80), ("f7", 35))]
     for pack_seconds, shown in ((2.0, "took 2 s"), (0.3, "took less than 1 s in memory")):
         loads = {"ruby": {**LOAD, "pack_seconds": pack_seconds}, "bsd": {}}
-        found = card_views(replace(results, contexts=contexts, loads=loads))
+        found = make_card_views(replace(results, contexts=contexts, loads=loads))
         costs = {view.card.question.axis: " ".join(view.costs) for view in found}
         assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
         assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
@@ -181,12 +182,12 @@ def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
     contexts = [*(sized("ruby", *of) for of in of_ruby), sized("bsd", "f6", "nopack", 99)]
     for path in ("/dev/shm/x", "/var/tmp/x"):
         loads = {"bsd": {**LOAD, "revisions": 500}, "ruby": {**LOAD, "loaded_in": path}}
-        assert estimate_of(replace(results, contexts=contexts, loads=loads)) == {
+        assert make_estimate(replace(results, contexts=contexts, loads=loads)) == {
             **{"revisions": 5526, "seconds": 22.0, "pack_seconds": 2.0},
             **{"in_memory": path == "/dev/shm/x"},
             "bytes": {"f6": {"nopack": 80, "pack": 30}, "f7": {"nopack": 35}},
         }
-    assert estimate_of(replace(results, contexts=contexts, loads={})) == {}
+    assert make_estimate(replace(results, contexts=contexts, loads={})) is None
 
 
 @pytest.mark.parametrize(
@@ -201,8 +202,8 @@ def test_card_of_builds_has_an_expectation_that_its_noise_allows(
     asked = replace(card.question, aggregate=True)
     card = replace(card, question=asked, cases=[Case({}, (pair,))])
     made = {"command": "vcsbench run --configfile my-builds.yaml"}
-    (view,) = card_views(with_card(replace(results, provenance=made), card))
-    (step,) = view.actions[-1][2].steps
+    (view,) = make_card_views(with_card(replace(results, provenance=made), card))
+    (step,) = view.actions[-1].action.steps
     make, _, check = step.command.rpartition("\n")
     subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
     arguments = "ARGS=--configfile my-builds.yaml --config expectations=[my-expectations.yaml]"

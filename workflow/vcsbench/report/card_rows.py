@@ -10,17 +10,18 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import Call
-from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
+from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.report.results import Rows, contradicts_medians, median_seconds, unique_values
 
-# The style of a row by the outcome of its comparison.
+# The CSS class of a row by the call of its comparison. Other calls are undecided.
 STYLES = {
     Call.FASTER: "candidate",
     Call.SLOWER: "reference",
     Call.EQUAL: "equal",
     Call.TOO_SMALL: "small",
 }
-# Words in the notes of a card's rows.
+UNDECIDED_STYLE = "undecided"
+# Words in the notes of a card's rows, with their meanings.
 ROW_KEY = {
     "! disturbed": "other programs took time of the machine during these runs",
     "detectable from": "a true difference of this size would be called in 9 of 10 sessions",
@@ -31,9 +32,10 @@ ROW_KEY = {
 
 @dataclass(frozen=True)
 class CardRow:
-    """A comparison of a card as texts. `where` and the sides of the `pair` are for the picks.
+    """A comparison of a card as texts. The page filters rows by `where` and by the sides of the `pair`.
 
-    `times` are of the baseline and the candidate, [] if one is unknown. `flags` are those in `note`.
+    `times` are of the baseline and the candidate, [] if one is unknown. `style` is a CSS class. `flags` are
+    the names of the flags in `note`.
     """
 
     pair: Pair
@@ -48,96 +50,116 @@ class CardRow:
     is_disturbed: bool
 
 
-def card_row(
+def make_card_row(
     card: Card,
     case: Case,
     pair: Pair,
-    has_several: bool,
+    names_sides: bool,
     shown_flags: Collection[str],
-    runs: Sequence[Rows],
+    runs_of_sides: Sequence[Rows],
 ) -> CardRow:
-    """Return the row of a comparison. `runs` are the valid runs of its two sides.
+    """Return the row of a comparison. `runs_of_sides` are the valid runs of the baseline and the candidate.
 
-    With `has_several` pairs in a case, the label has both sides. `shown_flags` are the flags that rows name.
+    With `names_sides` the label has both sides: `f8 against f6: cold log over svn`. `shown_flags` are the
+    flags that rows name.
     """
-    axis, label = card.question.axis, labels.case_label(case.where, card.shown)
-    if has_several:
-        same = " (the same build)" if pair.is_noise_check else ""
-        candidate, baseline = (
-            labels.value_label(axis, side) for side in (pair.candidate, pair.baseline)
-        )
-        label = f"{candidate}{same} against {baseline}: {label}"
-    # Both times are measured, so that the reader finds them in the table of the same cells.
-    times = labels.seconds_of_both(pair.times) if all(pair.times) else []
+    axis = card.question.axis
+    candidate = labels.value_label(axis, pair.candidate)
+    label = labels.case_label(case.where, card.shown)
+    if names_sides:
+        baseline = labels.value_label(axis, pair.baseline)
+        same_build = " (the same build)" if pair.is_noise_check else ""
+        label = f"{candidate}{same_build} against {baseline}: {label}"
+
+    # Both times are measured ones, so that readers find them in the table of the same cells.
+    times = []
+    if all(pair.times):
+        times = labels.seconds_of_both(pair.times)
     interval = pair_outcome(pair)
+    # Exact counts and single rounds have no interval.
     if 0 < pair.low < pair.high:
         interval = labels.change_between(pair.low, pair.high)
-    both_runs = [run for side in runs for run in side]
-    disturbed, flags = flag_texts(
-        pair.flags, shown_flags, cache_state(case.where.get("cache")).is_hot, both_runs
-    )
+
+    is_hot = cache_state(case.where.get("cache")).is_hot
+    runs = [run for runs_of_side in runs_of_sides for run in runs_of_side]
+    disturbed, flags = flag_texts(pair.flags, shown_flags, is_hot, runs)
+    notes = []
+    if disturbed:
+        notes.append(disturbed)
+    notes += _notes_on_numbers(card, pair, runs_of_sides)
+    if flags:
+        notes.append(f"flags: {', '.join(flags)}")
+    if has_less_work(axis, case.where):
+        notes.append(f"decides nothing: {LESS_WORK}")
     return CardRow(
         pair=pair,
         where={axis: value for axis, value in case.where.items() if value},
         label=label,
         text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
         times=times,
-        interval=f"{labels.value_label(axis, pair.candidate)} {interval}",
-        note="; ".join(_notes(card, case, pair, runs, disturbed, flags)),
-        style=STYLES.get(pair.call, "undecided"),
+        interval=f"{candidate} {interval}",
+        note="; ".join(notes),
+        style=STYLES.get(pair.call, UNDECIDED_STYLE),
         flags=flags,
         is_disturbed=bool(disturbed),
     )
 
 
-def _notes(
-    card: Card,
-    case: Case,
-    pair: Pair,
-    runs: Sequence[Rows],
-    disturbed: str,
-    flags: Sequence[str],
-) -> list[str]:
+def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:
+    """Return the notes on the numbers of a comparison: runs, detectable size, fixed cost, and medians."""
     notes = []
-    if disturbed:
-        notes.append(disturbed)
-    if card.question.aggregate and all(runs):
+    if card.question.aggregate and all(runs_of_sides):
+        baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
-        notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
-    if pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED) and pair.detectable > 1:
+        notes.append(f"{len(baseline_runs)} and {len(candidate_runs)} runs in {rounds}")
+    is_no_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
+    # 0 if it is unknown.
+    if is_no_difference and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
-    medians = [median_seconds(side) for side in runs]
-    if contradicts_medians(pair.ratio, medians):
-        times = " → ".join(labels.seconds_of_both(medians))
-        quotient = labels.factor(labels.at_least_1(medians[0] / medians[1]))
+    medians_s = [median_seconds(runs) for runs in runs_of_sides]
+    if contradicts_medians(pair.ratio, medians_s):
+        times = " → ".join(labels.seconds_of_both(medians_s))
+        quotient = labels.factor(labels.at_least_1(medians_s[0] / medians_s[1]))
         notes.append(f"medians, as in tables: {times} ({quotient})")
-    if flags:
-        notes.append(f"flags: {', '.join(flags)}")
-    if has_less_work(card.question.axis, case.where):
-        notes.append(f"decides nothing: {LESS_WORK}")
     return notes
 
 
 def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
-    """Return the marks and flags in the rows of a card, with their meanings."""
-    key = [(mark, text) for mark, text in ROW_KEY.items() if any(mark in row.note for row in rows)]
+    """Return the words and flags in the notes of a card's rows, with their meanings."""
+    key = []
+    for term, meaning in ROW_KEY.items():
+        if any(term in row.note for row in rows):
+            key.append((term, meaning))
     for flag in unique_values(flag for row in rows for flag in row.flags):
-        meaning = flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
+        meaning = ""
+        if flag in FLAGS:
+            # The key of a plot has no place for the threshold in brackets.
+            meaning = flag_message(flag).partition(" (")[0].replace("`", "")
         key.append((flag, meaning))
     return key
 
 
 def flag_texts(
-    flags: Iterable[str], shown: Collection[str], is_hot: bool, runs: Rows
+    flags: Iterable[str], shown_flags: Collection[str], is_hot: bool, runs: Rows
 ) -> tuple[str, list[str]]:
-    """Return `! disturbed in 3 of 20 runs`, or "", and the others of the `shown` flags.
+    """Return `! disturbed in 3 of 20 runs`, "" for undisturbed runs, and the names of the other shown flags.
 
-    The position of copies that are read from memory does not matter.
+    `is_hot` if all files of the runs are in memory.
     """
-    names = [flag for flag in unique_values(flags) if flag in shown]
-    number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
-    share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
-    disturbed = "" if BUSY.isdisjoint(names) else f"! disturbed{share}"
-    return disturbed, [f for f in names if f not in BUSY and not (is_hot and f == "apart")]
+    names = [flag for flag in unique_values(flags) if flag in shown_flags]
+    disturbed = ""
+    if not BUSY.isdisjoint(names):
+        disturbed = "! disturbed"
+        number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
+        # A comparison with a saved baseline has no runs of its own here.
+        if number:
+            disturbed += f" in {number} of {words.count_of(len(runs), 'run')}"
+    other_names = []
+    for name in names:
+        # Copies that are read from memory may lie anywhere on the device.
+        is_irrelevant = is_hot and name == Flag.APART
+        if name not in BUSY and not is_irrelevant:
+            other_names.append(name)
+    return disturbed, other_names

@@ -16,20 +16,28 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from vcsbench.report.results import unique_values
+
 if TYPE_CHECKING:
     import altair
 
     AltairChart = altair.Chart | altair.LayerChart | altair.FacetChart
 
-# A value of a parameter that fits every row.
+# The value of a pick that fits every row.
 ANY = "any"
 # Factors beyond are drawn at the end of the axis. Their numbers are in the tables.
 MAX_FACTOR = 30.0
 # The least range of an axis of factors: a difference of a few per cent must look small.
 LEAST_FACTOR = 1.3
-BLUE, ORANGE, GREY, INK, SOFT = "#1f6fb2", "#b85c00", "#767c84", "#1b1d20", "#5a5f66"
+BLUE = "#1f6fb2"
+ORANGE = "#b85c00"
+GREY = "#767c84"
+INK = "#1b1d20"
+SOFT = "#5a5f66"
 BAND = "#e3e6ea"
-LINES = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
+LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
+# More lines than colours differ by the shapes of their points.
+LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 # An outcome of a comparison: its colour, and True if its dot is filled.
 OUTCOMES = {
     "candidate": (BLUE, True),
@@ -38,9 +46,10 @@ OUTCOMES = {
     "undecided": (GREY, False),
     "small": ("#b0b5bb", False),
 }
+# Sizes in pixels: a row of a forest plot, the labels of rows, and the texts to the right of a forest plot.
 ROW_HEIGHT = 18
-# The labels of rows, and the texts next to a forest plot, in pixels.
-LABEL_WIDTH, TEXT_WIDTH = 380, 230
+LABEL_WIDTH = 380
+TEXT_WIDTH = 230
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Chart:
 class ForestDot:
     """A comparison in a forest plot, with its texts. `where` and both sides are for the picks.
 
-    Without an interval, `low` and `high` are 0.
+    Without an interval, `low` and `high` are 0. `style` is a key of OUTCOMES.
     """
 
     label: str
@@ -76,7 +85,10 @@ class ForestDot:
 
 @dataclass(frozen=True)
 class FindingDot:
-    """A finding in the plot of findings. Unknown numbers are None."""
+    """A finding in the plot of findings. Unknown numbers are None.
+
+    `texts` has the numbers as texts by the columns of the tooltip: expected, published, measured, interval.
+    """
 
     label: str
     verdict: str
@@ -110,32 +122,44 @@ class RoundDot:
 
 
 def factor_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside."""
+    """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside.
+
+    An example: 0.5, 1, 2, 5 and 10 for an axis from 0.4 to 12.
+    """
     decades = math.log10(high / low)
-    steps = [1.0, 2.0, 5.0]
+    digits = [1.0, 2.0, 5.0]
+    # Labels of a long axis would overlap, and a short axis would have only one.
     if decades > 3:
-        steps = [1.0]
+        digits = [1.0]
     elif decades < 0.5:
-        steps = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
-    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-    numbers = [float(f"{step * 10.0**power:.6g}") for power in powers for step in steps]
-    return [number for number in numbers if low <= number <= high]
+        digits = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
+    ticks = []
+    for power in range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1):
+        for digit in digits:
+            # Without rounding, 3 x 0.1 is 0.30000000000000004.
+            tick = float(f"{digit * 10.0**power:.6g}")
+            if low <= tick <= high:
+                ticks.append(tick)
+    return ticks
 
 
 def _domain(values: Iterable[float | None]) -> list[float]:
     """Return the ends of an axis of factors that shows some values, with a margin."""
-    inside = [1 / LEAST_FACTOR, LEAST_FACTOR]
+    shown = [1 / LEAST_FACTOR, LEAST_FACTOR]
     for value in values:
+        # Factors of 0 and infinity have no place on a logarithmic axis.
         if value and math.isfinite(value) and value > 0:
-            inside.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
-    return [min(inside) / 1.08, max(inside) * 1.08]
+            shown.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
+    return [min(shown) / 1.08, max(shown) * 1.08]
 
 
 def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
+    """Return the logarithmic axis of a field that shows some values, with ticks such as `2x`."""
     import altair
 
     domain = _domain(values)
     axis = altair.Axis(values=factor_ticks(*domain), labelExpr="format(datum.value, '~g') + 'x'")
+    # Factors beyond the axis are drawn at its end.
     scale = altair.Scale(type="log", domain=domain, clamp=True, nice=False)
     return altair.X(field, type="quantitative", title=title, scale=scale, axis=axis)
 
@@ -156,7 +180,23 @@ def _row_axis(order: Sequence[str]) -> altair.Y:
     return altair.Y("label", type="nominal", title=None, sort=list(order), axis=axis)
 
 
+def _tooltip(titles: Mapping[str, str]) -> list[altair.Tooltip]:
+    """Return the numbers under the pointer. `titles` are by the field with its type: `label:N`."""
+    import altair
+
+    return [altair.Tooltip(field, title=title) for field, title in titles.items()]
+
+
+def _line_at_1() -> altair.Chart:
+    """Return a vertical line at the factor 1, where both sides take the same time."""
+    import altair
+
+    data = altair.Data(values=[{"one": 1}])
+    return altair.Chart(data).mark_rule(color=GREY).encode(x="one:Q")
+
+
 def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
+    """Return the parameters that the script of the page sets to the picks."""
     import altair
 
     return [altair.param(name=f"pick_{axis}", value=ANY) for axis in axes]
@@ -201,65 +241,58 @@ def forest_chart(
     picks: Sequence[str],
     margin: float,
 ) -> Chart:
-    """Return the comparisons of a card, one in each row.
+    """Return the comparisons of a card, one in each row: a dot with its interval, and the result as text.
 
     `sides` are the labels of both sides, `compared` is the axis of the question, `picks` are the axes of the
     picks, and a ratio below the `margin` (such as 1.1) counts as equal.
     """
     import altair
 
+    baseline, candidate = sides
     ends = [end for dot in dots for end in (dot.ratio, dot.low, dot.high)]
-    rows = [
-        {
-            **dot.where,
-            "label": dot.label,
-            "baseline": dot.baseline,
-            "candidate": dot.candidate,
-            "ratio": dot.ratio,
-            "low": dot.low or dot.ratio,
-            "high": dot.high or dot.ratio,
-            "style": dot.style,
-            "result": f"{dot.text}, {dot.times}" if dot.times else dot.text,
-            "interval": dot.interval,
-            "note": dot.note or "none",
-        }
-        for dot in dots
-    ]
-    x = _factor_axis("ratio", f"← {sides[0]} faster | {sides[1]} faster →", ends)
+    x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
     y = _row_axis([dot.label for dot in dots])
-    styles = altair.Scale(domain=[*OUTCOMES], range=[colour for colour, _ in OUTCOMES.values()])
-    fills = altair.Scale(
-        domain=[*OUTCOMES],
-        range=[colour if filled else "white" for colour, filled in OUTCOMES.values()],
+    strokes = []
+    fills = []
+    for colour, is_filled in OUTCOMES.values():
+        strokes.append(colour)
+        fills.append(colour if is_filled else "white")
+    stroke_scale = altair.Scale(domain=list(OUTCOMES), range=strokes)
+    fill_scale = altair.Scale(domain=list(OUTCOMES), range=fills)
+    # The page explains the colours below the chart.
+    stroke = altair.Color("style:N", scale=stroke_scale, legend=None)
+    fill = altair.Fill("style:N", scale=fill_scale, legend=None)
+    tooltip = _tooltip(
+        {
+            "label:N": "Case",
+            "result:N": "Result",
+            "interval:N": "95 % interval",
+            "note:N": "Notes",
+        }
     )
-    colour = altair.Color("style:N", scale=styles, legend=None)
-    tooltip = [
-        altair.Tooltip("label:N", title="Case"),
-        altair.Tooltip("result:N", title="Result"),
-        altair.Tooltip("interval:N", title="95 % interval"),
-        altair.Tooltip("note:N", title="Notes"),
-    ]
-    fitting = altair.Chart().transform_filter(_pick_filter(picks, compared)).encode(y=y)
+
+    # Layers share the scales of both axes, so only one of them defines the horizontal axis.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
-    centre = altair.Chart(altair.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(x="one:Q")
-    whiskers = fitting.mark_rule(strokeWidth=1.6).encode(
-        x=altair.X("low:Q"), x2="high:Q", color=colour, tooltip=tooltip
+    fitting_rows = altair.Chart().transform_filter(_pick_filter(picks, compared)).encode(y=y)
+    whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
+        x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
     )
-    points = fitting.mark_point(size=60, opacity=1).encode(
-        x=x, stroke=colour, fill=altair.Fill("style:N", scale=fills, legend=None), tooltip=tooltip
+    points = fitting_rows.mark_point(size=60, opacity=1).encode(
+        x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
-    texts = fitting.mark_text(align="left", limit=TEXT_WIDTH, color=INK).encode(
+    # To the right of the plot, which is 310 pixels wide.
+    texts = fitting_rows.mark_text(align="left", limit=TEXT_WIDTH, color=INK).encode(
         x=altair.value(320), text="result:N", tooltip=tooltip
     )
     chart = (
-        altair.layer(band, centre, whiskers, points, texts)
+        altair.layer(band, _line_at_1(), whiskers, points, texts)
         .add_params(*_pick_parameters(picks))
         .properties(
-            data=altair.Data(values=rows),
+            data=altair.Data(values=[_forest_row(dot) for dot in dots]),
             width=310,
             height=altair.Step(ROW_HEIGHT),
             padding={"right": 40},
@@ -268,58 +301,52 @@ def forest_chart(
     return Chart(name, title, _specification(chart))
 
 
+def _forest_row(dot: ForestDot) -> dict[str, object]:
+    """Return the data of a row. Without an interval, its line has no length."""
+    return {
+        **dot.where,
+        "label": dot.label,
+        "baseline": dot.baseline,
+        "candidate": dot.candidate,
+        "ratio": dot.ratio,
+        "low": dot.low or dot.ratio,
+        "high": dot.high or dot.ratio,
+        "style": dot.style,
+        "result": f"{dot.text}, {dot.times}" if dot.times else dot.text,
+        "interval": dot.interval,
+        "note": dot.note or "none",
+    }
+
+
 def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart:
     """Return all findings that are factors, grouped by verdict in this order, on one axis."""
     import altair
 
-    rows = []
-    shown_labels = []
-    for dot in sorted(dots, key=lambda dot: verdicts.index(dot.verdict)):
-        ends = [dot.published, dot.measured, dot.low, dot.high, *_known(dot)]
-        domain = _domain(ends)
-        label = "\n".join(textwrap.wrap(dot.label, 64, max_lines=2, placeholder=" …"))
-        shown_labels.append(label)
-        rows.append(
-            {
-                **dot.texts,
-                "label": label,
-                "statement": dot.label,
-                "verdict": dot.verdict,
-                # An open end of the expected range reaches to the end of the axis.
-                "expected_low": dot.expected_low or (domain[0] if dot.expected_high else None),
-                "expected_high": dot.expected_high or (domain[1] if dot.expected_low else None),
-                "published_at": dot.published,
-                "measured_at": dot.measured,
-                "low": dot.low,
-                "high": dot.high,
-            }
-        )
-    ends = [
-        end
-        for dot in dots
-        for end in (dot.published, dot.measured, dot.low, dot.high, *_known(dot))
-    ]
+    ends = [end for dot in dots for end in _ends_of(dot)]
+    rows = [_finding_row(dot) for dot in sorted(dots, key=lambda dot: verdicts.index(dot.verdict))]
+    y = _row_axis([str(row["label"]) for row in rows])
     titles = ("statement", "verdict", "expected", "published", "measured", "interval")
-    tooltip = [altair.Tooltip(f"{name}:N", title=name.capitalize()) for name in titles]
-    base = altair.Chart().encode(y=_row_axis(shown_labels))
-    shared = {"tooltip": tooltip}
+    tooltip = _tooltip({f"{name}:N": name.capitalize() for name in titles})
+
+    base = altair.Chart().encode(y=y)
     expected = base.mark_bar(color=BAND, height=24).encode(
-        x=altair.X("expected_low:Q"), x2="expected_high:Q", **shared
+        x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
     )
     whiskers = base.mark_rule(color=INK, strokeWidth=2).encode(
-        x=altair.X("low:Q"), x2="high:Q", **shared
+        x=altair.X("low:Q"), x2="high:Q", tooltip=tooltip
     )
     published = base.mark_point(
         shape="diamond", size=110, color=INK, fill="white", opacity=1
-    ).encode(x=altair.X("published_at:Q"), **shared)
+    ).encode(x=altair.X("published_at:Q"), tooltip=tooltip)
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
-        x=_factor_axis("measured_at", "factor, logarithmic", ends), **shared
+        x=_factor_axis("measured_at", "factor, logarithmic", ends), tooltip=tooltip
     )
-    centre = altair.Chart(altair.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(x="one:Q")
+    # To the right of the plot, which is 420 pixels wide.
     texts = base.mark_text(align="left", color=INK).encode(
-        x=altair.value(432), text="verdict:N", **shared
+        x=altair.value(432), text="verdict:N", tooltip=tooltip
     )
-    chart = altair.layer(expected, centre, whiskers, published, measured, texts).properties(
+    # A later layer covers an earlier one: the bar of the expected range is behind everything.
+    chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
         data=altair.Data(values=rows), width=420, height=altair.Step(34), padding={"right": 40}
     )
     return Chart(
@@ -330,8 +357,33 @@ def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart
     )
 
 
-def _known(dot: FindingDot) -> list[float]:
-    return [end for end in (dot.expected_low, dot.expected_high) if end]
+def _finding_row(dot: FindingDot) -> dict[str, object]:
+    """Return the data of a row. Its label has two lines at most, because a statement can be long."""
+    expected_low = dot.expected_low
+    expected_high = dot.expected_high
+    # An open end of the expected range reaches to the end of the axis. 0 has no place on the axis, either.
+    axis_low, axis_high = _domain(_ends_of(dot))
+    if expected_high and not expected_low:
+        expected_low = axis_low
+    elif expected_low and not expected_high:
+        expected_high = axis_high
+    return {
+        **dot.texts,
+        "label": "\n".join(textwrap.wrap(dot.label, 64, max_lines=2, placeholder=" …")),
+        "statement": dot.label,
+        "verdict": dot.verdict,
+        "expected_low": expected_low or None,
+        "expected_high": expected_high or None,
+        "published_at": dot.published,
+        "measured_at": dot.measured,
+        "low": dot.low,
+        "high": dot.high,
+    }
+
+
+def _ends_of(dot: FindingDot) -> list[float | None]:
+    """Return all numbers that the axis should show for a finding."""
+    return [dot.published, dot.measured, dot.low, dot.high, dot.expected_low, dot.expected_high]
 
 
 def line_chart(
@@ -344,36 +396,42 @@ def line_chart(
     """Return lines over `places`, on a logarithmic axis. `labels` are of both axes, the horizontal first."""
     import altair
 
+    place_label, value_label = labels
+    # 0 has no place on a logarithmic axis.
+    shown_points = [point for point in points if point.value > 0]
     rows = [
-        {"line": point.line, "place": point.place, "value": point.value}
-        for point in points
-        if point.value > 0
+        {"line": point.line, "place": point.place, "value": point.value} for point in shown_points
     ]
-    lines = list(dict.fromkeys(point.line for point in points if point.value > 0))
-    x = altair.X("place:N", title=labels[0], sort=list(places), axis=altair.Axis(labelAngle=0))
-    y = altair.Y(
-        "value:Q", title=labels[1], scale=altair.Scale(type="log"), axis=altair.Axis(format="~g")
-    )
-    colours = altair.Scale(domain=lines, range=[LINES[n % len(LINES)] for n in range(len(lines))])
-    # Lines of the same colour differ by their shapes.
-    shapes = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-    forms = altair.Scale(
-        domain=lines, range=[shapes[n // len(LINES) % len(shapes)] for n in range(len(lines))]
-    )
+    lines = unique_values(point.line for point in shown_points)
+    colours = []
+    shapes = []
+    for number in range(len(lines)):
+        colours.append(LINE_COLOURS[number % len(LINE_COLOURS)])
+        shapes.append(LINE_SHAPES[number // len(LINE_COLOURS) % len(LINE_SHAPES)])
+    colour_scale = altair.Scale(domain=lines, range=colours)
+    shape_scale = altair.Scale(domain=lines, range=shapes)
+    # By default, Vega-Lite leaves out all but 30 lines of a legend.
+    legend = altair.Legend(title=None, orient="right", symbolLimit=0)
     tooltip = [
         altair.Tooltip("line:N", title="Cells"),
-        altair.Tooltip("place:N", title=labels[0]),
-        altair.Tooltip("value:Q", title=labels[1], format=".4~g"),
+        altair.Tooltip("place:N", title=place_label),
+        altair.Tooltip("value:Q", title=value_label, format=".4~g"),
     ]
-    legend = altair.Legend(title=None, orient="right", symbolLimit=0)
+    x = altair.X("place:N", title=place_label, sort=list(places), axis=altair.Axis(labelAngle=0))
+    y = altair.Y(
+        "value:Q",
+        title=value_label,
+        scale=altair.Scale(type="log"),
+        axis=altair.Axis(format="~g"),
+    )
     chart = (
         altair.Chart(altair.Data(values=rows))
         .mark_line(point=True)
         .encode(
             x=x,
             y=y,
-            color=altair.Color("line:N", scale=colours, legend=legend),
-            shape=altair.Shape("line:N", scale=forms, legend=legend),
+            color=altair.Color("line:N", scale=colour_scale, legend=legend),
+            shape=altair.Shape("line:N", scale=shape_scale, legend=legend),
             tooltip=tooltip,
         )
         .properties(width=420, height=240)
@@ -382,52 +440,56 @@ def line_chart(
 
 
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
-    """Return the rounds of each cell, the noisiest cell first."""
+    """Return the rounds of each cell, the noisiest cell first. `picks` are the axes of the picks."""
     import altair
 
-    spread: dict[str, float] = {}
+    largest_pct: dict[str, float] = {}
+    rows = []
     for dot in dots:
-        spread[dot.label] = max(spread.get(dot.label, 0.0), abs(dot.deviation_pct))
-    rows = [
+        deviation_pct = abs(dot.deviation_pct)
+        largest_pct[dot.label] = max(largest_pct.get(dot.label, 0.0), deviation_pct)
+        rows.append(
+            {
+                **dot.where,
+                "label": dot.label,
+                "round": dot.number,
+                "deviation": round(dot.deviation_pct, 2),
+                "seconds": dot.seconds,
+            }
+        )
+    noisiest_first = sorted(largest_pct, key=lambda label: -largest_pct[label])
+    tooltip = _tooltip(
         {
-            **dot.where,
-            "label": dot.label,
-            "round": dot.number,
-            "deviation": round(dot.deviation_pct, 2),
-            "seconds": dot.seconds,
+            "label:N": "Cell",
+            "round:N": "Round",
+            "seconds:N": "Time",
+            "deviation:Q": "Above the mean, in per cent",
         }
-        for dot in dots
-    ]
-    order = sorted(spread, key=lambda label: -spread[label])
+    )
     x = altair.X("deviation:Q", title="time of a round above the cell's mean, in per cent")
     chart = (
         altair.Chart(altair.Data(values=rows))
         .transform_filter(_pick_filter(picks))
         .mark_tick(color=BLUE, thickness=2, height=10)
-        .encode(
-            x=x,
-            y=_row_axis(order),
-            tooltip=[
-                altair.Tooltip("label:N", title="Cell"),
-                altair.Tooltip("round:N", title="Round"),
-                altair.Tooltip("seconds:N", title="Time"),
-                altair.Tooltip("deviation:Q", title="Above the mean, in per cent"),
-            ],
-        )
+        .encode(x=x, y=_row_axis(noisiest_first), tooltip=tooltip)
         .add_params(*_pick_parameters(picks))
         .properties(width=420, height=altair.Step(14))
     )
-    title = "Noise of each cell"
-    return Chart("noise", title, _specification(chart), "Each stroke is the mean time of a round.")
+    return Chart(
+        "noise",
+        "Noise of each cell",
+        _specification(chart),
+        "Each stroke is the mean time of a round.",
+    )
 
 
 def time_chart(seconds: Mapping[str, float]) -> Chart:
-    """Return the use of the time by its parts, in seconds."""
+    """Return the use of the time by its parts, in seconds, as one bar."""
     import altair
 
-    rows = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]
     parts = list(seconds)
-    colours = altair.Scale(domain=parts, range=list(LINES[: len(parts)]))
+    rows = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]
+    colours = altair.Scale(domain=parts, range=list(LINE_COLOURS[: len(parts)]))
     chart = (
         altair.Chart(altair.Data(values=rows))
         .mark_bar()
@@ -437,11 +499,9 @@ def time_chart(seconds: Mapping[str, float]) -> Chart:
                 "part:N", scale=colours, sort=parts, legend=altair.Legend(title=None)
             ),
             order=altair.Order("index:O"),
-            tooltip=[
-                altair.Tooltip("part:N", title="Part"),
-                altair.Tooltip("seconds:Q", title="Seconds"),
-            ],
+            tooltip=_tooltip({"part:N": "Part", "seconds:Q": "Seconds"}),
         )
+        # Without a number for each part, Vega-Lite stacks them by alphabet.
         .transform_calculate(index=f"indexof({json.dumps(parts)}, datum.part)")
         .properties(width=600, height=36)
     )

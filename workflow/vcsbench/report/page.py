@@ -38,6 +38,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts, summary
 from vcsbench.report.card_rows import row_key
+from vcsbench.report.change_costs import make_estimate
 from vcsbench.report.finding_tables import make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
@@ -47,7 +48,14 @@ from vcsbench.report.findings_section import (
     reason_lines,
 )
 from vcsbench.report.page_charts import charts_of
-from vcsbench.report.pick_answers import operations_for, pick_answers
+from vcsbench.report.pick_answers import choose_operations, make_pick_answers
+from vcsbench.report.picks import (
+    MAX_COMBINATIONS,
+    Pick,
+    find_operations,
+    find_picks,
+    label_situations,
+)
 from vcsbench.report.quality_section import details, noise_verdict, quality_of, runs_text
 from vcsbench.report.results import Results, cell_names, grouped_by, unique_values, values_label
 from vcsbench.report.setup_section import (
@@ -182,8 +190,8 @@ def page_of(results: Results) -> dict[str, Any]:
     study, measured = results.study, originals(results.measurements)
     setup, tables = setup_of(results), table_sections(results)
     findings = finding_views(results, results.findings, results.definitions, tables)
-    cards = answers.card_views(results)
-    picks = answers.picks_of(results, cards)
+    cards = answers.make_card_views(results)
+    picks = find_picks(results, cards)
     page_charts = charts_of(results, cards, findings, [pick.axis for pick in picks])
     facts = _facts(results, setup, findings)
     given = summary.variables_of(results.provenance.get("command", ""), study.name)
@@ -231,30 +239,30 @@ def page_of(results: Results) -> dict[str, Any]:
 
 
 def _answers(
-    results: Results, cards: Sequence[answers.CardView], picks: Sequence[answers.Pick]
+    results: Results, cards: Sequence[answers.CardView], picks: Sequence[Pick]
 ) -> dict[str, Any]:
     limit = f"{results.advice.min_effect_pct:g} %"
     values = {pick.axis: [value for value, _ in pick.values] for pick in picks}
-    combinations = combinations_of(originals(results.grid), values, answers.MAX_COMBINATIONS)
-    operations = operations_for(results.advice, answers.operations_of(results, cards))
+    combinations = combinations_of(originals(results.grid), values, MAX_COMBINATIONS)
+    operations = choose_operations(find_operations(results, cards))
     value_labels = {
         axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in known}}
         for axis, known in results.order.items()
     }
-    estimate = answers.estimate_of(results)
+    estimate = make_estimate(results)
     is_everywhere = answers.is_disturbed_everywhere(results)
     return {
         "threshold": f"A difference below {limit} is no reason to change.",
         "min_effect": limit,
         "picks": picks,
-        "estimate": estimate if any(view.costs for view in cards) else {},
+        "estimate": estimate if any(view.costs for view in cards) else None,
         "labels": value_labels,
         "cards": cards,
-        "pick_answers": pick_answers(
+        "pick_answers": make_pick_answers(
             results.advice, combinations, list(values), operations, not is_everywhere
         ),
         "has_operations": bool(operations),
-        "situations": answers.situations_of(results),
+        "situations": label_situations(results),
         "disturbed": summary.count_disturbed(results.advice.cards),
         "disturbed_everywhere": is_everywhere,
     }
@@ -297,7 +305,7 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
         return ["No result is up to date." if is_old else "Nothing has been measured."]
     conditions = setup.conditions
     where = []
-    version = ", ".join(answers.versions_of_builds(results)) or conditions.subversion
+    version = ", ".join(answers.list_build_versions(results)) or conditions.subversion
     if version:
         where.append(f"Subversion {version}")
     if conditions.machine:

@@ -10,7 +10,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
-from vcsbench.report.answers import CardView, forest_chart_of
+from vcsbench.report.answers import CardView, make_forest_chart
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
 from vcsbench.report.findings_section import MEANINGS, FindingView
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
@@ -31,7 +31,7 @@ def charts_of(
     picks: Sequence[str],
 ) -> list[Chart]:
     """Return all charts of a page that have data. `picks` are the axes of the picker."""
-    found = [forest_chart_of(view, picks) for view in cards if view.rows]
+    found = [make_forest_chart(view, picks) for view in cards if view.rows]
     dots = [view.dot for view in findings if view.dot]
     if dots:
         shown = {dot.verdict for dot in dots}

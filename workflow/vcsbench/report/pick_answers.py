@@ -3,7 +3,7 @@
 They are decided in advice/steps.py. The page shows those of the picked combination.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
@@ -15,7 +15,7 @@ from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, 
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
 
-# The styles of chips.
+# The CSS classes of chips.
 STYLES = {
     ChangeEffect.FASTER: "candidate",
     ChangeEffect.SLOWER: "reference",
@@ -23,7 +23,8 @@ STYLES = {
     ChangeEffect.UNDECIDED: "undecided",
     ChangeEffect.SMALL: "small",
 }
-EFFECTS = {
+# Other effects have a factor.
+EFFECT_TEXTS = {
     ChangeEffect.EQUAL: "equal",
     ChangeEffect.UNDECIDED: "undecided",
     ChangeEffect.SMALL: "too small",
@@ -50,7 +51,10 @@ class ChipSettings:
 
 @dataclass(frozen=True)
 class Chip:
-    """A coloured result of a change for an operation: its text, its times, and a mark if it is disturbed."""
+    """A coloured result of a change for an operation: its text, its times, and a mark if it is disturbed.
+
+    `style` is a CSS class, `times` is `1.24 s → 0.62 s`, "" for several results.
+    """
 
     text: str
     style: str
@@ -60,7 +64,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """The results of a change in one state of the repository, with the chips of each operation."""
+    """The results of a change in one state of the repository. `cells` has the chips of each operation."""
 
     label: str
     cells: Sequence[Sequence[Chip]]
@@ -68,7 +72,10 @@ class ProofRow:
 
 @dataclass(frozen=True)
 class ChangeView:
-    """A part of the table: the change, its price and the way back, and its results."""
+    """A part of the table: the change, its results, its price and the way back.
+
+    `lead` is `Do first: packed.` `cost` and `undo` are sentences, "" for a change that has none.
+    """
 
     lead: str
     anchor: str
@@ -92,8 +99,9 @@ class CardAnswer:
 class PickAnswer:
     """The answers for one combination of picks.
 
-    `open_axes` are the labels of axes without a pick, `operations` the headings of the table, `remarks` other
-    sentences with a heading, `disturbed` a sentence on disturbed comparisons.
+    `has` are the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick,
+    `operations` the headings of the table, `remarks` headings with a text, and `disturbed` a sentence on
+    disturbed comparisons, "" without any.
     """
 
     picks: Where
@@ -106,49 +114,50 @@ class PickAnswer:
     disturbed: str
 
 
-def pick_answers(
+def make_pick_answers(
     advice: Advice,
     combinations: Sequence[Where],
     axes: Sequence[str],
     operations: Sequence[Where],
     marks_disturbed: bool = True,
 ) -> list[PickAnswer]:
-    """Return the answers for each combination. `axes` are those of the picker."""
-    return [
-        _pick_answer(advice, picks, axes, operations, marks_disturbed) for picks in combinations
-    ]
+    """Return the answers for each combination of picks. `axes` are those of the picker.
+
+    `operations` are the commands with their states of the caches. With `marks_disturbed` the results that
+    other programs disturbed have a mark.
+    """
+    settings = ChipSettings(1 + advice.min_effect_pct / 100, marks_disturbed)
+    return [_make_pick_answer(advice, picks, axes, operations, settings) for picks in combinations]
 
 
-def _pick_answer(
+def _make_pick_answer(
     advice: Advice,
     picks: Where,
     axes: Sequence[str],
     operations: Sequence[Where],
-    marks_disturbed: bool,
+    settings: ChipSettings,
 ) -> PickAnswer:
+    """Return the answers for a reader who has `picks`."""
+    # A card with one answer over all cells follows no pick.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    settings = ChipSettings(1 + advice.min_effect_pct / 100, marks_disturbed)
     plan = steps.plan_of(cards, picks, settings.margin, advice.workload)
-    depending = [c for c in plan.others if c.worth in (Worth.DO, Worth.DEPENDS)]
-    changes = [*plan.steps, *depending]
-    shown = [
-        where
-        for where in operations
-        if any(outcome.operation == where for change in changes for outcome in change.outcomes)
-    ]
-    views = [
-        _change_view(number, changes, plan, advice, shown, settings)
-        for number in range(1, len(changes) + 1)
-    ]
+    # The table shows the steps, then changes that are worth it only under a condition.
+    conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
+    changes = [*plan.steps, *conditional]
+    changed_operations = [outcome.operation for change in changes for outcome in change.outcomes]
+    columns = [operation for operation in operations if operation in changed_operations]
     return PickAnswer(
         picks=picks,
         has=", ".join(labels.value_label(axis, value) for axis, value in picks.items()),
         open_axes=[labels.axis_label(axis) for axis in axes if axis not in picks],
-        operations=[labels.case_label(where, list(where)) for where in shown],
-        changes=views,
-        remarks=_remarks(plan, cards, picks, settings),
-        cards=[_card_answer(card, picks, plan, changes) for card in cards],
-        disturbed=_disturbed(cards, picks) if marks_disturbed else "",
+        operations=[labels.case_label(operation, list(operation)) for operation in columns],
+        changes=[
+            _make_change_view(number, changes, plan, advice, columns, settings)
+            for number in range(1, len(changes) + 1)
+        ],
+        remarks=_make_remarks(plan, cards, picks, settings),
+        cards=[_make_card_answer(card, picks, plan, changes) for card in cards],
+        disturbed=_describe_disturbance(cards, picks) if settings.marks_disturbed else "",
     )
 
 
@@ -156,7 +165,7 @@ def anchor_of(card: Card) -> str:
     return f"card-{card.question.axis}"
 
 
-def _change_view(
+def _make_change_view(
     number: int,
     changes: Sequence[ValueChange],
     plan: StepPlan,
@@ -164,139 +173,165 @@ def _change_view(
     operations: Sequence[Where],
     settings: ChipSettings,
 ) -> ChangeView:
+    """Return the part of the table with the change of a number, which counts from 1."""
     change = changes[number - 1]
     is_step = number <= len(plan.steps)
-    lead = "Do first" if number == 1 else "Then"
     if not is_step:
-        lead = _condition(change, advice)
+        lead = _describe_condition(change, advice)
+    elif number == 1:
+        lead = "Do first"
+    else:
+        lead = "Then"
+
+    rows = _make_proof_rows(change, plan.states, operations, settings)
+    is_last_of_several_steps = number == len(plan.steps) and number > 1
+    if is_last_of_several_steps:
+        # The first state is what the reader has, the last one is after all steps.
+        before, after = plan.states[0].values, plan.states[-1].values
+        outcomes = steps.together(advice.situations, before, after, settings.margin)
+        chips = [_make_chips(outcomes, operation, settings) for operation in operations]
+        # Without a pick on each axis of a step, the situations have no single cell to compare.
+        if any(chips):
+            together = "steps 1 and 2" if number == 2 else f"steps 1 to {number}"
+            rows.append(ProofRow(f"{together} together", chips))
+
     label = labels.value_label(change.axis, change.value)
-    action = change.card.question.actions.get(change.value)
-    rows = _proof_rows(change, plan.states, operations, settings)
-    picks = plan.states[0].values
-    # All steps so far together, once the reader's own combination is known.
-    if is_step and number == len(plan.steps) and number > 1:
-        rows += _together_row(advice, picks, plan.states[-1].values, number, operations, settings)
+    # A value without an action of its own has neither price nor way back.
+    action = change.card.question.actions.get(change.value, labels.CardAction())
     return ChangeView(
-        lead=f"{lead}: {label}{_place(number, changes)}.",
+        lead=f"{lead}: {label}{_describe_order(number, changes)}.",
         anchor=anchor_of(change.card),
-        cost=action.cost.replace("`", "") if action else "",
-        undo=action.undo.replace("`", "") if action else "",
+        # The table has no place for commands in another font.
+        cost=action.cost.replace("`", ""),
+        undo=action.undo.replace("`", ""),
         rows=rows,
     )
 
 
-def _place(number: int, changes: Sequence[ValueChange]) -> str:
-    """Return the place of a load before packing, because a load makes a repository that is not packed."""
+def _describe_order(number: int, changes: Sequence[ValueChange]) -> str:
+    """Return the place of a load or of packing, if their order matters: `, after step 2 if you take that`.
+
+    A load makes a repository that is not packed, so a reader who does both packs last.
+    """
     axes = [change.axis for change in changes]
-    load = axes.index("format") + 1 if "format" in axes else 0
-    pack = axes.index("packing") + 1 if "packing" in axes else 0
-    if number == load and 0 < pack < load:
-        return f", before step {pack} (the new repository is not packed)"
-    if number == pack and pack < load:
-        return f", after step {load} if you take that"
+    if "format" not in axes or "packing" not in axes:
+        return ""
+    load_number = axes.index("format") + 1
+    pack_number = axes.index("packing") + 1
+    if load_number < pack_number:
+        return ""
+    if number == load_number:
+        return f", before step {pack_number} (the new repository is not packed)"
+    if number == pack_number:
+        return f", after step {load_number} if you take that"
     return ""
 
 
-def _condition(change: ValueChange, advice: Advice) -> str:
+def _describe_condition(change: ValueChange, advice: Advice) -> str:
     """Return the condition of a change that is no step: `Only if you can stop commits for a load`."""
     conditions = []
     if change.worth is Worth.DEPENDS:
-        faster, slower = (
-            unique_values(
-                labels.case_label(outcome.operation, list(outcome.operation))
-                for outcome in change.outcomes
-                if outcome.effect is effect
-            )
-            for effect in (ChangeEffect.FASTER, ChangeEffect.SLOWER)
-        )
+        faster = _operations_with(change, ChangeEffect.FASTER)
+        slower = _operations_with(change, ChangeEffect.SLOWER)
+        # A workload has its own weights, and an operation on both sides is nothing to choose by.
         if advice.workload or not {*faster}.isdisjoint(slower):
-            condition = f", only if {change.condition}" if change.condition else ""
-            return f"Depends on what you run{condition}"
+            if change.condition:
+                return f"Depends on what you run, only if {change.condition}"
+            return "Depends on what you run"
         verb = "matter" if len(faster) > 1 else "matters"
-        gains, losses = words.enumeration(faster), words.enumeration(slower)
+        gains = words.enumeration(faster)
+        losses = words.enumeration(slower)
         conditions.append(f"{gains} {verb} more to you than {losses}")
     if change.condition:
         conditions.append(change.condition)
-    instead = f", instead of step {change.instead}" if change.instead else ""
-    return f"Only if {', and '.join(conditions)}{instead}"
+    text = f"Only if {', and '.join(conditions)}"
+    if change.instead:
+        text += f", instead of step {change.instead}"
+    return text
 
 
-def _proof_rows(
+def _operations_with(change: ValueChange, effect: ChangeEffect) -> list[str]:
+    """Return the labels of the operations on which a change has an effect somewhere: `cold log`."""
+    operations = [outcome.operation for outcome in change.outcomes if outcome.effect is effect]
+    return unique_values(labels.case_label(operation, list(operation)) for operation in operations)
+
+
+def _make_proof_rows(
     change: ValueChange,
     states: Sequence[ReaderState],
     operations: Sequence[Where],
     settings: ChipSettings,
 ) -> list[ProofRow]:
     """Return a row for each state in which a change was measured: `as you are`, `after: packed`."""
+    # The first state is what the reader has, the others are after some of the steps.
     present = states[0].values
     rows = []
     for state in states:
+        # After its own step, a change is made already.
         if state.values.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.outcomes_of(change.card, change.value, [state])
-        cells = [_chips(outcomes, where, settings) for where in operations]
+        chips = [_make_chips(outcomes, operation, settings) for operation in operations]
+        if not any(chips):
+            continue
         changed = [
             labels.value_label(axis, value)
             for axis, value in state.values.items()
-            if present.get(axis) != value
+            if value != present.get(axis)
         ]
-        label = "as you are" if present else "alone"
         if changed:
             label = f"after: {', '.join(changed)}"
-        if any(cells):
-            rows.append(ProofRow(label, cells))
+        elif present:
+            label = "as you are"
+        else:
+            label = "alone"
+        rows.append(ProofRow(label, chips))
     return rows
 
 
-def _together_row(
-    advice: Advice,
-    before: Where,
-    after: Where,
-    number: int,
-    operations: Sequence[Where],
-    settings: ChipSettings,
-) -> list[ProofRow]:
-    outcomes = steps.together(advice.situations, before, after, settings.margin)
-    cells = [_chips(outcomes, where, settings) for where in operations]
-    first = "steps 1 and 2" if number == 2 else f"steps 1 to {number}"
-    return [ProofRow(f"{first} together", cells)] if any(cells) else []
-
-
-def _chips(outcomes: Sequence[Outcome], operation: Where, settings: ChipSettings) -> list[Chip]:
+def _make_chips(
+    outcomes: Sequence[Outcome], operation: Where, settings: ChipSettings
+) -> list[Chip]:
     """Return a chip for each effect on an operation: `1.7x faster in 2 of 3`."""
-    own = [outcome for outcome in outcomes if outcome.operation == operation]
+    outcomes_of_operation = [outcome for outcome in outcomes if outcome.operation == operation]
     chips = []
-    for effect, members in grouped_by(own, lambda outcome: outcome.effect).items():
-        factors = [outcome.factor for outcome in members]
-        text = EFFECTS.get(effect, "")
-        if effect in (ChangeEffect.FASTER, ChangeEffect.SLOWER):
+    by_effect = grouped_by(outcomes_of_operation, lambda outcome: outcome.effect)
+    for effect, members in by_effect.items():
+        if effect in EFFECT_TEXTS:
+            text = EFFECT_TEXTS[effect]
+        else:
+            factors = [outcome.factor for outcome in members]
             text = f"{labels.factors(factors)} {effect}"
             if max(factors) < settings.margin:
                 text += f", {labels.SLIGHT}"
-        if len(members) < len(own):
-            text += f" in {len(members)} of {len(own)}"
+        if len(members) < len(outcomes_of_operation):
+            text += f" in {len(members)} of {len(outcomes_of_operation)}"
+
+        # Several outcomes have no common time.
         times = ""
-        only = members[0]
-        if len(members) == 1 and only.before_s and only.after_s:
-            times = " → ".join(labels.seconds_of_both([only.before_s, only.after_s]))
-        is_disturbed = settings.marks_disturbed and any(
-            not BUSY.isdisjoint(outcome.flags) for outcome in members
-        )
-        chips.append(Chip(text, STYLES[effect], times, is_disturbed))
+        if len(members) == 1:
+            before_s, after_s = members[0].before_s, members[0].after_s
+            if before_s and after_s:
+                times = " → ".join(labels.seconds_of_both([before_s, after_s]))
+        is_disturbed = any(not BUSY.isdisjoint(outcome.flags) for outcome in members)
+        has_mark = is_disturbed and settings.marks_disturbed
+        chips.append(Chip(text, STYLES[effect], times, has_mark))
     return chips
 
 
-def _remarks(
+def _make_remarks(
     plan: StepPlan, cards: Sequence[Card], picks: Where, settings: ChipSettings
 ) -> list[tuple[str, str]]:
-    """Return what is no reason to change, what is open, and what was not measured, with headings."""
+    """Return headings with their texts: no reason to change, undecided, too small, and not measured."""
     texts: dict[str, list[str]] = {}
     for change in plan.others:
+        # Changes that are worth it are in the table.
         heading = HEADINGS.get(change.worth)
         if heading:
-            texts.setdefault(heading, []).append(_remark(change, picks, settings))
+            texts.setdefault(heading, []).append(_make_remark(change, picks, settings))
     for card in cards:
-        if any(fits(case.where, picks) for case in card.cases):
+        has_case = any(fits(case.where, picks) for case in card.cases)
+        if has_case:
             continue
         current = picks.get(card.question.axis, "")
         is_withheld = any(
@@ -305,58 +340,68 @@ def _remarks(
         )
         heading = NOT_COMPARED if is_withheld else NOT_MEASURED
         texts.setdefault(heading, []).append(card.question.short.removesuffix("?"))
-    return [(heading, "; ".join(members)) for heading, members in texts.items()]
+    return [(heading, "; ".join(texts_of_heading)) for heading, texts_of_heading in texts.items()]
 
 
-def _remark(change: ValueChange, picks: Where, settings: ChipSettings) -> str:
-    """Return `settings: tuned settings (cold log equal; export undecided)`."""
+def _make_remark(change: ValueChange, picks: Where, settings: ChipSettings) -> str:
+    """Return `settings, default settings to tuned settings (cold log equal; export undecided)`."""
+    operations: list[Where] = []
+    for outcome in change.outcomes:
+        if outcome.operation not in operations:
+            operations.append(outcome.operation)
     results = []
-    by_operation = grouped_by(change.outcomes, lambda outcome: tuple(outcome.operation.items()))
-    for operation in by_operation:
-        where = dict(operation)
-        chips = ", ".join(chip.text for chip in _chips(change.outcomes, where, settings))
-        results.append(f"{labels.case_label(where, list(where))} {chips}")
-    present = picks.get(change.axis, "")
+    for operation in operations:
+        label = labels.case_label(operation, list(operation))
+        chips = _make_chips(change.outcomes, operation, settings)
+        results.append(f"{label} {', '.join(chip.text for chip in chips)}")
     name = labels.value_label(change.axis, change.value)
+    present = picks.get(change.axis)
     if present:
         name = f"{labels.value_label(change.axis, present)} to {name}"
     return f"{labels.axis_label(change.axis)}, {name} ({'; '.join(results)})"
 
 
-def _card_answer(
+def _make_card_answer(
     card: Card, picks: Where, plan: StepPlan, changes: Sequence[ValueChange]
 ) -> CardAnswer:
+    """Return the answer of a card for the picks, with remarks if the steps or all cases differ from it."""
+    axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentence = answer.sentence
-    axis = card.question.axis
     # A value to keep if nothing else changes can be worth changing after the other steps.
-    if answer.value and answer.value == picks.get(axis):
-        for change in changes:
-            if change.axis == axis:
-                condition = "if you take the other steps"
-                if change not in plan.steps and change.condition:
-                    condition = f"only if {change.condition}"
-                label = labels.value_label(axis, change.value)
-                sentence += f" In the steps above, {condition}: {label}."
+    keeps_value = bool(answer.value) and answer.value == picks.get(axis)
+    for change in changes:
+        if keeps_value and change.axis == axis:
+            condition = "if you take the other steps"
+            if change not in plan.steps and change.condition:
+                condition = f"only if {change.condition}"
+            label = labels.value_label(axis, change.value)
+            sentence += f" In the steps above, {condition}: {label}."
     if picks and card.answer.short != answer.short:
         sentence += f" Over all cases: {card.answer.short}: {card.answer.effect}."
     return CardAnswer(anchor_of(card), answer.kind, answer.short, sentence, answer.value)
 
 
-def _disturbed(cards: Sequence[Card], picks: Mapping[str, str]) -> str:
-    pairs = []
+def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
+    """Return `Other programs disturbed 3 of 24 comparisons (!).`, "" if they disturbed none for the picks."""
+    disturbed = 0
+    compared = 0
     for card in cards:
         current = picks.get(card.question.axis, "")
         for case in card.cases:
-            if fits(case.where, picks):
-                pairs += [pair for pair in case.pairs if has_side(pair, current)]
-    number = sum(not BUSY.isdisjoint(pair.flags) for pair in pairs)
-    if not number:
+            if not fits(case.where, picks):
+                continue
+            for pair in case.pairs:
+                if has_side(pair, current):
+                    compared += 1
+                    if not BUSY.isdisjoint(pair.flags):
+                        disturbed += 1
+    if disturbed == 0:
         return ""
-    return f"Other programs disturbed {number} of {words.count_of(len(pairs), 'comparison')} (!)."
+    return f"Other programs disturbed {disturbed} of {words.count_of(compared, 'comparison')} (!)."
 
 
-def operations_for(advice: Advice, operations: Sequence[Where]) -> list[Where]:
-    """Return the operations that people run, or all if there are no others."""
-    for_work = [where for where in operations if not is_benchmark(where)]
-    return for_work or list(operations)
+def choose_operations(operations: Sequence[Where]) -> list[Where]:
+    """Return the operations that people run, or all if there are only commands of svnbench."""
+    run_by_people = [operation for operation in operations if not is_benchmark(operation)]
+    return run_by_people or list(operations)

@@ -204,8 +204,9 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     if definition and definition.revisions_behind:
         expected = definition.revisions_behind
     if last - first < expected:
-        scale = repository.get("scale", 1)
-        reason = "has no more" if scale == 1 else f"has scale {scale:g}"
+        # A user's own repository has no scale.
+        scale = repository.get("scale")
+        reason = "has no more" if scale in (None, 1) else f"has scale {scale:g}"
         sentence += f", not {words.group_digits(expected)}: the repository {reason}"
     return f"{sentence}."
 

@@ -1,0 +1,48 @@
+"""The command that fails in CI if a build is slower: an expectation for each candidate, and its check."""
+
+from collections.abc import Sequence
+
+from vcsbench import words
+from vcsbench.advice.decision import Pair
+from vcsbench.advice.labels import ActionStep, CardAction, detectable_text
+from vcsbench.report.results import Results, unique_values
+from vcsbench.report.summary import command_with, variables_of
+
+FILE = "my-expectations.yaml"
+# A limit in per cent below the noise would fail builds that are not slower.
+LIMITS_PCT = (5, 10, 15, 20, 30, 50)
+
+
+def make_guard(results: Results, axis: str, pairs: Sequence[Pair]) -> CardAction:
+    """Return the command that writes the expectations into FILE and checks them.
+
+    The limit of each expectation is the smallest of LIMITS_PCT that the noise of the comparisons allows.
+    """
+    detectable = max(pair.detectable for pair in pairs)
+    possible = [limit for limit in LIMITS_PCT if 1 + limit / 100 >= detectable]
+    limit_pct = possible[0] if possible else LIMITS_PCT[-1]
+
+    expectations = f"{results.study.name}:\n"
+    for baseline, candidate in unique_values(pair.sides for pair in pairs):
+        expectations += (
+            f"  - id: {words.slug(candidate)}-not-slower\n"
+            f"    statement: {candidate} is nowhere more than {limit_pct} % slower than {baseline}.\n"
+            "    where: {}\n"
+            f"    compare: {{axis: {axis}, baseline: {baseline}, candidate: {candidate}}}\n"
+            f"    expect: {{over: min, at_least: {1 / (1 + limit_pct / 100):.3f}}}\n"
+        )
+    variables = variables_of(results.provenance.get("command", ""), results.study.name)
+    check = command_with(variables, f"--config expectations=[{FILE}]", "check")
+    command = f"cat >{FILE} <<'END'\n{expectations}END\n{check}"
+
+    note = (
+        "It fails unless the 95 % interval of the slowest case is within the limit. "
+        f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit_pct / 100:g}. "
+    )
+    # 0 if it is unknown.
+    if detectable:
+        note += (
+            f"Here differences from {detectable_text(detectable)} on are detectable. "
+            "Longer runs allow a lower limit."
+        )
+    return CardAction([ActionStep(command)], note)

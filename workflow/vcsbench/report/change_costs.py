@@ -1,0 +1,121 @@
+"""The measured costs of a change of format or packing: time of a load or of packing, and bytes of files."""
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from vcsbench import words
+from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import value_label
+from vcsbench.report.results import Results
+
+
+class LoadEstimate(TypedDict):
+    """The basis of an estimate for a reader's number of revisions, which a script of the page makes.
+
+    `seconds` and `pack_seconds` are the times of the load with the most revisions. `bytes` has the length of
+    all files of its repository by format and packing.
+    """
+
+    revisions: int
+    seconds: float
+    pack_seconds: float
+    in_memory: bool
+    bytes: Mapping[str, Mapping[str, int]]
+
+
+def make_estimate(results: Results) -> LoadEstimate | None:
+    """Return the basis of an estimate from the load with the most revisions. Return None without a load."""
+    timed = {name: load for name, load in _find_loads(results).items() if load.get("seconds")}
+    if not timed:
+        return None
+    repository = max(timed, key=lambda name: int(timed[name]["revisions"]))
+    load = timed[repository]
+    return LoadEstimate(
+        revisions=load["revisions"],
+        seconds=load["seconds"],
+        pack_seconds=load.get("pack_seconds", 0),
+        in_memory=_is_in_memory(load),
+        bytes=_sizes_of(results, repository),
+    )
+
+
+def describe_costs(results: Results, axis: str) -> list[str]:
+    """Return sentences on the length of files, and on each load or packing, for the card of an axis.
+
+    Other axes than format and packing have no costs. An example: `Packing 5 526 revisions took 2 s in memory
+    (not measured on a disk).`
+    """
+    if axis not in ("format", "packing"):
+        return []
+    sentences = []
+    estimate = make_estimate(results)
+    if estimate:
+        sentences += _describe_sizes(estimate["bytes"], axis)
+    for load in _find_loads(results).values():
+        revisions = words.count_of(load["revisions"], "revision")
+        if axis == "format":
+            work = f"Loading {revisions} into all formats at the same time"
+            seconds = load.get("seconds")
+        else:
+            work = f"Packing {revisions}"
+            seconds = load.get("pack_seconds")
+        if not seconds:
+            continue
+        duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
+        place = " in memory (not measured on a disk)" if _is_in_memory(load) else ""
+        sentences.append(f"{work} took {duration}{place}.")
+    return sentences
+
+
+def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[str]:
+    """Return a sentence on the bytes of each format or packing, [] if only one is known.
+
+    `sizes` has bytes by format and packing. An example: `Length of all files here (on disk more, if not
+    packed): f6 80.0 MiB, f7 35.0 MiB.`
+    """
+    subject = "Length of all files"
+    compared: Mapping[str, int] = {}
+    if axis == "format":
+        compared = {
+            name: of_packing["nopack"]
+            for name, of_packing in sizes.items()
+            if "nopack" in of_packing
+        }
+    else:
+        for name, of_packing in sizes.items():
+            if len(of_packing) > 1:
+                compared = of_packing
+                # "" for a repository in the format of the installed svnadmin.
+                subject += f" of {name}" if name else ""
+                break
+    if len(compared) < 2:
+        return []
+    texts = [
+        f"{value_label(axis, value)} {words.size(size)}" for value, size in sorted(compared.items())
+    ]
+    # Files take whole blocks, so that a disk loses most with many small ones.
+    return [f"{subject} here (on disk more, if not packed): {', '.join(texts)}."]
+
+
+def _find_loads(results: Results) -> dict[str, Row]:
+    """Return the records of loads with more than one revision by the repositories that this study used."""
+    names = {context["repository"].get("name") for context in results.contexts}
+    return {
+        name: load
+        for name, load in results.loads.items()
+        if name in names and load.get("revisions", 0) > 1
+    }
+
+
+def _sizes_of(results: Results, repository: str) -> dict[str, dict[str, int]]:
+    sizes: dict[str, dict[str, int]] = {}
+    for context in results.contexts:
+        facts = context["repository"]
+        if facts.get("name") == repository and facts.get("bytes"):
+            sizes_of_format = sizes.setdefault(facts.get("format", ""), {})
+            sizes_of_format[facts.get("packing", "")] = facts["bytes"]
+    return sizes
+
+
+def _is_in_memory(load: Row) -> bool:
+    return str(load.get("loaded_in", "")).startswith("/dev/shm/")

@@ -1,0 +1,98 @@
+"""The picks of a page: the axes of "What I have", and the operations and situations that follow them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vcsbench.advice import labels
+from vcsbench.advice.cards import Situation
+from vcsbench.advice.decision import Where
+from vcsbench.report.answers import CardView
+from vcsbench.report.results import Results, unique_values, values_in, varying
+
+# A reader compares states of the caches, numbers of clients, and builds. They are nothing that a reader has.
+COMPARED_AXES = ("cache", "clients", "build")
+# The page has a table of answers for each combination of picks.
+MAX_COMBINATIONS = 300
+ACCESS_AXIS = "ra"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """An axis of "What I have": its values with their labels, and the preset value, "" for any."""
+
+    axis: str
+    label: str
+    values: Sequence[tuple[str, str]]
+    preset: str
+
+
+@dataclass(frozen=True)
+class SituationRow:
+    """A situation with its label, and the axis values by which the page filters it."""
+
+    label: str
+    where: Where
+    situation: Situation
+
+
+def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
+    """Return the axes that a reader can pick a value of. For an own repository, its values are preset."""
+    # An answer over all cells follows no pick.
+    if all(view.card.question.aggregate for view in cards):
+        return []
+    study = results.study
+    left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
+    picks = []
+    combinations = 1
+    for axis, values_in_order in results.order.items():
+        measurable = {cell.get(axis) for cell in results.grid if not cell.get("skip")}
+        values = [value for value in values_in_order if value in measurable]
+        if axis in left_out or len(values) < 2:
+            continue
+        # Each value, and any value.
+        combinations *= len(values) + 1
+        if combinations > MAX_COMBINATIONS:
+            break
+        preset = ""
+        # The first value is the state of the user's repository. Its users can have any access.
+        if results.own_repository and axis != ACCESS_AXIS:
+            preset = values[0]
+        labelled = [(value, labels.value_label(axis, value)) for value in values]
+        picks.append(Pick(axis, labels.axis_label(axis), labelled, preset))
+    return picks
+
+
+def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
+    """Return the command and the state of the caches of each operation that a card compares.
+
+    An example: `[{"command": "log", "cache": "cold"}]`. They have the order of the grid.
+    """
+    axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
+    compared = set()
+    for view in cards:
+        if not view.card.question.aggregate:
+            compared.update(values_in(row.where, axes) for row in view.rows)
+    operations = []
+    for values in unique_values(values_in(cell, axes) for cell in results.grid):
+        if values in compared:
+            operations.append(_without_empty(dict(zip(axes, values, strict=True))))
+    return operations
+
+
+def label_situations(results: Results) -> list[SituationRow]:
+    """Return each situation with the values that distinguish it from the others as its label."""
+    situations = results.advice.situations
+    shown = varying([situation.where for situation in situations], results.order)
+    return [
+        SituationRow(
+            label=labels.case_label(situation.where, shown),
+            where=_without_empty(situation.where),
+            situation=situation,
+        )
+        for situation in situations
+    ]
+
+
+def _without_empty(where: Where) -> Where:
+    """Return the values of the axes that apply."""
+    return {axis: value for axis, value in where.items() if value}
