@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeGuard
 
-# Of a line on a terminal.
+# The characters of a line on a terminal.
 WIDTH = 110
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -16,11 +16,11 @@ EN_DASH = "\N{EN DASH}"
 def wrapped(line: str) -> str:
     """Return a line broken into lines of at most WIDTH characters, the further ones indented by two more.
 
-    A longer word, such as a path, stays whole.
+    A longer word, such as a path, stays whole, so that it can be copied.
     """
-    indent = line[: len(line) - len(line.lstrip())]
     if len(line) <= WIDTH:
         return line
+    indent = line[: len(line) - len(line.lstrip())]
     return textwrap.fill(
         line.strip(),
         WIDTH,
@@ -32,68 +32,93 @@ def wrapped(line: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
+    """Return True for a finite number. None, nan and texts are none."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def decimals(values: Iterable[object], unit: str = "") -> int:
     """Return the decimals of a column: three significant digits of its smallest value, at most 3 decimals.
 
-    Percentages have none. No value gets more decimals than it has.
+    Percentages have none, and no value gets more decimals than it has: 13.4 and 5.0 have one.
     """
     numbers = [value for value in values if is_number(value)]
     sizes = [abs(value) for value in numbers if value]
     if not sizes or unit == "%":
         return 0
-    own = max(len(f"{value:.3f}".rstrip("0").partition(".")[2]) for value in numbers)
-    return max(0, min(3, own, 2 - math.floor(math.log10(min(sizes)))))
+    most = 0
+    for number in numbers:
+        _, _, digits = f"{number:.3f}".rstrip("0").partition(".")
+        most = max(most, len(digits))
+    # The digits before the point, less 1: 2 for 422, 0 for 4.22, -1 for 0.42.
+    power = math.floor(math.log10(min(sizes)))
+    return max(0, min(3, most, 2 - power))
 
 
 def fixed(value: float, places: int) -> str:
+    """Format a number with some decimals and a minus sign of print. -0.04 with one decimal is `0.0`."""
     text = f"{value:.{places}f}"
-    negative = text.startswith("-") and text.strip("-0.") != ""
-    return (MINUS if negative else "") + text.lstrip("-")
+    digits = text.removeprefix("-")
+    is_zero = not digits.strip("0.")
+    if text.startswith("-") and not is_zero:
+        return MINUS + digits
+    return digits
 
 
 def significant(value: float, digits: int = 3) -> str:
     """Format a number with significant digits, without an exponent: 0.163, 2.31, 422."""
+    # 9.996 is rounded before its digits are counted: it becomes 10.0, not 10.00.
     rounded = abs(float(f"{value:.{digits}g}"))
     if not rounded:
         return "0"
-    return fixed(value, max(0, digits - 1 - math.floor(math.log10(rounded))))
+    power = math.floor(math.log10(rounded))
+    return fixed(value, max(0, digits - 1 - power))
 
 
 def with_unit(value: float, unit: str) -> str:
-    return significant(value, 4) + (unit if unit == "%" else f" {unit}".rstrip())
+    """Format a number with four digits and its unit: `1.234 s`, `12.34%`."""
+    number = significant(value, 4)
+    if unit == "%":
+        return f"{number}%"
+    return f"{number} {unit}".rstrip()
 
 
 def percentage(value: float, places: int = 0) -> str:
+    """Format a number with its sign, but without a unit: `+22`. 0 has no sign."""
     text = fixed(value, places)
-    return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
+    is_zero = not text.strip("0.")
+    if is_zero or text.startswith(MINUS):
+        return text
+    return f"+{text}"
 
 
 def size(count: float) -> str:
     """Format a number of bytes in a binary unit: `12.5 MiB`."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:.0f} bytes" if unit == "bytes" else f"{significant(count)} {unit}"
+    if abs(count) < 1024:
+        return f"{count:.0f} bytes"
+    for unit in ("KiB", "MiB", "GiB"):
         count /= 1024
-    return f"{significant(count)} TiB"
+        if abs(count) < 1024:
+            return f"{significant(count)} {unit}"
+    return f"{significant(count / 1024)} TiB"
 
 
 def group_digits(count: float) -> str:
+    """Format a whole number with a narrow space between groups of three digits: `6 000`."""
     return f"{count:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    return f"{group_digits(number)} {noun if number == 1 else plural or noun + 's'}"
+    """Return `1 cell` or `2 cells`. A `plural` is needed if it is not the noun with an s."""
+    if number != 1:
+        noun = plural or f"{noun}s"
+    return f"{group_digits(number)} {noun}"
 
 
 def count_between(least: int, most: int, noun: str) -> str:
-    return (
-        count_of(most, noun)
-        if least == most
-        else f"{group_digits(least)} to {count_of(most, noun)}"
-    )
+    """Return `2 to 5 cells`, or `5 cells` if both numbers are equal."""
+    if least == most:
+        return count_of(most, noun)
+    return f"{group_digits(least)} to {count_of(most, noun)}"
 
 
 def moment(stamp: str) -> datetime | None:
@@ -102,7 +127,10 @@ def moment(stamp: str) -> datetime | None:
         time = datetime.fromisoformat(stamp)
     except (TypeError, ValueError):
         return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    # All stamps of vcsbench are in UTC. Those of users may lack the zone.
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return time.astimezone(UTC)
 
 
 def day(time: datetime) -> str:
@@ -110,24 +138,30 @@ def day(time: datetime) -> str:
 
 
 def period(first: datetime, last: datetime) -> str:
+    """Return `21 November 2026, 07:00-09:30 UTC`, with both dates if they differ."""
     if first.date() == last.date():
         return f"{day(first)}, {first:%H:%M}{EN_DASH}{last:%H:%M} UTC"
     return f"{day(first)}, {first:%H:%M} UTC to {day(last)}, {last:%H:%M} UTC"
 
 
 def duration(seconds: float) -> str:
+    """Return `42 s`, `12 min` or `2 h 5 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
-def enumeration(words: Sequence[str]) -> str:
-    """Join words: `a`, `a and b`, `a, b and c`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def enumeration(texts: Sequence[str]) -> str:
+    """Join texts: `a`, `a and b`, `a, b and c`."""
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def slug(text: str) -> str:
-    return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+    """Return a text as part of an anchor or a file's name: `svn log -v` becomes `svn-log-v`."""
+    letters = "".join(c if c.isalnum() else " " for c in text.lower())
+    return "-".join(letters.split())
