@@ -4,16 +4,30 @@ import json
 
 import pytest
 
+from vcsbench.advice.decision import Pair
 from vcsbench.report import charts
-from vcsbench.report.charts import FindingDot, ForestDot, LinePoint, RoundDot
+from vcsbench.report.card_rows import CardRow
+from vcsbench.report.charts import FindingDot, LinePoint, RoundDot
 
 PICKS = ["ra", "format"]
 
 
-def dot(label, ratio, **changes):
-    values = {"where": {"ra": "svn"}, "baseline": "f6", "candidate": "f7", "low": ratio / 1.1}
-    values |= {"high": ratio * 1.1, "style": "candidate", "text": "f7 faster", "times": ""}
-    return ForestDot(label, ratio=ratio, **{**values, "interval": "", "note": "", **changes})
+def card_row(label, ratio, low=None, high=None):
+    low = ratio / 1.1 if low is None else low
+    high = ratio * 1.1 if high is None else high
+    pair = Pair("f6", "f7", ratio, low, high)
+    return CardRow(
+        pair=pair,
+        where={"ra": "svn"},
+        label=label,
+        text="f7 faster",
+        times=[],
+        interval="",
+        note="",
+        style="candidate",
+        flags=[],
+        is_disturbed=False,
+    )
 
 
 def layers(chart):
@@ -45,7 +59,13 @@ def test_factor_ticks_have_powers_of_ten_and_stay_inside(low, high, numbers):
 
 def test_forest_chart_has_a_row_for_each_comparison_in_order():
     chart = charts.forest_chart(
-        "card-format", "F", [dot("b", 2.0), dot("a", 0.5)], ("f6", "f7"), "format", PICKS, 1.1
+        "card-format",
+        "F",
+        [card_row("b", 2.0), card_row("a", 0.5)],
+        ("f6", "f7"),
+        "format",
+        PICKS,
+        1.1,
     )
     rows = rows_of(chart, "ratio")
     assert [(row["label"], row["ratio"]) for row in rows] == [("b", 2.0), ("a", 0.5)]
@@ -60,7 +80,7 @@ def test_forest_chart_has_a_row_for_each_comparison_in_order():
 
 def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
     chart = charts.forest_chart(
-        "c", "C", [dot("a", 2.0, low=0.0, high=0.0)], ("x", "y"), "format", [], 1.1
+        "c", "C", [card_row("a", 2.0, low=0.0, high=0.0)], ("x", "y"), "format", [], 1.1
     )
     (row,) = rows_of(chart, "ratio")
     assert (row["low"], row["high"]) == (2.0, 2.0)

@@ -228,27 +228,10 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
 
 def make_forest_chart(view: CardView, picks: Sequence[str]) -> charts.Chart:
     """Return the forest plot of a card, which follows the picks. `picks` are the axes of the picker."""
-    dots = []
-    for row in view.rows:
-        dot = charts.ForestDot(
-            label=row.label,
-            where=row.where,
-            baseline=row.pair.baseline,
-            candidate=row.pair.candidate,
-            ratio=row.pair.ratio,
-            low=row.pair.low,
-            high=row.pair.high,
-            style=row.style,
-            text=row.text,
-            times=" → ".join(row.times),
-            interval=row.interval,
-            note=row.note,
-        )
-        dots.append(dot)
     return charts.forest_chart(
         name=view.anchor,
         title=view.card.question.text,
-        dots=dots,
+        rows=view.rows,
         sides=(view.left, view.right),
         compared=view.card.question.axis,
         picks=picks,

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from vcsbench.report.card_rows import CardRow
 from vcsbench.report.results import unique_values
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ BAND = "#e3e6ea"
 LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
 # More lines than colours differ by the shapes of their points.
 LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-# An outcome of a comparison: its colour, and True if its dot is filled.
+# The style of a row of a card: its colour, and True if its dot is filled.
 OUTCOMES = {
     "candidate": (BLUE, True),
     "reference": (ORANGE, True),
@@ -60,27 +61,6 @@ class Chart:
     title: str
     spec: Mapping[str, Any]
     key: str = ""
-
-
-@dataclass(frozen=True)
-class ForestDot:
-    """A comparison in a forest plot, with its texts. `where` and both sides are for the picks.
-
-    Without an interval, `low` and `high` are 0. `style` is a key of OUTCOMES.
-    """
-
-    label: str
-    where: Mapping[str, str]
-    baseline: str
-    candidate: str
-    ratio: float
-    low: float
-    high: float
-    style: str
-    text: str
-    times: str
-    interval: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -235,7 +215,7 @@ def _specification(chart: AltairChart) -> dict[str, Any]:
 def forest_chart(
     name: str,
     title: str,
-    dots: Sequence[ForestDot],
+    rows: Sequence[CardRow],
     sides: tuple[str, str],
     compared: str,
     picks: Sequence[str],
@@ -249,9 +229,9 @@ def forest_chart(
     import altair
 
     baseline, candidate = sides
-    ends = [end for dot in dots for end in (dot.ratio, dot.low, dot.high)]
+    ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
     x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
-    y = _row_axis([dot.label for dot in dots])
+    y = _row_axis([row.label for row in rows])
     strokes = []
     fills = []
     for colour, is_filled in OUTCOMES.values():
@@ -292,7 +272,7 @@ def forest_chart(
         altair.layer(band, _line_at_1(), whiskers, points, texts)
         .add_params(*_pick_parameters(picks))
         .properties(
-            data=altair.Data(values=[_forest_row(dot) for dot in dots]),
+            data=altair.Data(values=[_forest_record(row) for row in rows]),
             width=310,
             height=altair.Step(ROW_HEIGHT),
             padding={"right": 40},
@@ -301,20 +281,24 @@ def forest_chart(
     return Chart(name, title, _specification(chart))
 
 
-def _forest_row(dot: ForestDot) -> dict[str, object]:
+def _forest_record(row: CardRow) -> dict[str, object]:
     """Return the data of a row. Without an interval, its line has no length."""
+    pair = row.pair
+    result = row.text
+    if row.times:
+        result = f"{row.text}, {' → '.join(row.times)}"
     return {
-        **dot.where,
-        "label": dot.label,
-        "baseline": dot.baseline,
-        "candidate": dot.candidate,
-        "ratio": dot.ratio,
-        "low": dot.low or dot.ratio,
-        "high": dot.high or dot.ratio,
-        "style": dot.style,
-        "result": f"{dot.text}, {dot.times}" if dot.times else dot.text,
-        "interval": dot.interval,
-        "note": dot.note or "none",
+        **row.where,
+        "label": row.label,
+        "baseline": pair.baseline,
+        "candidate": pair.candidate,
+        "ratio": pair.ratio,
+        "low": pair.low or pair.ratio,
+        "high": pair.high or pair.ratio,
+        "style": row.style,
+        "result": result,
+        "interval": row.interval,
+        "note": row.note or "none",
     }
 
 

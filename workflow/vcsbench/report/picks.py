@@ -68,7 +68,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
     An example: `[{"command": "log", "cache": "cold"}]`. They have the order of the grid.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
-    compared = set()
+    compared: set[tuple[str, ...]] = set()
     for view in cards:
         if not view.card.question.aggregate:
             compared.update(values_in(row.where, axes) for row in view.rows)
