@@ -15,13 +15,8 @@ import pandas as pd
 from vcsbench.axes.cache_states import STATES
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.models import Thresholds
-from vcsbench.evidence.measurements import (
-    Collected,
-    collect,
-    read_grid,
-    read_measurements,
-    write_frame,
-)
+from vcsbench.evidence.collection import Collected, collect
+from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],
@@ -83,7 +78,8 @@ class SyntheticStudy:
         found = [CellRound.parse(path) for path in exports]
         limits = {**THRESHOLDS, **thresholds}
         folder = str(self.results)
-        return collect(self.name, axes, grid, rounds or self.rounds, found, limits, folder=folder)
+        expected = {cell["cell"]: rounds or self.rounds for cell in grid}
+        return collect(self.name, axes, grid, expected, found, limits, folder=folder)
 
     @property
     def measurements(self) -> Path:

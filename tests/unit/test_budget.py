@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from vcsbench.codes import Call, Result
-from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
+from vcsbench.evidence.time_breakdown import PAUSE_S, BlockTime, TimeBreakdown, break_down_time
 from vcsbench.files import write_json
 from vcsbench.statistics import budget
 from vcsbench.statistics.comparisons import (
@@ -186,26 +186,26 @@ def cell_rounds(*rounds):
 
 def test_time_breakdown_has_cell_rounds_and_waiting():
     rows = cell_rounds((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0))
-    breakdown = time_breakdown(rows, ["command"], [])
+    breakdown = break_down_time(rows, ["command"], [])
     assert breakdown.measuring_s == 26 and breakdown.waiting_s == pytest.approx(1.0)
     assert breakdown.blocks["log"].rounds == 2
     assert breakdown.blocks["log"].round_s == pytest.approx(11.5)
     assert breakdown.total_s == pytest.approx(27)
     rows = cell_rounds((0, "log", 1, 10, 0))
-    breakdown = time_breakdown(pd.concat([rows, rows]), ["command"], [])
+    breakdown = break_down_time(pd.concat([rows, rows]), ["command"], [])
     assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
 
 
 def test_time_breakdown_excludes_pauses_and_other_measurements():
     stopped = cell_rounds((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
-    assert time_breakdown(stopped, ["command"], []).waiting_s == 0
+    assert break_down_time(stopped, ["command"], []).waiting_s == 0
     kept_out = cell_rounds((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
-    assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
+    assert break_down_time(kept_out, ["command"], []).total_s == pytest.approx(21)
 
 
 def test_time_breakdown_includes_preparation_records(tmp_path):
     write_json(tmp_path / "loaded.json", {"seconds": 40.5})
     records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
     rounds = cell_rounds((0, "log", 1, 10, 0))
-    totals = [time_breakdown(of, ["command"], records).total_s for of in (rounds, rounds.iloc[:0])]
+    totals = [break_down_time(of, ["command"], records).total_s for of in (rounds, rounds.iloc[:0])]
     assert totals == [50.5, 40.5]

@@ -8,8 +8,9 @@ import pytest
 
 from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
+from vcsbench.evidence.collection import collect
 from vcsbench.evidence.flags import Flag, is_invalid
-from vcsbench.evidence.measurements import collect, read_grid, read_measurements, write_frame
+from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.quality_section import set_aside
@@ -258,7 +259,7 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     # A run that measures nothing leaves out results of another recipe.
     axes, grid = read_grid(study.grid)
     folder = str(study.results)
-    none = collect(study.name, axes, grid, 3, [], THRESHOLDS, folder=folder)
+    none = collect(study.name, axes, grid, {CELL: 3}, [], THRESHOLDS, folder=folder)
     reasons = [*none.failures["reason"]]
     assert reasons == [OUTDATED, logged["reason"], OUTDATED]
 

@@ -19,7 +19,8 @@ sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
 from unit.study_grid import study_grid  # noqa: E402
 from vcsbench.cell_rounds import CellRound  # noqa: E402
-from vcsbench.evidence.measurements import as_read, collect, read_grid, read_measurements  # noqa: E402
+from vcsbench.evidence.collection import collect  # noqa: E402
+from vcsbench.evidence.measurements import as_read, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
@@ -41,7 +42,8 @@ def computed(folder):
     assert len(exports) == EXPORTS
     results = [CellRound.parse(export) for export in exports]
     limits = here.config.thresholds
-    collected = collect(STUDY, axes, grid, ROUNDS, results, limits, folder=str(folder))
+    rounds = {row["cell"]: ROUNDS for row in grid}
+    collected = collect(STUDY, axes, grid, rounds, results, limits, folder=str(folder))
     text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     # Decisions on rounds read no file.

@@ -4,7 +4,9 @@ import os
 from typing import Any
 
 from vcsbench.cell_rounds import CellRound
-from vcsbench.evidence.measurements import as_read, collect, read_grid, time_breakdown
+from vcsbench.evidence.collection import collect
+from vcsbench.evidence.measurements import as_read, read_grid
+from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics.budget import allocate_rounds, comparisons_of, taken_s
@@ -21,7 +23,7 @@ def decide() -> None:
     study, results = snakemake.wildcards.study, [*map(CellRound.parse, given.exports)]
     collected = collect(study, axes, grid, params.rounds, results, params.thresholds)
     frame = as_read(collected.measurements)
-    spent = time_breakdown(frame, settings.block, given.prepared)
+    spent = break_down_time(frame, settings.block, given.prepared)
     set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
     left = 60 * params.minutes - set_up_s - taken_s(spent, len(given.exports))
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)

@@ -17,9 +17,9 @@ from vcsbench.evidence.measurements import (
     read_frame,
     read_grid,
     read_measurements,
-    time_breakdown,
     write_frame,
 )
+from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import read_json, write_json, write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines, findings
@@ -112,7 +112,7 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     params, timed = snakemake.params, settings.of_times()
     report = budget_report(
         comparisons_of(read_tables(timed), timed.tables, timed.block, timed.limits),
-        time_breakdown(frame, timed.block, params.prepared),
+        break_down_time(frame, timed.block, params.prepared),
         len(frame[["cell", "round"]].drop_duplicates()),
         timed.limits,
         run_scatter(frame, timed.block),

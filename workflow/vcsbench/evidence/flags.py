@@ -22,7 +22,9 @@ class Flag(enum.StrEnum):
     def __new__(cls, word: str, message: str, advice: str, is_invalid: bool = False) -> Self:
         member = str.__new__(cls, word)
         member._value_ = word
-        member.message, member.advice, member.is_invalid = message, advice, is_invalid
+        member.message = message
+        member.advice = advice
+        member.is_invalid = is_invalid
         return member
 
     @property
@@ -216,21 +218,28 @@ INVALID = frozenset(flag for flag in Flag if flag.is_invalid)
 
 
 def flag_message(word: str) -> str:
+    """Return the message of a flag without its full stop, for a longer sentence."""
     return FLAGS[word].message.rstrip(".")
 
 
-def joined(words: Iterable[str]) -> str:
-    """Return different words in the order of FLAGS, unknown ones last. `outlier-20` replaces `outlier-10`."""
-    words = set(words)
-    if "outlier-20" in words:
-        words.discard("outlier-10")
-    known = [word for word in FLAGS if word in words]
-    return " ".join([*known, *sorted(words - FLAGS.keys())])
+def join_flags(words: Iterable[str]) -> str:
+    """Return flags as text: each once, in the order of FLAGS, unknown ones last, such as `clock too-short`.
+
+    `outlier-20` replaces `outlier-10`.
+    """
+    different = set(words)
+    if Flag.OUTLIER_20 in different:
+        different.discard(Flag.OUTLIER_10)
+    known = [word for word in FLAGS if word in different]
+    unknown = sorted(different - FLAGS.keys())
+    return " ".join([*known, *unknown])
 
 
 def add_flag(flags: str, word: str, is_set: bool) -> str:
-    return joined([*flags.split(), word]) if is_set else flags
+    """Return the text of flags with another one, if it is set."""
+    return join_flags([*flags.split(), word]) if is_set else flags
 
 
 def is_invalid(flags: str) -> bool:
+    """Return True if the text of a run's flags has one that makes the run invalid."""
     return not INVALID.isdisjoint(flags.split())

@@ -1,6 +1,9 @@
 """Judge a timed run: compare its evidence with the label of its cell, and return flags.
 
 Judging reads the evidence only (vcsbench.measure.run_evidence), so other thresholds need no new runs.
+
+In the evidence, a count is None if the kernel did not report it. It is missing if there was no such process:
+a local command has no counts of a server.
 """
 
 from __future__ import annotations
@@ -31,44 +34,59 @@ WAIT_COLUMNS = (
 )
 
 Thresholds = Mapping[str, float]
-# Whether each flag is set.
-Flags = dict[Flag, object]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
-    """Return the seconds in which delayed acknowledgements held up a run, from WAIT_COLUMNS.
+    """Return the seconds in which delayed acknowledgements held up a run, from its WAIT_COLUMNS.
 
-    A wait is idle time: a busy client acknowledges late, too, and nobody waits for that.
+    3 of them in a run with 0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN)
+    count as 0.
     """
-    values = [float(run.get(name) or 0.0) for name in WAIT_COLUMNS]
-    elapsed, user, system, server, busy, cores, late = (0.0 if math.isnan(v) else v for v in values)
-    idle = elapsed - max(user + system + server, busy / max(cores, 1.0))
-    return min(late * DELAYED_ACK_S, max(idle, 0.0))
+
+    def number(column: str) -> float:
+        value = float(run.get(column) or 0.0)
+        return 0.0 if math.isnan(value) else value
+
+    delays_s = number("delayed_acks") * DELAYED_ACK_S
+    # A wait is idle time: a busy client acknowledges late, too, and nobody waits for that. Other processes
+    # can use the processors in the meantime, so the busy time of the whole machine counts as well.
+    own_cpu_s = number("user_s") + number("system_s") + number("server_cpu_s")
+    machine_busy_s = number("busy_s") / max(number("cores"), 1.0)
+    idle_s = number("elapsed_s") - max(own_cpu_s, machine_busy_s)
+    return min(delays_s, max(idle_s, 0.0))
 
 
 def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run by its evidence and promises. `elapsed_s` is hyperfine's time."""
-    evidence, promises = run.get("evidence", {}), run.get("promises", {})
+    """Return the flags of a run by its evidence and promises. `elapsed_s` is hyperfine's time.
+
+    A run with the promise {"os": "cold"} that began with pages in memory gets [Flag.CACHE_NOT_COLD].
+    """
+    evidence, promises = run["evidence"], run["promises"]
+    # The hook after the run measures it. Without it, the other counts have no end either.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
-    flagged: Flags = {
-        Flag.CLOCK: _is_other_time(evidence, elapsed_s, limits),
-        Flag.IO_UNKNOWN: None in (_reads(evidence), *_written(evidence)),
-    }
+    found: list[Flag] = []
+    if _has_other_time(evidence, elapsed_s, limits):
+        found.append(Flag.CLOCK)
+    if _lacks_counts(evidence):
+        found.append(Flag.IO_UNKNOWN)
+    is_hot = promises.get("os") == "hot"
     if promises.get("os") == "cold":
-        flagged |= _cold(evidence, limits)
-    elif promises.get("os") == "hot":
-        flagged |= _hot(evidence, limits)
+        found += _judge_cold_run(evidence, limits)
+    elif is_hot:
+        found += _judge_hot_run(evidence, limits)
     if evidence.get("server_kind"):
-        flagged |= _server(evidence, promises.get("server", ""), limits)
-    flagged |= _machine(evidence, promises.get("os") == "hot", limits)
-    return [flag for flag, is_set in flagged.items() if is_set]
+        fault = _find_server_fault(evidence, promises.get("server", ""), limits)
+        if fault:
+            found.append(fault)
+    found += _judge_machine(evidence, is_hot, limits)
+    return found
 
 
-def _is_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
+def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
     """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
 
-    Between them lie the end of one shell and the start of another.
+    Between the hooks, one shell ends and another one starts. So their time is longer, by a few milliseconds.
     """
     window_s = evidence["window_s"]
     allowed_share = limits["max_clock_gap_share"]
@@ -79,138 +97,226 @@ def _is_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> 
     allowed_s = allowed_share * window_s
     if window_s < SHORT_WINDOW_S:
         allowed_s = max(allowed_s, limits["min_clock_gap_s"])
-    return not 0 <= window_s - elapsed_s <= allowed_s
+    gap_s = window_s - elapsed_s
+    return not 0 <= gap_s <= allowed_s
 
 
-def _reads(evidence: Evidence | WarmUpReads) -> int | None:
+def _lacks_counts(evidence: Evidence) -> bool:
+    """Return True if the kernel did not report what client or server read or wrote."""
+    is_read_unknown = _sum_reads(evidence) is None
+    is_client_unknown = evidence.get("client_wchar", 0) is None
+    is_server_unknown = evidence.get("server_wchar", 0) is None
+    return is_read_unknown or is_client_unknown or is_server_unknown
+
+
+def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
     """Return the bytes that client and server read from devices; None if one of them is unknown."""
-    client, server = evidence.get("client_read_bytes"), evidence.get("server_read_bytes", 0)
-    return None if client is None or server is None else client + server
+    client_bytes = evidence.get("client_read_bytes")
+    server_bytes = evidence.get("server_read_bytes", 0)
+    if client_bytes is None or server_bytes is None:
+        return None
+    return client_bytes + server_bytes
 
 
-def _written(evidence: Evidence) -> tuple[int | None, int | None]:
-    return evidence.get("client_wchar", 0), evidence.get("server_wchar", 0)
+def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
+    """Return the flags of a run that should have begun with empty caches."""
+    found: list[Flag] = []
+    read_bytes = _sum_reads(evidence)
+    before, after = evidence.get("resident_before"), evidence.get("resident_after")
+    # If a run has read its input, and the kernel reports none of it in memory, it cannot report pages here.
+    # Then it would not have reported them before the run either.
+    is_report_wrong = bool(read_bytes) and _reports_no_page_of_input(evidence)
+    if before is None or after is None or is_report_wrong:
+        found.append(Flag.RESIDENCY_UNKNOWN)
+    else:
+        # An update also reads the working copy that it writes.
+        resident_share = max(before, evidence.get("written_resident_before") or 0.0)
+        if resident_share > limits["max_resident_share_cold"]:
+            found.append(Flag.CACHE_NOT_COLD)
+    # Without the counts, judge() has found IO_UNKNOWN.
+    if read_bytes is not None:
+        found += _judge_cold_reads(evidence, read_bytes, limits)
+    return found
 
 
-def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
-    read, floor = _reads(evidence), limits["ignore_below_mib"] * MIB
-    size, before = evidence.get("subject_bytes") or 0, evidence.get("resident_before")
-    is_known = before is not None and evidence.get("resident_after") is not None
-    if read:
-        is_known = is_known and not _left_nothing(evidence)
-    resident = max(before or 0.0, evidence.get("written_resident_before") or 0.0)
-    flagged: Flags = {
-        Flag.RESIDENCY_UNKNOWN: not is_known,
-        Flag.CACHE_NOT_COLD: is_known and resident > limits["max_resident_share_cold"],
-    }
-    if read is None:
-        return flagged
-    runs = evidence.get("warming") or ()
-    discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0) or 0
-    enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
-    expected = min(size or discarded, limits["expected_read_share_cold"] * discarded)
-    foreign = (evidence.get("resident_after_bytes") or 0) - (before or 0.0) * size - read
-    has_measure = discarded > floor
-    return flagged | {
-        Flag.NO_DISK_READS: not read,
-        Flag.TOO_FEW_DISK_READS: has_measure and 0 < read < enough,
-        Flag.FEWER_DISK_READS: has_measure and enough <= read < expected,
-        Flag.FOREIGN_READS: foreign > max(floor, limits["max_foreign_share_cold"] * size),
-    }
+def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
+    """Return the flags of a cold run by the bytes that client and server read from devices.
 
-
-def _left_nothing(evidence: Evidence) -> bool:
-    """Return True if no page of the input is in memory after a run that read it: the kernel cannot be right.
-
-    Files of a layered file system may have no pages of their own.
+    The measure is the discarded cold run of the same round, which read everything that the command needs.
     """
-    return bool(evidence.get("subject_bytes")) and evidence.get("resident_after_bytes") == 0
+    found: list[Flag] = []
+    input_bytes = evidence.get("subject_bytes") or 0
+    # Programs read a little more or less in each run: tables of the file system, modules of Python.
+    ignored_bytes = limits["ignore_below_mib"] * MIB
+    if read_bytes == 0:
+        found.append(Flag.NO_DISK_READS)
+
+    discarded_bytes = _discarded_run_reads(evidence)
+    if discarded_bytes > ignored_bytes:
+        # The discarded run may also have read programs, which a timed run finds in memory. So no run has to
+        # read more than its input: 340 KiB of files are enough, although a client in Python read 1.5 MiB at
+        # first.
+        most_bytes = input_bytes or discarded_bytes
+        enough_bytes = min(most_bytes, limits["min_read_share_cold"] * discarded_bytes)
+        expected_bytes = min(most_bytes, limits["expected_read_share_cold"] * discarded_bytes)
+        if 0 < read_bytes < enough_bytes:
+            found.append(Flag.TOO_FEW_DISK_READS)
+        elif enough_bytes <= read_bytes < expected_bytes:
+            found.append(Flag.FEWER_DISK_READS)
+
+    # Pages of the input that are in memory now, were not before, and were not read by client or server:
+    # another program has read them, perhaps ahead of the client.
+    before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
+    after_bytes = evidence.get("resident_after_bytes") or 0
+    foreign_bytes = after_bytes - before_bytes - read_bytes
+    if foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes):
+        found.append(Flag.FOREIGN_READS)
+    return found
 
 
-def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    read, is_network = _disk_reads(evidence), evidence.get("network_filesystem")
-    client_read = evidence.get("client_read_bytes")
-    # A client that writes files to a disk reads tables of its file system there, however warm its input is.
-    # The kernel counts these reads like those of the input.
-    if read is not None and client_read and evidence.get("client_write_bytes"):
-        read -= min(client_read, OUTPUT_READ_KIB * KIB)
-    return {
-        Flag.RESIDENCY_UNKNOWN: _left_nothing(evidence),
-        Flag.CACHE_NOT_WARM: read is not None and read > limits["max_read_kib_hot"] * KIB,
-        Flag.SERVER_DISK_UNKNOWN: is_network and evidence.get("network_storage_read_bytes") is None,
-    }
+def _discarded_run_reads(evidence: Evidence) -> int:
+    """Return the bytes that the discarded cold run read from devices; 0 if it is unknown.
+
+    Runs of a command on a copy share one discarded run, whose bytes are in `discarded_read_bytes`. If they
+    could not be counted, the first run that warmed caches in this round is the next best measure.
+    """
+    discarded_bytes = evidence.get("discarded_read_bytes")
+    if discarded_bytes:
+        return discarded_bytes
+    warm_ups = evidence.get("warming", [])
+    if not warm_ups:
+        return 0
+    return _sum_reads(warm_ups[0]) or 0
 
 
-def _disk_reads(evidence: Evidence) -> int | None:
+def _reports_no_page_of_input(evidence: Evidence) -> bool:
+    """Return True if no page of the input is in memory after the run, which cannot be right.
+
+    Files of a layered file system, such as overlayfs, may have no pages of their own.
+    """
+    has_input = bool(evidence.get("subject_bytes"))
+    return has_input and evidence.get("resident_after_bytes") == 0
+
+
+def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
+    """Return the flags of a run whose input should have been in memory."""
+    found: list[Flag] = []
+    if _reports_no_page_of_input(evidence):
+        found.append(Flag.RESIDENCY_UNKNOWN)
+
+    read_bytes = _sum_disk_reads(evidence)
+    if read_bytes is not None:
+        # A client that writes files to a disk reads tables of its file system there, however warm its input
+        # is. The kernel counts these reads like those of the input.
+        if evidence.get("client_write_bytes"):
+            client_bytes = evidence.get("client_read_bytes") or 0
+            read_bytes -= min(client_bytes, OUTPUT_READ_KIB * KIB)
+        if read_bytes > limits["max_read_kib_hot"] * KIB:
+            found.append(Flag.CACHE_NOT_WARM)
+
+    is_on_network = bool(evidence.get("network_filesystem"))
+    if is_on_network and evidence.get("network_storage_read_bytes") is None:
+        found.append(Flag.SERVER_DISK_UNKNOWN)
+    return found
+
+
+def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
 
     Return None if the counts of client or server are unknown.
-    A client reads its files again from a network file system whenever it takes a lock. The kernel
-    counts that like reads of a device, although the server has them in memory.
     """
-    client, served = evidence.get("client_read_bytes"), evidence.get("server_read_bytes", 0)
-    if client is None or served is None:
+    client_bytes = evidence.get("client_read_bytes")
+    server_bytes = evidence.get("server_read_bytes", 0)
+    if client_bytes is None or server_bytes is None:
         return None
-    resident = evidence.get("resident_after") or 0.0
-    if not evidence.get("network_filesystem") or (
-        evidence["network_input"] and resident < HOT_RESIDENT_SHARE
-    ):
-        return client + served
-    network = evidence.get("network_read_bytes")
-    if network is None:
-        local = min(client, evidence.get("device_read_bytes") or 0)
+    if not evidence.get("network_filesystem"):
+        return client_bytes + server_bytes
+    # Without its pages here, an input on the network was read from there. That is a read of a hot run, too.
+    resident_share = evidence.get("resident_after") or 0.0
+    if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
+        return client_bytes + server_bytes
+
+    # A client reads its files again from a network file system whenever it takes a lock. The kernel counts
+    # that like reads of a device, although the NFS server has them in memory. So these bytes are taken off.
+    network_bytes = evidence.get("network_read_bytes")
+    if network_bytes is not None:
+        local_bytes = max(0, client_bytes - network_bytes)
     else:
-        local = max(0, client - network)
-    return int(local + served + (evidence.get("network_storage_read_bytes") or 0))
+        # CIFS has no counter. The client read no more from local disks than these delivered.
+        local_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
+    storage_bytes = evidence.get("network_storage_read_bytes") or 0
+    return local_bytes + server_bytes + storage_bytes
 
 
-def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
-    """Return the first fault of a server: it explains the others."""
-    served, is_kept = evidence.get("server_runs_before") or 0, promise == "kept"
-    first, again = evidence.get("server_first_rchar"), evidence.get("server_rchar")
-    is_cache_useless = False
-    # If nothing was read, or if a count is unknown, the cache cannot be judged.
-    if is_kept and first is not None and again is not None:
-        is_large = first > limits["ignore_below_mib"] * MIB
-        is_cache_useless = is_large and again > limits["max_read_share_hot_svn"] * first
-    faults: Flags = {
-        Flag.RESTARTED: not evidence.get("server_same"),
-        Flag.SERVER_REUSED: promise == "new" and served,
-        Flag.SERVER_NOT_WARM: is_kept and not served,
-        Flag.SERVER_REFORKED: is_kept and evidence.get("server_processes_changed"),
-        Flag.CACHE_INEFFECTIVE: is_cache_useless,
-    }
-    for fault, is_set in faults.items():
-        if is_set:
-            return {fault: True}
-    return {}
+def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
+    """Return the first fault of a server, which explains the later ones; None without a fault.
+
+    `promise` is `new` for a server with empty caches, `kept` for one with hot caches, or "".
+    """
+    runs_before = evidence.get("server_runs_before") or 0
+    if not evidence.get("server_same"):
+        return Flag.RESTARTED
+    if promise == "new" and runs_before:
+        return Flag.SERVER_REUSED
+    if promise != "kept":
+        return None
+    if not runs_before:
+        return Flag.SERVER_NOT_WARM
+    if evidence.get("server_processes_changed"):
+        return Flag.SERVER_REFORKED
+    if _has_useless_cache(evidence, limits):
+        return Flag.CACHE_INEFFECTIVE
+    return None
 
 
-def _machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> Flags:
+def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
+    """Return True if a server with hot caches read nearly as much as in its first run."""
+    first_bytes = evidence.get("server_first_rchar")
+    again_bytes = evidence.get("server_rchar")
+    if first_bytes is None or again_bytes is None:
+        return False
+    # A server reads some KiB for each connection, such as its configuration. That is not cached.
+    is_small = first_bytes <= limits["ignore_below_mib"] * MIB
+    return not is_small and again_bytes > limits["max_read_share_hot_svn"] * first_bytes
+
+
+def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list[Flag]:
+    """Return the flags of a run that something other than its client and server disturbed."""
     numbers = cast("Mapping[str, float | None]", evidence)
-    device, read = evidence.get("device_read_bytes"), _reads(evidence)
-    available = evidence.get("memory_available_bytes")
-    is_idle = read == 0 and evidence.get("client_write_bytes") == 0
-    others_read = False
-    if device is not None and read is not None:
-        others_read = device - read > limits["max_others_read_mib"] * MIB
-    least = limits["min_memory_available_mib"] * MIB
 
     def exceeds(name: str) -> bool:
         return (numbers.get(name) or 0.0) > limits[f"max_{name}"]
 
-    def is_taken(processor_time: str) -> bool:
+    def takes_processor(cause: str) -> bool:
         # In a short run a few ticks of the clock would be many percent.
-        seconds = numbers.get(f"{processor_time}_s") or 0.0
-        return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{processor_time}_pct")
+        seconds = numbers.get(f"{cause}_s") or 0.0
+        return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{cause}_pct")
 
-    return {
-        Flag.OTHER_SERVER: evidence.get("other_servers"),
-        Flag.SWAPPED: evidence.get("swapped_in_pages") or evidence.get("swapped_out_pages"),
-        Flag.LOW_MEMORY: available is not None and available < least,
-        Flag.MEMORY_PRESSURE: exceeds("memory_pressure_pct"),
-        Flag.IO_BUSY: others_read or (is_hot and is_idle and exceeds("io_pressure_pct")),
-        Flag.CPU_BUSY: is_taken("others_cpu"),
-        Flag.CPU_STEAL: is_taken("steal"),
-        Flag.THROTTLED: evidence.get("throttled") or evidence.get("quota_throttled_us"),
-    }
+    found: list[Flag] = []
+    if evidence.get("other_servers"):
+        found.append(Flag.OTHER_SERVER)
+    if evidence.get("swapped_in_pages") or evidence.get("swapped_out_pages"):
+        found.append(Flag.SWAPPED)
+    available_bytes = evidence.get("memory_available_bytes")
+    if available_bytes is not None and available_bytes < limits["min_memory_available_mib"] * MIB:
+        found.append(Flag.LOW_MEMORY)
+    if exceeds("memory_pressure_pct"):
+        found.append(Flag.MEMORY_PRESSURE)
+
+    read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
+    have_others_read = False
+    if device_bytes is not None and read_bytes is not None:
+        have_others_read = device_bytes - read_bytes > limits["max_others_read_mib"] * MIB
+    # The pressure is that of the whole machine. A run that used no disk has not caused it.
+    used_no_disk = read_bytes == 0 and evidence.get("client_write_bytes") == 0
+    have_others_waited = is_hot and used_no_disk and exceeds("io_pressure_pct")
+    if have_others_read or have_others_waited:
+        found.append(Flag.IO_BUSY)
+
+    if takes_processor("others_cpu"):
+        found.append(Flag.CPU_BUSY)
+    if takes_processor("steal"):
+        found.append(Flag.CPU_STEAL)
+    if evidence.get("throttled") or evidence.get("quota_throttled_us"):
+        found.append(Flag.THROTTLED)
+    return found

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench.evidence import flags
+from vcsbench.evidence.flags import Flag
 from vcsbench.files import read_json
-from vcsbench.records import CellTrace, Context, Evidence, RunRecord
+from vcsbench.records import BuildSide, CellTrace, Context, Evidence, RunRecord
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
@@ -65,20 +66,32 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
     rotational = storage.get("rotational")
     is_rotational = rotational if isinstance(rotational, bool) else None
     kind = storage_kind(str(storage.get("filesystem") or ""), is_rotational)
-    return VIRTUAL_DISK if kind not in ("", "RAM") and host.get("virtualized") else kind
+    is_on_disk = kind not in ("", "RAM")
+    if is_on_disk and host.get("virtualized"):
+        return VIRTUAL_DISK
+    return kind
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
-    """Return COUNT_COLUMNS; None for a missing count."""
+    """Return COUNT_COLUMNS of a run: `device_bytes` is the sum of what client and server read.
+
+    The column is None if the count of one side is missing, because their sum is unknown then.
+    """
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
-    sides = ("client", "server") if evidence.get("server_kind") else ("client",)
+    sides = ["client"]
+    if evidence.get("server_kind"):
+        sides.append("server")
     counts: Columns = {RPCS: evidence.get(RPCS)}
-    for name, count in OF_SIDES.items():
+    for column, count in OF_SIDES.items():
         values = [cast("int | None", evidence.get(f"{side}_{count}")) for side in sides]
-        # Nothing is read from memory as from a device.
-        is_missing = None in values or (name == "device_bytes" and is_in_memory)
-        counts[name] = None if is_missing else sum(filter(None, values))
-    return {**counts, **{name: evidence.get(count) for name, count in OF_DEVICE.items()}}
+        known_values = [value for value in values if value is not None]
+        counts[column] = sum(known_values) if len(known_values) == len(sides) else None
+    if is_in_memory:
+        # Nothing is read from memory as from a device: 0 bytes would look like a good result.
+        counts["device_bytes"] = None
+    for column, count in OF_DEVICE.items():
+        counts[column] = evidence.get(count)
+    return counts
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
@@ -88,25 +101,32 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     the common start of the clients to the end of the last one. `launching_s` is the rest of the elapsed
     time, `went_apart_s` the spread of starts.
     """
+    columns: Columns = dict.fromkeys(CLIENT_COLUMNS)
+    columns["cores"] = context["host"]["cores"]
     launched, work = run.get("launched"), run["work"]
     clients = launched["clients"] if launched else []
-    cpu_s = [timed.user_s, timed.system_s]
-    if clients:
-        cpu_s = [client[name] for client in clients for name in ("user_s", "system_s")]
-    durations = [client["ended_s"] - client["went_s"] for client in clients]
-    starts = [client["went_s"] for client in clients]
-    carried_s = launched["all_s"] if launched else timed.elapsed_s
-    wrote_tree = {"files", "bytes"} <= work.keys()
-    return {
-        "tree_bytes": int(work["bytes"]) * (len(clients) or 1) if wrote_tree else None,
-        "carried_s": carried_s,
-        "clients_cpu_s": None if None in cpu_s else sum(filter(None, cpu_s)),
-        "slowest_client_s": max(durations, default=None),
-        "fastest_client_s": min(durations, default=None),
-        "launching_s": round(timed.elapsed_s - carried_s, 6) if clients else None,
-        "went_apart_s": round(max(starts) - min(starts), 6) if clients else None,
-        "cores": context["host"]["cores"],
-    }
+
+    # Only a command that writes a tree has both figures. Each client has written a tree of its own.
+    if "files" in work and "bytes" in work:
+        columns["tree_bytes"] = int(work["bytes"]) * max(len(clients), 1)
+
+    if not launched:
+        columns["carried_s"] = timed.elapsed_s
+        if timed.user_s is not None and timed.system_s is not None:
+            columns["clients_cpu_s"] = timed.user_s + timed.system_s
+        return columns
+
+    carried_s = launched["all_s"]
+    columns["carried_s"] = carried_s
+    cpu_s = [seconds for client in clients for seconds in (client["user_s"], client["system_s"])]
+    columns["clients_cpu_s"] = sum(cpu_s)
+    durations_s = [client["ended_s"] - client["went_s"] for client in clients]
+    starts_s = [client["went_s"] for client in clients]
+    columns["slowest_client_s"] = max(durations_s)
+    columns["fastest_client_s"] = min(durations_s)
+    columns["launching_s"] = round(timed.elapsed_s - carried_s, 6)
+    columns["went_apart_s"] = round(max(starts_s) - min(starts_s), 6)
+    return columns
 
 
 def read_traces(
@@ -116,16 +136,25 @@ def read_traces(
 
     `traced` names the cell whose trace each cell uses. Traces of another command are left out.
     """
-    files = cast("list[CellTrace]", [read_json(path) for path in paths])
-    by_path = {trace["cell"]: trace for trace in files if trace}
-    of_cells = {cell: (by_path.get(path, {}), digest) for cell, (path, digest) in traced.items()}
-    return {c: trace for c, (trace, digest) in of_cells.items() if trace.get("digest") == digest}
+    trace_by_path: dict[str, CellTrace] = {}
+    for path in paths:
+        trace = cast("CellTrace", read_json(path))
+        if trace:
+            trace_by_path[trace["cell"]] = trace
+    traces = {}
+    for cell, (traced_path, digest) in traced.items():
+        used_trace = trace_by_path.get(traced_path)
+        # The digest is that of the recipe, so an older trace of another command line has another one.
+        if used_trace and used_trace.get("digest") == digest:
+            traces[cell] = used_trace
+    return traces
 
 
 def trace_columns(trace: CellTrace) -> Columns:
-    """Return TRACE_COLUMNS; without counts, None each."""
-    counts = Counter(trace.get("client") or {})
-    counts.update(trace.get("server") or {})
+    """Return TRACE_COLUMNS, the calls of client and server together; without counts, None each."""
+    counts = Counter[str]()
+    for side_counts in (trace.get("client"), trace.get("server")):
+        counts.update(side_counts or {})
     if not counts:
         return dict.fromkeys(TRACE_COLUMNS)
     counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)
@@ -141,8 +170,10 @@ def build_columns(context: Context) -> dict[str, str]:
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
-    for name in ("client", "server"):
-        side = build and (build["client"] if name == "client" else build["server"])
+    sides: dict[str, BuildSide | None] = {"client": None, "server": None}
+    if build:
+        sides = {"client": build["client"], "server": build["server"]}
+    for name, side in sides.items():
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
         mapped = side.get("mapped") if side else None
@@ -151,6 +182,10 @@ def build_columns(context: Context) -> dict[str, str]:
 
 
 def _mapped_digest(mapped: Mapping[str, str]) -> str:
+    """Return a digest of the files in the memory of a process.
+
+    Folders do not count: the same libraries in another folder make no difference.
+    """
     lines = []
     for path, digest in mapped.items():
         if not LOADED_LATE.search(path):
@@ -160,15 +195,23 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 
 
 def build_flags(context: Context) -> list[str]:
+    """Return the flags of a build by the folders of the libraries that client and server have loaded."""
+    words: list[str] = []
     build = context.get("build")
-    words = []
-    for side in filter(None, (build["client"], build["server"]) if build else ()):
+    sides = [build["client"], build["server"]] if build else []
+    for side in sides:
+        # A local command has no server.
+        if not side:
+            continue
         # Programs on the PATH have no places: vcsbench claims nothing about their libraries.
-        places = tuple(f"{place.rstrip('/')}/" for place in side["places"])
-        if places and side["libraries"] is None:
-            words.append("libraries-unknown")
-        elif places and not all(path.startswith(places) for path in side["libraries"] or ()):
-            words.append("other-libraries")
+        if not side["places"]:
+            continue
+        folders = tuple(f"{place.rstrip('/')}/" for place in side["places"])
+        libraries = side["libraries"]
+        if libraries is None:
+            words.append(Flag.LIBRARIES_UNKNOWN)
+        elif not all(path.startswith(folders) for path in libraries):
+            words.append(Flag.OTHER_LIBRARIES)
     return list(dict.fromkeys(words))
 
 
@@ -179,11 +222,13 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
     """
     if "binaries" not in frame:
         return table["flags"]
-    binaries = frame.groupby([*keys, BUILD_AXIS], dropna=False)["binaries"].agg(set).to_dict()
+    digests = frame.groupby([*keys, BUILD_AXIS], dropna=False)["binaries"].agg(set).to_dict()
     words = []
     for row in table.to_dict("records"):
         point = [row[axis] for axis in keys]
-        sides = (binaries.get((*point, row[s]), set()) - {""} for s in ("baseline", "candidate"))
-        is_same = bool(set.intersection(*sides))
-        words.append(flags.add_flag(row["flags"], "same-binaries", is_same))
+        baseline = digests.get((*point, row["baseline"]), set())
+        candidate = digests.get((*point, row["candidate"]), set())
+        # A row without a build has "", which is no digest.
+        is_same = bool((baseline & candidate) - {""})
+        words.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
     return table.assign(flags=words)["flags"]

@@ -1,7 +1,8 @@
 """Check that cells did the same work before they are compared.
 
-The work of a run is JSON with figures and a digest (column `work`); equal text means equal work. The
-work of several runs has a line for each different one (`join_works`).
+The work of a run is JSON with figures and a digest (column `work`), such as
+`{"bytes":1048576,"digest":"9f86d081","revisions":6000}`; equal text means equal work. The work of several
+runs has a line for each different one (`join_works`).
 """
 
 import json
@@ -15,6 +16,7 @@ from vcsbench.records import Context, RunRecord
 from vcsbench.storages.filesystems import IN_MEMORY
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
+# The order of figures in texts.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
 LAST = ("bytes_in_files", "bytes")
 NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_files": "bytes"}
@@ -43,58 +45,92 @@ class Refusal(NamedTuple):
 
 
 def work_axes(axes: Iterable[str]) -> list[str]:
+    """Return the axes that change the work: those of the command and of its input."""
     return [axis for axis in axes if axis_of(axis).changes_work]
 
 
 def name_of(cell: Mapping[Any, object], axes: Iterable[str]) -> str:
-    return next((str(cell[axis]) for axis in work_axes(axes)), "")
+    """Return the value of the first axis that changes the work, which is the command; "" without one."""
+    for axis in work_axes(axes):
+        return str(cell[axis])
+    return ""
 
 
 def subject_axis(axes: Iterable[str]) -> str:
     """Return the axis of the command's input: the last one that changes the work, or ""."""
-    return next(reversed(work_axes(axes)), "")
+    changing = work_axes(axes)
+    return changing[-1] if changing else ""
 
 
 def join_works(works: Iterable[str]) -> str:
-    return "\n".join(sorted({line for work in works for line in work.split("\n")}))
+    """Return the different works of several runs, a line each."""
+    lines: set[str] = set()
+    for work in works:
+        lines.update(work.split("\n"))
+    return "\n".join(sorted(lines))
 
 
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    `sides` has the work of each cell by its value of the compared axis.
+    `sides` has the work of each cell by its value of the compared axis. An example of a reason is
+    `log: 6,000 revisions (f6) against 5,000 (f7)`.
     """
     prefix = f"{command}: " if command else ""
-    known = {name: [line for line in work.split("\n") if line] for name, work in sides.items()}
-    known = {name: works for name, works in known.items() if works}
-    first = next(iter(known), "")
-    for name, works in known.items():
+    works_by_name: dict[str, list[str]] = {}
+    names_without_work: list[str] = []
+    for name, joined in sides.items():
+        lines = joined.split("\n")
+        works = [work for work in lines if work]
+        if works:
+            works_by_name[name] = works
+        if len(works) < len(lines):
+            names_without_work.append(name)
+
+    # Rounds of one cell that differ make its time meaningless, whatever it is compared with.
+    for name, works in works_by_name.items():
         if len(works) > 1:
             rounds = f"the rounds of {name}" if name else "the rounds"
             different = difference(works[0], works[1])
             return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
-    for name, works in known.items():
-        if works != known[first]:
-            return Refusal(OTHER, prefix + difference(known[first][0], works[0], (first, name)))
-    unknown = [name for name, work in sides.items() if "" in work.split("\n")]
-    if unknown:
-        return Refusal(UNKNOWN, f"{prefix}the work of {' and '.join(unknown) or 'it'} is unknown")
+
+    # Works that are known to differ are a better reason than one that is unknown.
+    first = next(iter(works_by_name), "")
+    for name, works in works_by_name.items():
+        if works != works_by_name[first]:
+            different = difference(works_by_name[first][0], works[0], (first, name))
+            return Refusal(OTHER, f"{prefix}{different}")
+    if names_without_work:
+        cells = " and ".join(names_without_work) or "it"
+        return Refusal(UNKNOWN, f"{prefix}the work of {cells} is unknown")
     return None
 
 
 def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
-    """Return the figures in which two works differ: `5,987 revisions against 5,000`."""
-    works: list[dict[str, int | str]] = [json.loads(one), json.loads(other)]
-    if any(UNCHECKED in work for work in works):
+    """Return the figures in which two works differ: `5,987 revisions against 5,000`.
+
+    With the `names` of both cells: `5,987 revisions (f6) against 5,000 (f7)`.
+    """
+    first_work: dict[str, int | str] = json.loads(one)
+    second_work: dict[str, int | str] = json.loads(other)
+    if UNCHECKED in first_work or UNCHECKED in second_work:
         return "one of them is there to be another work"
-    if works[0].keys() != works[1].keys():
+    if first_work.keys() != second_work.keys():
         return "their work was recorded in different ways"
-    first, second = (f" ({name})" if name else "" for name in names)
-    others, differences = _figures(works[1]), []
-    for label, value in _figures(works[0]).items():
-        if value != others[label]:
-            differences.append(f"{value} {label}{first} against {others[label]}{second}")
-            first = second = ""
+
+    first_name = f" ({names[0]})" if names[0] else ""
+    second_name = f" ({names[1]})" if names[1] else ""
+    second_figures = _format_figures(second_work)
+    differences: list[str] = []
+    for label, value in _format_figures(first_work).items():
+        second_value = second_figures[label]
+        if value == second_value:
+            continue
+        if differences:
+            differences.append(f"{value} {label} against {second_value}")
+        else:
+            # The first difference names the cells for all of them.
+            differences.append(f"{value} {label}{first_name} against {second_value}{second_name}")
     if differences:
         return ", ".join(differences)
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
@@ -107,14 +143,23 @@ def is_unchecked(work: str) -> bool:
 
 
 def figures_of(work: str) -> str:
-    return ", ".join(f"{value} {label}" for label, value in _figures(json.loads(work)).items())
+    """Return the figures of a work in a text: `6,000 revisions, 1,048,576 bytes`."""
+    figures = _format_figures(json.loads(work))
+    return ", ".join(f"{value} {label}" for label, value in figures.items())
 
 
-def _figures(work: Mapping[str, int | str]) -> dict[str, str]:
-    """Return the figures of a work by their labels, in the order of FIRST, others, LAST."""
-    others = sorted(work.keys() - {*FIRST, *LAST, DIGEST, UNCHECKED})
-    names = [name for name in (*FIRST, *others, *LAST) if name in work]
-    return {NAMES.get(name, name.replace("_", " ")): f"{work[name]:,}" for name in names}
+def _format_figures(work: Mapping[str, int | str]) -> dict[str, str]:
+    """Return the figures of a work by their labels, in the order of FIRST, others, LAST.
+
+    {"msg_lines": 1200, "digest": "9f86"} becomes {"lines of messages": "1,200"}.
+    """
+    middle = sorted(work.keys() - {*FIRST, *LAST, DIGEST, UNCHECKED})
+    figures = {}
+    for name in (*FIRST, *middle, *LAST):
+        if name in work:
+            label = NAMES.get(name, name.replace("_", " "))
+            figures[label] = f"{work[name]:,}"
+    return figures
 
 
 def lacks_counts(context: Context) -> bool:
@@ -142,29 +187,30 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     The client then reads the repository's files itself, under the label of a server.
     """
     evidence, work = run["evidence"], run["work"]
-    sent = evidence.get("server_wchar")
-    if not evidence.get("server_kind") or sent is None:
+    sent_bytes = evidence.get("server_wchar")
+    if not evidence.get("server_kind") or sent_bytes is None:
         return False
     # A request gets an answer, however small.
-    needed = 1.0
-    checked = context["captured_io"].get("server_wchar")
-    if checked is not None:
-        needed = max(needed, SENT_SHARE * checked)
-    # Of a working copy's update, the server sends the changes only.
+    needed_bytes = 1.0
+    checked_bytes = context["captured_io"].get("server_wchar")
+    if checked_bytes is not None:
+        needed_bytes = max(needed_bytes, SENT_SHARE * checked_bytes)
+    # Of a working copy's update, the server sends the changes only, and the work is the whole tree.
     if not context.get("working_copy"):
-        is_printed = context["work_kind"] in PRINTING
-        received = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-        needed = max(needed, received * (PRINTED_SENT_SHARE if is_printed else FILES_SENT_SHARE))
-    return sent < needed
+        share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
+        received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+        needed_bytes = max(needed_bytes, share * received_bytes)
+    return sent_bytes < needed_bytes
 
 
 def least_flushes(run: RunRecord, context: Context) -> int:
     """Return how many flushes of the disk a load needs at least; 0 for other commands, and in memory."""
-    output = context["target_storage"]
-    is_on_disk = output.get("filesystem", "") not in IN_MEMORY
-    if context["work_kind"] != LOADED or NO_FLUSH in context["argv"] or not is_on_disk:
+    if context["work_kind"] != LOADED or NO_FLUSH in context["argv"]:
         return 0
-    return FLUSHES_PER_REVISION * int(run["work"].get("youngest") or 0)
+    if context["target_storage"].get("filesystem", "") in IN_MEMORY:
+        return 0
+    revisions = int(run["work"].get("youngest") or 0)
+    return FLUSHES_PER_REVISION * revisions
 
 
 def flushes(run: RunRecord, context: Context) -> int | None:
@@ -172,15 +218,24 @@ def flushes(run: RunRecord, context: Context) -> int | None:
 
     It sends flushes only to a disk with a cache that loses its content without power.
     """
-    output = context["target_storage"]
-    if output.get("write_cache") != WRITE_BACK:
+    if context["target_storage"].get("write_cache") != WRITE_BACK:
         return None
     return run["evidence"].get("device_flushes")
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:
-    """Return the keys with the most frequent work; none if there is a tie or nothing is known."""
-    counts = Counter(work for work in works.values() if work and "\n" not in work).most_common(2)
-    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
+    """Return the keys with the most frequent work; none if there is a tie or nothing is known.
+
+    {1: "a", 2: "a", 3: "b"} gives {1, 2}. Rounds that did not all do the same work (several lines) have no
+    vote.
+    """
+    counts = Counter(work for work in works.values() if work and "\n" not in work)
+    # The two most frequent works, each with its number.
+    ranking = counts.most_common(2)
+    if not ranking:
         return set()
-    return {key for key, work in works.items() if work == counts[0][0]}
+    is_tie = len(ranking) > 1 and ranking[0][1] == ranking[1][1]
+    if is_tie:
+        return set()
+    usual_work = ranking[0][0]
+    return {key for key, work in works.items() if work == usual_work}

@@ -20,7 +20,7 @@ import pandas as pd
 
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
-from vcsbench.evidence.measurements import TimeBreakdown
+from vcsbench.evidence.time_breakdown import TimeBreakdown
 from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.comparisons import (

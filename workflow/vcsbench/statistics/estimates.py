@@ -493,4 +493,4 @@ def without_time_flags(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def _without(own: str, excluded: set[str]) -> str:
-    return flags.joined(flag for flag in own.split() if flag not in excluded)
+    return flags.join_flags(flag for flag in own.split() if flag not in excluded)

@@ -181,7 +181,7 @@ def table_row(
         **point,
         **numbers,
         "value": math.nan if withheld else value,
-        "flags": flags.joined(row_flags),
+        "flags": flags.join_flags(row_flags),
         "withheld": withheld or "",
         "detail": detail,
     }

@@ -1,0 +1,320 @@
+"""Collect the exports and contexts of a study's cell-rounds into measurements, one row per timed run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from vcsbench.cell_rounds import CellRound
+from vcsbench.config.configuration import EMPTY
+from vcsbench.evidence import comparison_flags, flags, judgement, run_columns, same_work
+from vcsbench.evidence.comparison_flags import CONDITIONS, STATE
+from vcsbench.evidence.flags import Flag
+from vcsbench.evidence.measurements import TIMES
+from vcsbench.machine import host_label
+from vcsbench.measure.runs import Run, read_export
+from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
+from vcsbench.plan.result_state import OUTDATED, read_context
+from vcsbench.records import CellTrace, Context, RunRecord, StorageFacts, complete_run
+
+if TYPE_CHECKING:
+    from vcsbench.evidence.run_columns import Columns
+
+# Equal content gives equal text.
+_SORTED = json.JSONEncoder(sort_keys=True)
+_COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+class Collected(NamedTuple):
+    """The results of a study: a row per run, per run on the empty repository (cell, axes, run, TIMES,
+    host, flags), and per failure (cell, round, reason)."""
+
+    measurements: pd.DataFrame
+    fixed_cost: pd.DataFrame
+    failures: pd.DataFrame
+
+
+def collect(
+    study: str,
+    axes: Sequence[str],
+    grid: Iterable[Mapping[str, str]],
+    rounds: Mapping[str, int],
+    results: Collection[CellRound],
+    thresholds: Mapping[str, float],
+    traces: Mapping[str, CellTrace] | None = None,
+    folder: str = "results",
+) -> Collected:
+    """Read the exports and contexts of the cell-rounds that have results.
+
+    `rounds` is the expected number of rounds by cell. A cell-round that the grid does not skip and that has
+    no result is a failure, with the reason from its log. `thresholds` judge the evidence again; other flags
+    of a context stay. `traces` come from read_traces; None if the study has none. `folder` has the results.
+    Raise UserError for an export of unknown schema.
+    """
+    result_of = {(result.cell, result.number): result for result in results}
+    rows: list[Columns] = []
+    failures: list[Columns] = []
+    for cell in grid:
+        path = cell["cell"]
+        if cell["skip"]:
+            continue
+        of_cell = {name: cell[name] for name in ("cell", *axes)}
+        for number in range(1, rounds[path] + 1):
+            try:
+                if (path, number) not in result_of:
+                    raise _Failure(_why_missing(CellRound(study, path, number, folder)))
+                runs = _read_cell_round(result_of[path, number], thresholds)
+            except _Failure as failure:
+                failures.append({"cell": path, "round": number, "reason": str(failure)})
+                continue
+            for run in runs:
+                row = {**of_cell, "round": number, **run}
+                if traces is not None:
+                    row |= run_columns.trace_columns(traces.get(path, {}))
+                rows.append(row)
+
+    every_run = comparison_flags.flag_other_libraries(_frame_of_runs(rows, axes))
+    frame, fixed = separate_fixed_cost(every_run, axes)
+    if not frame.empty:
+        frame["flags"] = comparison_flags.find_all_flags(frame, axes, thresholds["min_run_s"])
+    # Nothing is decided by the runs on the empty repository, so these are not compared with each other.
+    fixed = fixed.assign(flags=fixed["flags"].map(flags.join_flags))
+    return Collected(
+        frame.drop(columns=[STATE, CONDITIONS], errors="ignore"),
+        fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
+        pd.DataFrame(failures, columns=["cell", "round", "reason"]),
+    )
+
+
+class _Failure(Exception):
+    """The reason why a cell-round has no result."""
+
+
+def _why_missing(cell_round: CellRound) -> str:
+    """Return the reason why a cell-round has no result: the last line of its log, if it has one.
+
+    A workflow run that measures nothing leaves out the results of another recipe: there is an export then.
+    """
+    if os.path.exists(cell_round.export):
+        return OUTDATED
+    try:
+        text = Path(cell_round.log).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        text = ""
+    last_line = text.split("\n")[-1].strip()
+    return last_line or "it was not measured: the workflow ended before its turn"
+
+
+def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
+    """Return the columns of each run of a cell-round. Raise _Failure if its files cannot be used."""
+    context, export = read_context(result.context), Path(result.export)
+    if not (context and export.is_file()):
+        raise _Failure(
+            f"{export.name} or its context is missing or damaged; delete both and run again"
+        )
+    # A full disk can leave an empty file.
+    if not export.stat().st_size:
+        raise _Failure(f"{export.name} is empty; delete it and run again")
+    timed_runs = read_export(export)
+    exit_codes = {run.exit_code for run in timed_runs} - {0}
+    if exit_codes:
+        codes_text = ", ".join(sorted(map(str, exit_codes)))
+        raise _Failure(f"the command ended with {codes_text}, which is not 0")
+    records = context["runs"]
+    if len(timed_runs) < len(records):
+        raise _Failure(
+            f"{export.name} has {len(timed_runs)} runs instead of {len(records)}; "
+            "delete it and run again"
+        )
+
+    shared_columns = _columns_of_cell_round(context)
+    rows: list[Columns] = []
+    for number, timed in enumerate(timed_runs, start=1):
+        # A run without a record has no evidence, and gets the flag `uncertified`.
+        record = records[number - 1] if number <= len(records) else complete_run({})
+        columns = _columns_of_run(timed, record, context, thresholds)
+        rows.append({"run": number, **columns, **shared_columns})
+    return rows
+
+
+def _columns_of_run(
+    timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
+) -> Columns:
+    """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
+
+    `flags` is a list of words. `state` is for the comparison with other runs, and leaves the measurements.
+    """
+    evidence = record["evidence"]
+    evidence_columns: Columns = {}
+    for name, value in evidence.items():
+        # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
+        evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
+    # hyperfine before version 2 reports no peak of a run's own. That of the checked run stands in for it.
+    untimed_peak_bytes = evidence.get("client_peak_memory_bytes")
+    if timed.peak_memory_bytes is not None:
+        peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
+    elif untimed_peak_bytes is not None:
+        peak_bytes, measured_in = untimed_peak_bytes, "untimed"
+    else:
+        peak_bytes, measured_in = None, ""
+    space = context["working_copy"].get("space", {})
+    work = record["work"]
+    return {
+        "elapsed_s": timed.elapsed_s,
+        "user_s": timed.user_s,
+        "system_s": timed.system_s,
+        # If the evidence of a run has its own start, that follows.
+        "started_at": context["started_at"],
+        **evidence_columns,
+        "client_peak_memory_bytes": peak_bytes,
+        "client_peak_memory_run": measured_in,
+        **run_columns.count_columns(evidence, context),
+        **run_columns.client_columns(timed, record, context),
+        **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
+        "work": _COMPACT.encode(work) if work else "",
+        STATE: _SORTED.encode(record["promises"]),
+        "flags": _flags_of_run(timed, record, context, limits),
+    }
+
+
+def _flags_of_run(
+    timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
+) -> list[str]:
+    """Return the flags of a run that depend on no other run."""
+    words: list[str] = [
+        *judgement.judge(record, timed.elapsed_s, limits),
+        *context["flags"],
+        *run_columns.build_flags(context),
+        *_flags_of_storage(record, context),
+    ]
+    if timed.mean_cpu:
+        words.append(Flag.MEAN_CPU)
+    cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
+    cpu_s += record["evidence"].get("server_cpu_s") or 0.0
+    if cpu_s / timed.elapsed_s > limits["max_cpu_share"] * context["host"]["cores"]:
+        words.append(Flag.SATURATED)
+    if same_work.has_other_output(record, context):
+        words.append(Flag.OTHER_OUTPUT)
+    if same_work.lacks_counts(context):
+        words.append(Flag.IO_UNKNOWN)
+    if same_work.has_idle_server(record, context):
+        words.append(Flag.SERVER_IDLE)
+    return words
+
+
+def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
+    """Return the flags of a run by the disks below its storage, its working copy or tree, and its output."""
+    found: list[Flag] = []
+    if record["promises"].get("os") == "cold":
+        places: list[Mapping[str, object]] = [context["storage"]]
+        for subject in (context["working_copy"], context["tree"]):
+            filesystem = subject.get("filesystem")
+            if isinstance(filesystem, Mapping):
+                places.append(filesystem)
+        # An image that vcsbench made is on a loop device, too, and is read without the page cache. If it is
+        # not, it has the flag `host-cached`.
+        if any(place.get("cached_below") and not place.get("made") for place in places):
+            found.append(Flag.CACHED_BELOW)
+    needed = same_work.least_flushes(record, context)
+    counted = same_work.flushes(record, context)
+    if counted is None and needed:
+        found.append(Flag.FLUSHES_UNKNOWN)
+    elif counted is not None and counted < needed:
+        found.append(Flag.TOO_FEW_FLUSHES)
+    return found
+
+
+def _columns_of_cell_round(context: Context) -> Columns:
+    """Return the columns that all runs of a cell-round share: build, storage, host, order and times."""
+    # The flags of each invalid attempt, such as `cache-not-warm, cache-not-warm` for two.
+    attempts = []
+    for attempt in context["set_aside"]:
+        words = {flag for run in attempt["runs"] for flag in run["flags"]}
+        attempts.append(flags.join_flags(words & flags.INVALID))
+    storage: StorageFacts = context["storage"]
+    conditions = context.get("conditions")
+    return {
+        **run_columns.build_columns(context),
+        "set_aside": ", ".join(attempts),
+        "copy": context.get("copy"),
+        "order": context.get("order"),
+        "seed": context.get("seed"),
+        "scale": context["repository"].get("scale"),
+        "storage_kind": run_columns.storage_label(storage, context["host"]),
+        "host": host_label(context["host"]),
+        "cell_round_started_at": context["started_at"],
+        "waited_s": context["took"].get("waited_s"),
+        "cell_round_s": context["took"].get("cell_round_s"),
+        CONDITIONS: _SORTED.encode(conditions) if conditions else "",
+    }
+
+
+def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame:
+    """Return a row per run, with these columns in order:
+
+    cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work
+    (JSON, equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of
+    invalid attempts before this run, a comma between attempts), copy, order (position among all
+    cell-rounds), seed (of that order), scale, storage_kind, host, started_at (of the run),
+    cell_round_started_at, waited_s (seconds, for other measurements on the machine), cell_round_s
+    (seconds), flags.
+    """
+    first = ["cell", *axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
+    last = ["work", "client", "client_version", "server", "server_version", "binaries"]
+    last += ["client_mapped", "server_mapped"]
+    last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
+    last += ["cell_round_started_at", "waited_s", "cell_round_s", "flags"]
+    names = dict.fromkeys(itertools.chain.from_iterable(rows))
+    middle = [name for name in names if name not in first and name not in last]
+    # As objects: a process id stays a whole number where another run has none.
+    frame = pd.DataFrame(rows, columns=[*first, *middle, *last], dtype=object)
+    times = {name: frame[name].astype(float) for name in TIMES}
+    return pd.DataFrame(dict(frame.items()) | times)
+
+
+def separate_fixed_cost(
+    frame: pd.DataFrame, axes: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs on repositories, and those on the empty one, which measure the fixed cost.
+
+    The first have the columns `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host,
+    plus waits for late acknowledgements) and `fixed_share` (of the median time of the cell in this state),
+    both of valid runs. Unknown values are empty.
+    """
+    is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
+    runs = frame[~is_fixed].reset_index(drop=True)
+    fixed = frame[is_fixed].reset_index(drop=True)
+
+    # An axis such as `format` does not change the start of a command, so the empty repository has one value.
+    keys = [axis for axis in axes if axis not in NOT_FIXED]
+    valid_fixed = fixed[comparison_flags.are_valid(fixed)]
+    # Waits are added again below, as many as a cell has: they do not depend on the command's start alone.
+    start_s = valid_fixed["elapsed_s"] - _acknowledgement_s(valid_fixed)
+    groups = valid_fixed.assign(fixed_cost_s=start_s).groupby([*keys, "host"], as_index=False)
+    costs = groups["fixed_cost_s"].median()
+    costs["fixed_cost_s"] = costs["fixed_cost_s"].astype(float)
+    merged = runs.merge(costs, on=[*keys, "host"], how="left")
+
+    state = comparison_flags.group_by_state(merged)
+    is_valid = comparison_flags.are_valid(merged)
+    waits_s = _acknowledgement_s(merged).where(is_valid).groupby(state).transform("median")
+    cost_s = (merged["fixed_cost_s"] + waits_s).astype(float)
+    median_s = merged["elapsed_s"].where(is_valid).groupby(state).transform("median")
+    # A very short cell can take less than its fixed cost, by noise.
+    share = (cost_s / median_s).clip(upper=1.0)
+    merged = merged.assign(fixed_cost_s=cost_s, fixed_share=share)
+    columns = [name for name in merged if name != "flags"]
+    return merged[[*columns, "flags"]], fixed
+
+
+def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
+    """Return the seconds in which delayed acknowledgements held up each run."""
+    columns = frame.columns.intersection(list(judgement.WAIT_COLUMNS))
+    waits_s = [judgement.acknowledgement_s(row) for row in frame[columns].to_dict("records")]
+    return pd.Series(waits_s, index=frame.index, dtype="float64")

@@ -1,0 +1,109 @@
+"""Flag runs by a comparison with the other runs of their cell: outliers, other work, other libraries.
+
+Until all flags are found, the column `flags` of a frame has a list of words for each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from vcsbench.evidence import flags, same_work
+from vcsbench.evidence.flags import Flag
+from vcsbench.evidence.measurements import group_rows
+
+# The published tables define these limits, so they are no thresholds.
+OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
+# The promises of a run while measurements are collected: the first run of a series is cold, the others hot.
+STATE = "state"
+# The conditions of a cell-round as JSON, also while measurements are collected.
+CONDITIONS = "conditions"
+
+
+def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:
+    """Return the columns in which runs agree whose times can be compared: cell, host and state."""
+    return [frame[name] for name in ("cell", "host", STATE) if name in frame]
+
+
+def are_valid(frame: pd.DataFrame) -> pd.Series:
+    """Return True for each run whose list of flags has none that makes it invalid."""
+    return frame["flags"].map(flags.INVALID.isdisjoint).astype(bool)
+
+
+def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add a flag to runs whose client or server had other libraries than most runs of their cell.
+
+    Without a majority, all of them get it: nobody knows which ones the label means.
+    """
+    flagged: set[object] = set()
+    for _, rows in frame.groupby(["cell", "host"], sort=False):
+        for column in ("client_mapped", "server_mapped"):
+            # A process whose memory could not be read has no digest, and is no difference.
+            digests = rows[column][rows[column] != ""]
+            if digests.nunique() > 1:
+                usual = same_work.majority(digests.to_dict())
+                flagged.update(digests.index.difference(list(usual)))
+    word_lists = []
+    for index, words in frame["flags"].items():
+        word_lists.append([*words, Flag.LIBRARIES_DIFFER] if index in flagged else words)
+    return frame.assign(flags=pd.Series(word_lists, index=frame.index, dtype=object))
+
+
+def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
+    """Return the flags of each run as text, such as `too-short outlier-10`.
+
+    `frame` has the lists of flags that the evidence gave. Times are compared with the median of the valid
+    runs of the cell in the same state. `min_run_s` is the limit for `too-short`.
+    """
+    elapsed_s = frame["elapsed_s"].where(are_valid(frame))
+    median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
+    # An invalid run has no deviation: NaN exceeds no limit.
+    deviation = (elapsed_s / median_s - 1).abs()
+
+    has_unusual_work = _have_unusual_work(frame, axes)
+    is_work_known = frame["work"] != ""
+    is_flagged = {
+        **{flag: deviation > limit for flag, limit in OUTLIERS.items()},
+        Flag.TOO_SHORT: median_s < min_run_s,
+        Flag.OTHER_WORK: has_unusual_work & is_work_known,
+        Flag.WORK_UNKNOWN: has_unusual_work & ~is_work_known,
+        Flag.MOSTLY_FIXED_COST: frame["fixed_share"] > flags.FLAGGED_SHARE,
+        Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
+    }
+    texts = []
+    rows = pd.DataFrame(is_flagged).to_dict("records")
+    for words, row in zip(frame["flags"], rows, strict=True):
+        added = [flag for flag in is_flagged if row[flag]]
+        texts.append(flags.join_flags([*words, *added]))
+    return texts
+
+
+def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
+    """Return True for each run with other work than most runs of the command on the same repository.
+
+    Without a majority, that is each run of them. A run whose work is unknown is unusual.
+    """
+    usual: set[object] = set()
+    for _, rows in group_rows(frame, same_work.work_axes(axes)):
+        usual |= same_work.majority(rows["work"].to_dict())
+    is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
+    # A command whose work is another one by design is compared with nothing.
+    is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
+    return ~is_usual & ~is_unchecked
+
+
+def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
+    """Return True for each run that was measured under other conditions than most rounds of its cell.
+
+    If no conditions are those of most rounds, that is each run of the cell.
+    """
+    differ = pd.Series(False, index=frame.index)
+    if CONDITIONS not in frame:
+        return differ
+    for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
+        conditions_by_round = dict(zip(rows["round"], rows[CONDITIONS], strict=True))
+        if rows[CONDITIONS].nunique() > 1:
+            usual_rounds = same_work.majority(conditions_by_round)
+            differ[rows.index] = ~rows["round"].isin(usual_rounds)
+    return differ

@@ -1,0 +1,97 @@
+"""Account for the time that measurements took: preparation, measuring, and waiting between cell-rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import pandas as pd
+
+from vcsbench.files import read_json
+from vcsbench.plan.result_state import block_name
+
+# Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
+PAUSE_S = 60.0
+EPOCH = pd.Timestamp(0, tz="UTC")
+
+
+class BlockTime(NamedTuple):
+    """The rounds of a block, the seconds of its cell-rounds, and the seconds of a round with waiting."""
+
+    rounds: int
+    seconds: float
+    round_s: float
+
+
+class TimeBreakdown(NamedTuple):
+    """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions.
+    `timed_s` is the time of the timed commands, which `measuring_s` includes."""
+
+    preparation_s: float
+    measuring_s: float
+    waiting_s: float
+    timed_s: float
+    blocks: Mapping[str, BlockTime]
+
+    @property
+    def round_s(self) -> dict[str, float]:
+        return {name: block.round_s for name, block in self.blocks.items()}
+
+    @property
+    def total_s(self) -> float:
+        return self.preparation_s + self.measuring_s + self.waiting_s
+
+
+def break_down_time(
+    frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
+) -> TimeBreakdown:
+    """Return the time of measurements, without replaced results; of an interrupted run both parts.
+
+    `block` has the axes of a block, `records` are the records of prepared repositories.
+    """
+    preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
+    runs = frame.dropna(subset=["cell_round_s"])
+    # The time of a cell-round is in each of its runs.
+    cell_rounds = runs.drop_duplicates(["cell", "round"])
+    if cell_rounds.empty:
+        return TimeBreakdown(preparation_s, 0.0, 0.0, 0.0, {})
+
+    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
+    began = pd.to_datetime(cell_rounds["cell_round_started_at"], utc=True) - EPOCH
+    cell_rounds = cell_rounds.assign(
+        block=[block_name(block, axes) for axes in cells],
+        began_s=began / pd.Timedelta(seconds=1),
+    ).sort_values("began_s")
+    waits_s = _waits_after(cell_rounds)
+    # Blocks have different numbers of cells. Each cell-round is followed by a usual wait.
+    usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
+
+    blocks = {}
+    for name, rows in cell_rounds.groupby("block", sort=False):
+        rounds = rows["round"].nunique()
+        seconds = float(rows["cell_round_s"].sum())
+        round_s = seconds / rounds + usual_wait_s * len(rows) / rounds
+        blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+    return TimeBreakdown(
+        preparation_s=preparation_s,
+        measuring_s=sum(block.seconds for block in blocks.values()),
+        waiting_s=float(waits_s.sum()),
+        timed_s=float(runs["elapsed_s"].sum()),
+        blocks=blocks,
+    )
+
+
+def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:
+    """Return the seconds between each cell-round and the next one of the same session.
+
+    `cell_rounds` has the columns `began_s`, `cell_round_s` and `waited_s`, in the order of time.
+    """
+    began_s = cell_rounds["began_s"]
+    # The clock can be set back, and the end of a cell-round is rounded.
+    gaps_s = (began_s.shift(-1) - began_s - cell_rounds["cell_round_s"]).clip(lower=0)
+    # The next cell-round began when another measurement on the machine had ended. That is no time of this
+    # run.
+    waits_s = (gaps_s - cell_rounds["waited_s"].shift(-1)).clip(lower=0)
+    # The last cell-round has no next one: NaN is not less.
+    return waits_s[waits_s <= PAUSE_S]
