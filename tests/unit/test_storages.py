@@ -27,7 +27,7 @@ from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.file_trees import copy_tree
+from vcsbench.storages.file_trees import copy_tree, remove_path
 from vcsbench.storages.filesystems import mount_of, why_never_cold, why_unmounted
 from vcsbench.storages.workdir import (
     LOADED,
@@ -186,6 +186,12 @@ def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious,
         assert remove_abandoned(workdir.owner, [workdir]) == [place]
 
 
+def test_remove_path_error_names_the_file_that_stays():
+    with pytest.raises(PermissionError) as caught:
+        remove_path(Path("/proc/self/attr"))
+    assert caught.value.filename.startswith("/proc/self/attr/")
+
+
 def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious):
     os.mkdir(workdir.owner)
     (workdir.make("targets") / str(os.getpid())).symlink_to(precious.parent)
@@ -247,7 +253,7 @@ def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, mon
         "repositories": workdir.path / "repositories",
         "copy": workdir.path / "repositories" / "copy",
     }[name]
-    check_owner = storages._owner
+    check_owner = storages._read_owner
 
     def owner(folder):
         found = check_owner(folder)
@@ -255,7 +261,7 @@ def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, mon
         place.symlink_to(workdir.storage / "outside")
         return found
 
-    monkeypatch.setattr(storages, "_owner", owner)
+    monkeypatch.setattr(storages, "_read_owner", owner)
     with suppress(UserError):
         workdir.remove("repositories", "copy")
     assert len([*(workdir.storage / "outside").rglob("precious")]) == 4

@@ -52,19 +52,24 @@ MNT_DETACH = 2
 
 @cache
 def why_cannot_make(kind: str) -> str:
+    """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can."""
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not is_allowed(unshare_mounts):
         return "mounting is not permitted here (root may, outside of most containers)"
     if kind in IN_MEMORY:
         return ""
-    if not shutil.which(MKFS[kind][0]):
-        return f"{MKFS[kind][0]} is not installed (Debian: {PACKAGES[kind]})"
-    modprobe = shutil.which("modprobe") or "false"
-    is_known = kind in read("/proc/filesystems").split()
-    if not is_known and processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
-        return f"this kernel has no {kind}"
-    return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
+    mkfs = MKFS[kind][0]
+    if not shutil.which(mkfs):
+        return f"{mkfs} is not installed (Debian: {PACKAGES[kind]})"
+    if kind not in read("/proc/filesystems").split():
+        # Not loaded yet: mount loads the kernel's module, if there is one.
+        modprobe = shutil.which("modprobe") or "false"
+        if processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
+            return f"this kernel has no {kind}"
+    if not os.access(LOOP_CONTROL, os.R_OK | os.W_OK):
+        return "this kernel has no loop devices"
+    return ""
 
 
 def attach_loop(image: int) -> tuple[str, int]:
@@ -73,6 +78,8 @@ def attach_loop(image: int) -> tuple[str, int]:
     The kernel detaches the device when its last user closes it, even after a SIGKILL. losetup cannot ask for
     that. Direct I/O is used if the storage has it.
     """
+    # struct loop_config of the kernel: descriptor, block size (0 is the default), and in its loop_info64 the
+    # flags. All else is 0.
     configuration = struct.pack("=II52xI240x", image, 0, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)
     with open(LOOP_CONTROL, "rb") as control:
         while True:
@@ -83,7 +90,7 @@ def attach_loop(image: int) -> tuple[str, int]:
                 return device, loop
             except OSError as error:
                 os.close(loop)
-                # Another process was faster.
+                # EBUSY: another process took the free device in the meantime. There is another one.
                 if error.errno != errno.EBUSY:
                     raise OSError(error.errno, os.strerror(error.errno or 0), device) from None
 
@@ -112,9 +119,14 @@ class CellFilesystem:
 
     @staticmethod
     def size_for(content_bytes: int) -> int:
+        """Return the size of a file system, in bytes and whole MiB, for a tree with so many bytes.
+
+        A working copy has each file twice, and a full file system behaves differently.
+        """
         return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
 
     def open(self, content_bytes: int) -> None:
+        """Make the folder, and the file system if it has to be made, for a tree with so many bytes."""
         self.check()
         # A job with the same number may have been killed.
         self.workdir.remove(TARGETS, self.folder.name)
@@ -123,9 +135,11 @@ class CellFilesystem:
         self.clear()
 
     def check(self) -> None:
+        """Raise UserError if a folder of the user's is on another mount than when the workflow run began."""
         check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
 
     def clear(self) -> None:
+        """Make the file system again, or remove all files from a folder of the user's."""
         if self.kind:
             self._make()
         else:
@@ -134,18 +148,24 @@ class CellFilesystem:
         self._empty_bytes = self._allocated()
 
     def _make(self) -> None:
+        """Make a new file system, and mount it at `inside`. It has the same blocks of the image as before."""
         self._unmount()
+        # Other processes do not see the mount, and the kernel removes it with the last process that does.
         unshare_mounts()
         self.inside.mkdir(exist_ok=True)
-        device, options = "none", f"size={self.size}"
-        if self.kind not in IN_MEMORY:
+        if self.kind in IN_MEMORY:
+            device = "none"
+            options = f"size={self.size}"
+        else:
             if self._loop is None:
                 self._attach()
-            device, options = self.device, "nodiscard"
+            device = self.device
+            options = "nodiscard"
             processes.run_program([*MKFS[self.kind], device])
         processes.run_program(["mount", "-t", self.kind, "-o", options, device, self.inside])
 
     def _attach(self) -> None:
+        """Make an image on the storage, and attach it to a loop device. Raise UserError without room."""
         image = self.folder / "image"
         if free_bytes(self.folder) < self.size:
             raise UserError(
@@ -153,7 +173,9 @@ class CellFilesystem:
                 f"or use another folder in `storages`."
             )
         with image.open("w+b") as file:
+            # Allocated at once: no block of the storage is searched during the measurement.
             os.posix_fallocate(file.fileno(), 0, self.size)
+            # The loop device keeps the file. Its space is free again after a kill.
             image.unlink()
             self.device, self._loop = attach_loop(file.fileno())
 
@@ -163,6 +185,7 @@ class CellFilesystem:
             libc.umount2(os.fsencode(self.inside), MNT_DETACH)
 
     def close(self) -> None:
+        """Unmount the file system, free its loop device, and remove the folder."""
         self._unmount()
         if self._loop is not None:
             os.close(self._loop)
@@ -171,9 +194,11 @@ class CellFilesystem:
             remove_path(self.folder)
 
     def used_bytes(self) -> int:
+        """Return the bytes that files take, as df counts them, without those of an empty file system."""
         return self._allocated() - self._empty_bytes
 
     def _allocated(self) -> int:
+        # Blocks are allocated when files are written to the device.
         os.sync()
         status = os.statvfs(self.inside)
         return (status.f_blocks - status.f_bfree) * status.f_frsize
@@ -186,9 +211,11 @@ class CellFilesystem:
         return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
 
     def flags(self) -> list[str]:
+        """Return the flag of a file system whose image is read through the page cache of this system."""
         return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:
+        """Return the facts of the file system, and whether vcsbench made it, with which size."""
         facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.kind)
         if self.kind:

@@ -73,17 +73,25 @@ def whole_disks(folder: str) -> frozenset[str]:
     `folder` and the results are folders of sysfs.
     """
     path = os.path.realpath(folder)
+    # /sys/block/sda/sda1 is a partition of /sys/block/sda.
     disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
-    below = glob.glob(f"{disk}/slaves/*")
-    return frozenset().union(*map(whole_disks, below)) if below else frozenset([disk])
+    devices_below = glob.glob(f"{disk}/slaves/*")
+    if not devices_below:
+        return frozenset([disk])
+    disks: set[str] = set()
+    for device in devices_below:
+        disks |= whole_disks(device)
+    return frozenset(disks)
 
 
 def _disk(folder: str) -> Disk:
+    """Return the disk of a folder of sysfs, such as /sys/block/nvme0n1."""
     name = os.path.basename(folder)
     image = read(f"{folder}/loop/backing_file")
     if image:
         # The path of the image tells one loop device from another one. Its number is that of a free one.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
+    # ram0, zram1: they have no identity but their name.
     if name.rstrip("0123456789") in RAM_DISKS:
         return Disk(name, DiskKind.RAM, name)
     for file in IDENTITIES:
@@ -99,6 +107,7 @@ def filesystem_id(path: str | Path) -> str:
         # It has another id each time that it is mounted, and all memory is alike.
         return ""
     device = os.stat(path).st_dev
+    # A container has no /dev/disk.
     with contextlib.suppress(OSError):
         for link in UUIDS.iterdir():
             if os.stat(link).st_rdev == device:
@@ -109,7 +118,8 @@ def filesystem_id(path: str | Path) -> str:
 def storage_identity(path: str | Path) -> list[str]:
     """Return what tells the file system of a folder from another one that is mounted there; [] if missing.
 
-    Its type and id, and the identities of its disks, or their names if these are unknown.
+    Its type and id, and the identities of its disks, or their names if these are unknown, such as
+    ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"].
     """
     if not os.path.isdir(path):
         return []
@@ -131,6 +141,7 @@ def describe_storage(name: str, path: Path) -> StorageFacts:
         "device": mount.device,
         "disks": [disk._asdict() for disk in disks_of(path)],
         "cached_below": is_cached_below(path),
+        # None if the kernel does not report it.
         "rotational": {"1": True, "0": False}.get(_queue(path, "rotational")),
         "write_cache": _queue(path, "write_cache"),
         "mount_options": mount.options,
@@ -140,6 +151,8 @@ def describe_storage(name: str, path: Path) -> StorageFacts:
 
 
 def _queue(path: Path, name: str) -> str:
+    """Return a setting of the disk below a path, such as `1` for `rotational`; "" if unknown."""
+    # A partition has the settings of its disk, which is the folder above it.
     block = block_folder(path)
     return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
 
@@ -161,10 +174,17 @@ def is_cached_below(path: str | Path) -> bool:
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:
             return True
-        if disk.kind is DiskKind.LOOP:
-            folder = os.path.dirname(disk.image.removesuffix(DELETED))
-            if not disk.is_direct or not os.path.isdir(folder):
-                return True
-            if mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder):
-                return True
+        if disk.kind is not DiskKind.LOOP:
+            continue
+        if not disk.is_direct:
+            return True
+        # With direct I/O, it depends on the disk that has the image. The kernel marks an image whose file was
+        # removed while the device is in use.
+        folder = os.path.dirname(disk.image.removesuffix(DELETED))
+        # The image is in another mount namespace, so nothing is known about its disk. Cold runs have to be
+        # sure.
+        if not os.path.isdir(folder):
+            return True
+        if mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder):
+            return True
     return False

@@ -63,41 +63,68 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file: FIEMAP has the length of its
     content only (`btrfs filesystem du` prints that, too), not of its blocks.
     """
-    exclusive, shared = 0, list[tuple[int, int]]()
+    exclusive = 0
+    shared: list[Extent] = []
     for path in paths:
-        with open(path, "rb") as file:
-            extents: list[Extent] = []
-            while not extents or not extents[-1].flags & _LAST:
-                start = extents[-1].logical + extents[-1].length if extents else 0
-                if not (more := _extents(file.fileno(), start, _SYNC, _BATCH)):
-                    break
-                extents += more
-        for extent in extents:
+        for extent in _all_extents(path):
             if extent.flags & _INLINE:
                 continue
-            if extent.flags & (_ENCODED | _ENCRYPTED) == _ENCODED:
+            # An encrypted extent has the flag of a compressed one, too, and takes as many blocks as its
+            # content.
+            if extent.flags & _ENCODED and not extent.flags & _ENCRYPTED:
                 raise ExtentsUnsupportedError(f"{path} is compressed")
-            if not extent.flags & _SHARED:
-                exclusive += extent.length
+            if extent.flags & _SHARED:
+                shared.append(extent)
             else:
-                shared.append((extent.start, extent.start + extent.length))
-    # Clones of parts of a file overlap.
-    covered = reached = 0
-    for start, end in sorted(shared):
-        covered += max(0, end - max(start, reached))
+                exclusive += extent.length
+    return DiskUsage(exclusive, _covered_bytes(shared))
+
+
+def _all_extents(path: str) -> list[Extent]:
+    """Return the extents of a file in their order. Its data is written to the device first."""
+    extents: list[Extent] = []
+    with open(path, "rb") as file:
+        start = 0
+        while True:
+            batch = _extents(file.fileno(), start, _SYNC, _BATCH)
+            extents += batch
+            # A file without data has no extent, and so no last one.
+            if not batch or batch[-1].flags & _LAST:
+                return extents
+            start = batch[-1].logical + batch[-1].length
+
+
+def _covered_bytes(extents: Iterable[Extent]) -> int:
+    """Return the bytes on the device that extents cover, each once: clones of parts of a file overlap."""
+    covered = 0
+    # The end of the extents so far, on the device.
+    reached = 0
+    for extent in sorted(extents, key=lambda extent: extent.start):
+        end = extent.start + extent.length
+        covered += max(0, end - max(extent.start, reached))
         reached = max(reached, end)
-    return DiskUsage(exclusive, covered)
+    return covered
 
 
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
+    """Return up to `limit` extents of an open file from the offset `start` on.
+
+    `flags` are those of the request. Raise ExtentsUnsupportedError without FIEMAP.
+    """
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
-    _HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, flags, 0, limit, 0)
+    to_end = (1 << 64) - 1 - start
+    _HEAD.pack_into(buffer, 0, start, to_end, flags, 0, limit, 0)
     try:
         fcntl.ioctl(descriptor, _FIEMAP, buffer)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
         raise
+    # The kernel writes its answer into the same buffer.
     count: int = _HEAD.unpack_from(buffer)[3]
-    fields = (_EXTENT.unpack_from(buffer, _HEAD.size + i * _EXTENT.size) for i in range(count))
-    return [Extent(logical, at, length, flags) for logical, at, length, _, _, flags, *_ in fields]
+    extents = []
+    for index in range(count):
+        fields = _EXTENT.unpack_from(buffer, _HEAD.size + index * _EXTENT.size)
+        logical, physical, length, _, _, extent_flags, *_ = fields
+        extents.append(Extent(logical, physical, length, extent_flags))
+    return extents

@@ -52,6 +52,7 @@ def entries(
     Administrative folders are left out, and counted by name in `left_out`. Raise UserError if folders are
     nested deeper than MAX_DEPTH.
     """
+    # One iterator for each folder on the way down to the present one.
     waiting = [_scan(os.fspath(root))]
     while waiting:
         entry = next(waiting[-1], None)
@@ -72,6 +73,7 @@ def entries(
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
+    # In the order of bytes, which does not depend on a locale: digests of trees need it.
     with os.scandir(folder) as scanned:
         return iter(sorted(scanned, key=lambda entry: os.fsencode(entry.name)))
 
@@ -98,6 +100,9 @@ def remove_path(path: Path, above: int | None = None) -> None:
     """Remove a folder, a file or a link, if it exists. No link is followed and no mount is entered.
 
     `above` is the open folder around it. Raise UserError if something is mounted in the folder.
+
+    Each call is relative to an open folder. By a path, somebody could put a link there after the check, and
+    files elsewhere would be removed. shutil.rmtree does the same, but it enters mounts.
     """
     try:
         if above is None:
@@ -114,7 +119,11 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        error.filename = str(path)
+        # Calls relative to an open folder report only the name of the file, or the folder's number. An error
+        # of a nested call has the path.
+        has_path = isinstance(error.filename, str) and error.filename != path.name
+        if not has_path:
+            error.filename = str(path)
         raise
 
 
@@ -124,9 +133,11 @@ def next_directory(above: Path, name: str) -> Path:
     filesystems.lacks_journal() has the reason. ext4 spreads the folders in its root, or in a marked folder,
     over the disk, and chooses the part by the name.
     """
+    # Only ext4 has the flag. On other file systems, any part is as good.
     with open_folder(above) as folder, contextlib.suppress(OSError):
         (flags,) = struct.unpack("i", fcntl.ioctl(folder, FS_IOC_GETFLAGS, bytes(4)))
         fcntl.ioctl(folder, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
+    # A random name gives a random part. The same name again would give the part where files were removed.
     new = above / os.urandom(16).hex()
     new.mkdir()
     return new.rename(above / name)
@@ -137,31 +148,46 @@ def copy_tree(source: str | Path, path: Path) -> None:
     try:
         processes.run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
+        # cp prints a full disk as a message. Callers expect the OSError.
         raise_write_error(str(error), path)
         raise
 
 
 def older_revision(youngest: int, behind: int) -> int:
-    """Return the revision of a working copy that is `behind` the youngest revision."""
+    """Return the revision of a working copy that is `behind` the youngest revision.
+
+    Revision 0 has no files, and 1 often only the folders trunk, branches and tags. So it is 2 or later.
+    """
     return max(min(2, youngest), youngest - behind)
 
 
 def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
-    `count` is called only if the cell writes it. An export writes RESERVED_PATHS. `behind`: the tree is that
-    of an older revision.
+    `count` is called only if the cell writes it. `behind`: the tree is that of an older revision. An example
+    is `ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked out`.
     """
     subjects = {recipe["input"], recipe["output"]}
-    exports = "target" in subjects and "{tree}" in recipe["argv"]
-    if not exports and not subjects & {"working_copy", "tree", "built_tree"}:
+    writes_target = "target" in subjects and "{tree}" in recipe["argv"]
+    # To count the paths of a large repository takes minutes. A `log` needs no tree.
+    if not writes_target and not subjects & {"working_copy", "tree", "built_tree"}:
         return ""
-    (number, reserved), kind, done = count(), IMPOSSIBLE_PATHS, "written"
-    checks_out = exports and {"checkout", "co"} & {*recipe["argv"].split()}
-    if not number and ("working_copy" in subjects or checks_out):
-        number, kind, done = reserved, RESERVED_PATHS, "checked out"
-    paths = "1 path" if number == 1 else f"{number:,} paths"
+    # An export can write paths named .svn, which a working copy cannot hold.
+    is_checkout = writes_target and not {"checkout", "co"}.isdisjoint(recipe["argv"].split())
+    makes_working_copy = is_checkout or "working_copy" in subjects
+
     name = recipe["repository"]["name"]
     if behind:
         name += f", {behind:,} revisions before its youngest,"
-    return f"{name} has {paths} {kind}, so its tree cannot be {done}" if number else ""
+    odd_paths = count()
+    if odd_paths.impossible:
+        number = _number_of_paths(odd_paths.impossible)
+        return f"{name} has {number} {IMPOSSIBLE_PATHS}, so its tree cannot be written"
+    if makes_working_copy and odd_paths.reserved:
+        number = _number_of_paths(odd_paths.reserved)
+        return f"{name} has {number} {RESERVED_PATHS}, so its tree cannot be checked out"
+    return ""
+
+
+def _number_of_paths(number: int) -> str:
+    return "1 path" if number == 1 else f"{number:,} paths"

@@ -45,17 +45,25 @@ class Mount(NamedTuple):
 
 def mounts() -> list[Mount]:
     """Return all mounts in the order in which they were made."""
+    if not MOUNTS.exists():
+        return []
+    found = []
     # A path may have white space other than a newline (end of line) and a space (end of field).
-    table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
-    fields = (line.split(" ")[:4] for line in table.split("\n") if line)
-    return [Mount(*map(unescaped, four)) for four in fields]
+    for line in os.fsdecode(MOUNTS.read_bytes()).split("\n"):
+        if line:
+            found.append(Mount(*map(unescaped, line.split(" ")[:4])))
+    return found
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
+    """Return the mount that holds a path; one without type if the mounts are unknown."""
     real = Path(os.path.realpath(path))
-    holding = [mount for mount in mounts() if real.is_relative_to(mount.point)]
-    # Of two at one point, the later one hides the other.
-    return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
+    holding = Mount("", "/", "")
+    for mount in mounts():
+        # The innermost one holds it. Of two at one point, the later one hides the other.
+        if real.is_relative_to(mount.point) and len(mount.point) >= len(holding.point):
+            holding = mount
+    return holding
 
 
 def why_unmounted(path: str | os.PathLike[str]) -> str:
@@ -63,48 +71,70 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
 
     Files would go to the disk below, with the label of the storage.
     """
-    lines: list[str] = []
-    with contextlib.suppress(OSError):
-        lines = os.fsdecode(FSTAB.read_bytes()).split("\n")
-    real, mounted = Path(os.path.realpath(path)), len(mount_of(path).point)
-    for _, name, *_ in (line.split() for line in lines if len(line.split()) > 1):
-        point = os.path.realpath(unescaped(name)) if name.startswith("/") else ""
-        if len(point) > mounted and real.is_relative_to(point):
+    try:
+        table = os.fsdecode(FSTAB.read_bytes())
+    except OSError:
+        return ""
+    real = Path(os.path.realpath(path))
+    mounted = mount_of(path).point
+    for line in table.split("\n"):
+        # device, mount point, type, options; a comment has few or many words
+        fields = line.split()
+        if len(fields) < 2 or not fields[1].startswith("/"):
+            continue
+        point = os.path.realpath(unescaped(fields[1]))
+        # A longer mount point is nearer to the path than the mount that holds the path now.
+        if len(point) > len(mounted) and real.is_relative_to(point):
             return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
     return ""
 
 
 def why_unusable(folder: Path) -> tuple[str, str]:
-    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy; "" if it can."""
-    if reason := why_unmounted(folder):
-        return reason, "mount it, or use another folder"
+    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy; "" if it can.
+
+    An example is ("no such folder", "make it, or use another").
+    """
+    unmounted = why_unmounted(folder)
+    if unmounted:
+        return unmounted, "mount it, or use another folder"
     if not os.path.isdir(folder):  # is_dir() raises for long names
         return "no such folder", "make it, or use another"
-    if reason := why_no_file(folder):
-        return f"cannot be written ({reason})", "use another folder"
+    refused = why_no_file(folder)
+    if refused:
+        return f"cannot be written ({refused})", "use another folder"
     return "", ""
 
 
 def mounted_at(folder: str | Path) -> list[str]:
+    """Return type and mount point of the mount of a folder, such as ["ext4", "/var/tmp"].
+
+    A list, because it is a part of recipes and records, which are JSON.
+    """
     mount = mount_of(folder)
     return [mount.filesystem, mount.point]
 
 
 def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str = "") -> None:
     """Raise UserError if a folder is on another mount than `expected`: its mounted_at() when `since`."""
-    if expected and mounted_at(folder) != [*expected]:
-        (kind, point), (kind_before, point_before) = mounted_at(folder), expected
-        raise UserError(
-            f"{folder}: is on {kind}, mounted at {point}, and was on {kind_before}, mounted at "
-            f"{point_before}, when {since}. Mount it again, and run again.{remedy}"
-        )
+    mounted = mounted_at(folder)
+    # There is no expectation of a file system that vcsbench makes itself.
+    if not expected or mounted == [*expected]:
+        return
+    kind, point = mounted
+    kind_before, point_before = expected
+    raise UserError(
+        f"{folder}: is on {kind}, mounted at {point}, and was on {kind_before}, mounted at "
+        f"{point_before}, when {since}. Mount it again, and run again.{remedy}"
+    )
 
 
 def storage_kind(filesystem: str, is_rotational: bool | None) -> str:
     """Return `RAM`, `spinning disk`, `SSD`, or "" if unknown. A virtual disk may claim either."""
     if filesystem in IN_MEMORY:
         return "RAM"
-    return {True: "spinning disk", False: "SSD", None: ""}[is_rotational]
+    if is_rotational is None:
+        return ""
+    return "spinning disk" if is_rotational else "SSD"
 
 
 def free_bytes(folder: Path) -> int:
@@ -112,9 +142,12 @@ def free_bytes(folder: Path) -> int:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     available = kernel.memory().available
-    if available is not None and mount_of(folder).filesystem in IN_MEMORY:
-        free = min(free, max(0, available - max(available // 10, LOADING_BYTES)))
-    return free
+    if available is None or mount_of(folder).filesystem not in IN_MEMORY:
+        return free
+    # A tmpfs reports half of the machine's memory, even if a container may use less of it, or programs use
+    # it.
+    reserve = max(available // 10, LOADING_BYTES)
+    return min(free, max(0, available - reserve))
 
 
 @cache
@@ -127,11 +160,16 @@ def lacks_journal(path: str) -> bool:
     real = os.path.realpath(path)
     if not os.path.exists(real) or mount_of(real).filesystem != "ext4":
         return False
+    # A journal has a folder with the name of its device and a number, such as sda1-8.
     name = os.path.basename(os.path.realpath(block_folder(real)))
     return not list(Path("/proc/fs/jbd2").glob(f"{name}-*"))
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
+    """Return in a clause why no run on a storage can be cold; "" if it can.
+
+    `clear_caches` is the user's setting: auto, drop-caches or evict.
+    """
     kind = mount_of(storage).filesystem
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
@@ -157,12 +195,16 @@ def block_folders(path: str | Path) -> set[str]:
     """Return the folders of all block devices of a path: a btrfs may have several."""
     folder = block_folder(path)
     name = os.path.basename(os.path.realpath(folder))
-    devices = next(BTRFS.glob(f"*/devices/{name}"), None)
-    return {*map(os.path.realpath, devices.parent.iterdir())} if devices else {folder}
+    # /sys/fs/btrfs/<UUID>/devices/ has a link for each device of a file system.
+    for device in BTRFS.glob(f"*/devices/{name}"):
+        return {os.path.realpath(link) for link in device.parent.iterdir()}
+    return {folder}
 
 
 def is_full(folder: str | Path) -> bool:
+    """Return True if a file system has no space or no inode for another file."""
     status = os.statvfs(folder)
+    # btrfs makes inodes as it needs them, and reports 0 of 0.
     has_no_inode = status.f_files > 0 and not status.f_favail
     return status.f_bavail * status.f_frsize < LEAST_BYTES or has_no_inode
 
@@ -179,6 +221,7 @@ def naming(folder: Path) -> Iterator[None]:
     except (OSError, UserError) as error:
         check_mounted(folder, mounted, "the preparation began")
         if isinstance(error, shutil.Error):
+            # shutil.copytree() collects (source, target, reason) of all files. The first one is enough.
             _, target, reason = error.args[0][0]
             raise_write_error(reason, target)
         elif isinstance(error, OSError):
@@ -187,9 +230,15 @@ def naming(folder: Path) -> Iterator[None]:
 
 
 def raise_write_error(output: str, path: str | Path) -> None:
-    """Raise the OSError that a program printed in English, if a full or read-only storage caused it."""
-    number = errno.ENOSPC if _SQLITE_FULL.search(output) else full_errno(output)
-    if found := _SVN_ERRNO.search(output):
-        number = int(found[1])
+    """Raise the OSError that a program printed in English, if a full or read-only storage caused it.
+
+    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28) for `path`.
+    """
+    number = full_errno(output)
+    if _SQLITE_FULL.search(output):
+        number = errno.ENOSPC
+    svn_errno = _SVN_ERRNO.search(output)
+    if svn_errno:
+        number = int(svn_errno[1])
     if number in REFUSALS:
         raise OSError(number, os.strerror(number), str(path))

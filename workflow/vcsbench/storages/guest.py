@@ -44,12 +44,14 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
+    """Return in a clause why the guest cannot run on this machine; "" if it can. `root` is the checkout."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
     if missing:
         return f"the guest needs {', '.join(missing)}"
-    if reserved := _reserved(root):
+    reserved = _reserved(root)
+    if reserved:
         return f"the checkout is below {reserved}, a folder that the guest uses itself; move it elsewhere"
     limit = kernel.memory().limit
     if limit is not None and limit < MEMORY_MIB << 20:
@@ -77,18 +79,31 @@ def _why_no_boot(linux: Path) -> str:
 
 
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
+    """Return the folders among `paths` that the guest has to mount again, because it hides them.
+
+    A folder below another one of them is not needed.
+    """
     # Links last, because they lead to the others.
-    names = dict.fromkeys([*sorted({*map(os.path.realpath, paths)}), *map(os.path.abspath, paths)])
-    hidden = [Path(name) for name in names if any(Path(name).is_relative_to(top) for top in HIDDEN)]
+    real_names = sorted({os.path.realpath(path) for path in paths})
+    names = dict.fromkeys([*real_names, *map(os.path.abspath, paths)])
+    hidden = []
+    for path in map(Path, names):
+        if any(path.is_relative_to(top) for top in HIDDEN):
+            hidden.append(path)
     return [str(path) for path in hidden if not any(above in hidden for above in path.parents)]
 
 
 def _reserved(path: str | Path) -> str:
+    """Return the folder of the guest that hides a path of the host; "" if none does."""
     real = Path(os.path.realpath(path))
-    return next((folder for folder in RESERVED if real.is_relative_to(folder)), "")
+    for folder in RESERVED:
+        if real.is_relative_to(folder):
+            return folder
+    return ""
 
 
 def why_no_delay(root: Path) -> str:
+    """Return in a clause why the guest cannot delay its packets; "" if it can."""
     if not shutil.which("tc"):
         return "tc is not installed, which adds the delay (Debian: iproute2)"
     modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")
@@ -110,20 +125,11 @@ def run_in_guest(
     The guest mounts `out` in the private `folder` as /mnt/out and may write there. `image` is an empty file
     of the size of the exported file system. Raise UserError if the guest cannot run the command.
     """
+    _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
-    for path in (folder, image):
-        if found := BREAKING.search(str(path)):
-            raise UserError(
-                f"{printable(str(path))}: the NFS guest cannot use a path with {found[0]!r}. "
-                f"Set TMPDIR and `scratch` to folders of letters and digits."
-            )
-    for read_folder in (root, *reads):
-        if reserved := _reserved(read_folder):
-            raise UserError(
-                f"{read_folder}: the NFS guest cannot read below {reserved}, which it uses itself. "
-                f"Move the folder elsewhere."
-            )
     out.mkdir(exist_ok=True)
+    init = folder / "init"
+    # The variables of guest.sh.
     values = {
         "TOOLS": str(tools),
         "OUT": str(out),
@@ -134,27 +140,52 @@ def run_in_guest(
         "COMMAND": shlex.join(command),
     }
     variables = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
-    init = folder / "init"
     init.write_text(f"#!/bin/sh\n{variables}{INIT.read_text()}")
     init.chmod(0o755)
+
+    boot_log = folder / "boot.log"
     for _ in range(BOOT_ATTEMPTS):
         processes.run_program([f"mkfs.{KIND}", "-q", "-F", image])
-        _boot(tools, init, image, folder / "boot.log", limit_s + BOOT_LIMIT_S)
+        _boot(tools, init, image, boot_log, limit_s + BOOT_LIMIT_S)
+        # guest.sh writes the exit code of the command last.
         code = out / "code"
         if code.exists():
             return int(code.read_text())
-        panic = [line for line in read(folder / "boot.log").splitlines() if PANIC in line]
-        if not panic or (out / "began").exists():
+        panics = [line for line in read(boot_log).splitlines() if PANIC in line]
+        # A panic before the first command is rare and random. Any other end would come again, and a command
+        # that began may not run twice.
+        has_begun = (out / "began").exists()
+        if not panics or has_begun:
             break
-    lines = [*last_lines(out / "log", 3), *(panic or last_lines(folder / "boot.log", 3))]
+    lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {REMEDY}")
 
 
+def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:
+    """Raise UserError for a path that the kernel's command line cannot have, or that the guest hides."""
+    for path in written:
+        found = BREAKING.search(str(path))
+        if found:
+            raise UserError(
+                f"{printable(str(path))}: the NFS guest cannot use a path with {found[0]!r}. "
+                f"Set TMPDIR and `scratch` to folders of letters and digits."
+            )
+    for folder in read_folders:
+        reserved = _reserved(folder)
+        if reserved:
+            raise UserError(
+                f"{folder}: the NFS guest cannot read below {reserved}, which it uses itself. "
+                f"Move the folder elsewhere."
+            )
+
+
 def _kernel(tools: Path) -> Path:
+    """Return the program of the guest's kernel, such as linux.uml."""
     return next((tools / "usr/bin").glob("linux*"), tools / "usr/bin/linux")
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
+    """Boot a guest with a first program and an image, and wait until it ends. `log` gets its messages."""
     argv = [
         # On several processors its clock drifts.
         *("taskset", "-c", str(max(os.sched_getaffinity(0)))),

@@ -37,17 +37,26 @@ def owner_of(workdir: Path) -> str:
     """Return the checkout in the marker of this user's work folder; "" without a marker."""
     try:
         with open_folder(workdir) as folder:
-            return _owner(folder)
+            return _read_owner(folder)
     except OSError:
         return ""
 
 
-def _owner(folder: int) -> str:
-    is_own = os.fstat(folder).st_uid == os.geteuid()
-    owner = read_json(_marker(folder), follow_links=False).get("owner") if is_own else ""
-    with contextlib.suppress(UnicodeEncodeError):
-        return owner if isinstance(owner, str) and b"\0" not in os.fsencode(owner) else ""
-    return ""
+def _read_owner(folder: int) -> str:
+    """Return the checkout in the marker of an open folder; "" without a valid marker of this user."""
+    # In a folder that all users may write to, such as /tmp, another user can make a work folder with our
+    # name.
+    if os.fstat(folder).st_uid != os.geteuid():
+        return ""
+    owner = read_json(_marker(folder), follow_links=False).get("owner")
+    if not isinstance(owner, str):
+        return ""
+    # A damaged marker can have text that is no path: JSON allows half a surrogate pair, and NUL.
+    try:
+        is_path = b"\0" not in os.fsencode(owner)
+    except UnicodeEncodeError:
+        is_path = False
+    return owner if is_path else ""
 
 
 def _marker(folder: int) -> Path:
@@ -61,17 +70,25 @@ def _lacks_marker(folder: int) -> bool:
     A run was killed before it wrote the marker, or systemd-tmpfiles removed the marker because nothing had
     read it for 30 days.
     """
-    is_own = os.fstat(folder).st_uid == os.geteuid()
-    if not is_own or not set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS):
+    if os.fstat(folder).st_uid != os.geteuid():
+        return False
+    # With a file of somebody else's in it, the folder is not vcsbench's alone.
+    has_only_own_names = set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS)
+    if not has_only_own_names:
         return False
     try:
-        marker = read_bytes(_marker(folder), SMALL_FILE, follow_links=False)
-    except (OSError, UserError) as error:
-        return isinstance(error, FileNotFoundError)
-    return not marker.strip(b"\0")
+        content = read_bytes(_marker(folder), SMALL_FILE, follow_links=False)
+    except FileNotFoundError:
+        return True
+    except (OSError, UserError):
+        # A link or a pipe has the name: vcsbench made none.
+        return False
+    # A power cut can leave zeros, or nothing.
+    return not content.strip(b"\0")
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
+    """Return a configured folder without links; a relative one is below the checkout `root`."""
     return Path(os.path.realpath(Path(root, folder)))
 
 
@@ -92,6 +109,7 @@ class WorkDir:
         if not self.storage.is_dir():
             raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
         try:
+            # Nobody else may enter it before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             with self._open() as folder:
@@ -119,11 +137,17 @@ class WorkDir:
                 # A file that is open for writing keeps its file system from being made read-only.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
                 marker = os.open(MARKER, flags, dir_fd=folder)
-            is_locked = take_lock(marker, wait_s)
         except (UserError, OSError):
             # If a job needs the folder, it prints what is wrong with it.
             return None
+        try:
+            is_locked = take_lock(marker, wait_s)
+        except OSError:
+            # Some network file systems have no locks (ENOLCK). The lock of the checkout still holds.
+            os.close(marker)
+            return None
         if is_locked:
+            # The caller never closes it: the lock lasts as long as the process.
             return marker
         os.close(marker)
         raise UserError(
@@ -136,9 +160,17 @@ class WorkDir:
 
         A file system without owners and modes ignores that: see check_protected().
         """
-        ids, status = processes.server_ids(), os.fstat(folder)
-        has_group = not ids or status.st_gid == ids[1]
-        has_mode = stat.S_IMODE(status.st_mode) == (MODE if ids else MODE & 0o700)
+        status = os.fstat(folder)
+        server_ids = processes.server_ids()
+        if server_ids:
+            has_group = status.st_gid == server_ids[1]
+            mode = MODE
+        else:
+            # The servers run as this user, so no group needs access.
+            has_group = True
+            mode = MODE & 0o700
+        has_mode = stat.S_IMODE(status.st_mode) == mode
+        # An access-control list that it inherited from the storage can let other users in.
         if not (has_group and has_mode) or processes.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
                 processes.grant(folder, MODE)
@@ -168,16 +200,27 @@ class WorkDir:
         """
         if not os.path.lexists(self.path):
             return
-        with contextlib.suppress(FileNotFoundError), self._open(below[:-1]) as folder:
-            for name in below[-1:] or SUBFOLDERS:
-                _remove_while_written(self.path.joinpath(*below[:-1], name), folder)
-            try:
-                if not below and set(os.listdir(folder)) <= _INCOMPLETE:
-                    for file in _INCOMPLETE:
-                        remove_path(self.path / file, folder)
-                    self.path.rmdir()
-            except OSError as error:
-                raise _not_removed(self.path, error) from None
+        # Without a folder above it, the file or folder is already gone.
+        with contextlib.suppress(FileNotFoundError):
+            if below:
+                with self._open(below[:-1]) as above:
+                    _remove_while_written(self.path.joinpath(*below), above)
+            else:
+                with self._open() as folder:
+                    self._remove_all(folder)
+
+    def _remove_all(self, folder: int) -> None:
+        """Remove all that vcsbench made in the open work folder, and the folder if it is empty then."""
+        for name in SUBFOLDERS:
+            _remove_while_written(self.path / name, folder)
+        try:
+            # A file of somebody else's keeps the folder, and with it the marker.
+            if set(os.listdir(folder)) <= _INCOMPLETE:
+                for file in _INCOMPLETE:
+                    remove_path(self.path / file, folder)
+                self.path.rmdir()
+        except OSError as error:
+            raise _not_removed(self.path, error) from None
 
     @contextlib.contextmanager
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
@@ -188,14 +231,18 @@ class WorkDir:
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(open_folder(self.path))
-                is_own = _owner(folder) == self.owner or _lacks_marker(folder)
+                is_own = _read_owner(folder) == self.owner or _lacks_marker(folder)
             except (NotADirectoryError, PermissionError):
                 is_own = False
             if not is_own:
                 raise self._foreign()
+            # Each step starts from the descriptor of the folder before. By paths, somebody could put a link
+            # to another place there between two steps, and vcsbench would write or remove files in that
+            # place.
             path = self.path
             for name in below:
-                path, above = path / name, folder
+                above = folder
+                path = path / name
                 if make:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=above)
@@ -211,9 +258,11 @@ class WorkDir:
             yield folder
 
     def _foreign(self) -> UserError:
-        remedy = f"Move it, or remove it: rm -r {shlex.quote(str(self.path))}"
+        """Return the error for a path of the work folder that is not this checkout's work folder."""
         uid = os.lstat(self.path).st_uid
-        if uid not in (os.geteuid(), 0):
+        if uid in (os.geteuid(), 0):
+            remedy = f"Move it, or remove it: rm -r {shlex.quote(str(self.path))}"
+        else:
             remedy = f"Have user {uid} or root remove it, or use another folder in `storages`"
         return UserError(f"{self.path}: vcsbench did not make this. {remedy}.")
 
@@ -225,16 +274,21 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 def _remove_while_written(path: Path, above: int) -> None:
     """Remove a path in which a process that a killed job started may still make or remove files.
 
-    `above` is the open folder around it.
+    `above` is the open folder around it. Raise UserError if it cannot be removed, OSError on a read-only
+    file system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
         try:
-            return remove_path(path, above)
+            remove_path(path, above)
+            return
         except OSError as error:
+            # The caller of a job has a message for a storage that became read-only.
             if error.errno == errno.EROFS:
                 raise
-            if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
+            # A file was made between listing a folder and removing it. The process will end soon.
+            is_being_written = error.errno == errno.ENOTEMPTY
+            if not is_being_written or time.monotonic() > deadline:
                 raise _not_removed(path, error) from None
             time.sleep(0.05)
 
@@ -246,9 +300,16 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     """Return the work folders on a storage whose checkouts do not exist here."""
-    paths = _entries(storage, "vcsbench-*")
-    workdirs = ((path, WorkDir(storage, owner_of(path) or "/")) for path in paths)
-    return [w for path, w in workdirs if w.path == path and not os.path.lexists(w.owner)]
+    abandoned = []
+    for path in _entries(storage, "vcsbench-*"):
+        owner = owner_of(path)
+        if not owner:
+            continue
+        workdir = WorkDir(storage, owner)
+        # A work folder that was copied or renamed has another name than its checkout gives it.
+        if workdir.path == path and not os.path.lexists(workdir.owner):
+            abandoned.append(workdir)
+    return abandoned
 
 
 @contextlib.contextmanager
@@ -260,6 +321,11 @@ def run_folder(root: str | Path) -> Iterator[Path]:
         yield Path(path)
 
 
+def _prefix(root: str | Path) -> str:
+    """Return the beginning of the names of a checkout's run folders, such as `vcsbench-1a2b3c4d-`."""
+    return f"{WorkDir('/', root).path.name}-"
+
+
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
     """Remove what killed jobs left, and return the paths.
 
@@ -267,10 +333,21 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
     folders of loads at work, and loaded repositories without a record. Process ids tell nothing about
     owners in other containers.
     """
-    prefix, removed = _prefix(root), []
-    refusals = contextlib.suppress(UserError, OSError)
-    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        with refusals:
+    removed = _remove_run_folders(root)
+    for workdir in workdirs:
+        for path in _find_leftovers(Path(root), workdir):
+            # What cannot be removed now is in nobody's way. The next run tries again.
+            with contextlib.suppress(UserError, OSError):
+                workdir.remove(*path.relative_to(workdir.path).parts)
+                removed.append(path)
+    return removed
+
+
+def _remove_run_folders(root: str | Path) -> list[Path]:
+    """Remove the run folders of a checkout that no process has locked, and return their paths."""
+    removed = []
+    for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*"):
+        with contextlib.suppress(UserError, OSError):
             status = os.lstat(path)
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 continue
@@ -278,20 +355,15 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
                 if take_lock(folder):
                     remove_path(path)
                     removed.append(path)
-    for workdir in workdirs:
-        written = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
-        for path in _entries(workdir.path / LOADED, "*/*"):
-            record = read_json(
-                Path(root, "results", "loaded", path.parent.name, f"{path.name}.json")
-            )
-            if record.get("path") != str(path):
-                written.append(path)
-        for path in written:
-            with refusals:
-                workdir.remove(*path.relative_to(workdir.path).parts)
-                removed.append(path)
     return removed
 
 
-def _prefix(root: str | Path) -> str:
-    return f"{WorkDir('/', root).path.name}-"
+def _find_leftovers(root: Path, workdir: WorkDir) -> list[Path]:
+    """Return what killed jobs left in a work folder: targets, loads, and repositories without a record."""
+    leftovers = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
+    for path in _entries(workdir.path / LOADED, "*/*"):
+        record = read_json(root / "results" / "loaded" / path.parent.name / f"{path.name}.json")
+        # A load writes its record last. Without it, nothing uses the repository, and it is loaded again.
+        if record.get("path") != str(path):
+            leftovers.append(path)
+    return leftovers
