@@ -12,8 +12,8 @@ from project import mounted_ext4, needs
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.prepare.copies import CopyJob, interleave
+from vcsbench.prepare.layout import judge_layout, prove_interleaving
 from vcsbench.prepare.loader import load_source
-from vcsbench.prepare.verify import judge_layout, prove_interleaving
 from vcsbench.storages.extents import first_extent
 from vcsbench.subjects import fsfs
 

@@ -16,7 +16,13 @@ from vcsbench import formats, sources
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.prepare import verify
-from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
+from vcsbench.prepare.copies import (
+    CopyJob,
+    CopySettings,
+    copy_and_compare,
+    interleave,
+    make_copies,
+)
 from vcsbench.prepare.loader import load_source, make_packed
 from vcsbench.prepare.repositories import PreparedRepositories, missing_copies
 from vcsbench.sources.generated import GeneratedSource
@@ -116,7 +122,8 @@ def make(into, *variants, fragmentation=0):
     record = {"identity": "i1", "path": str(into), "tree": "", "folder": "", "notes": []}
     workdir = WorkDir(into.parent, into)
     loads = dict.fromkeys([("ruby", fmt) for fmt, _ in BOTH], record)
-    make_copies(workdir, variants, 2, loads, fragmentation, 1, mounted_at(workdir.path))
+    settings = CopySettings(2, fragmentation, seed=1, mounted=mounted_at(workdir.path))
+    make_copies(workdir, variants, loads, settings)
 
 
 def test_make_copies_includes_spacers_in_space(into):
@@ -267,9 +274,9 @@ class Prepared(NamedTuple):
 
     def make(self):
         record = {"identity": "i1", "path": str(self.loaded)}
-        mounted = mounted_at(self.workdir.path)
+        settings = CopySettings(2, 0, seed=1, mounted=mounted_at(self.workdir.path))
         loads = dict.fromkeys([("ruby", fmt) for fmt, _ in BOTH], record)
-        make_copies(self.workdir, VARIANTS[:3], 2, loads, 0, 1, mounted)
+        make_copies(self.workdir, VARIANTS[:3], loads, settings)
         assert self.missing() == {}
 
     def check(self, variant, number):

@@ -15,9 +15,15 @@ snakemake: Any
 
 
 def check_recipes(results: list[CellRound], digests: dict[str, str]) -> None:
-    """Raise a UserError for a result of another recipe that has no record of Snakemake."""
+    """Raise UserError for a result of another recipe that has no record of Snakemake.
+
+    `digests` has the digest of each cell's recipe. Snakemake keeps such a result, because it does not know
+    the params with which it was made.
+    """
     for result in results:
-        if not is_up_to_date(result, digests.get(result.cell, "")) and is_readable(result):
+        is_other_recipe = not is_up_to_date(result, digests.get(result.cell, ""))
+        # An unreadable result is a failure: collect() has its reason.
+        if is_other_recipe and is_readable(result):
             raise UserError(
                 f"{result.export}: this was measured with other settings, and Snakemake has lost its record "
                 f"of them. Run again with `--forcerun cell`, or delete it."
@@ -25,14 +31,16 @@ def check_recipes(results: list[CellRound], digests: dict[str, str]) -> None:
 
 
 def write_measurements() -> None:
-    given, params, output = snakemake.input, snakemake.params, snakemake.output
-    axes, grid = read_grid(given.grid)
-    exports = [path for path in (params.of_nodes or given.exports) if os.path.exists(path)]
-    results = [CellRound.parse(path) for path in exports]
+    inputs, params, output = snakemake.input, snakemake.params, snakemake.output
+    axes, grid = read_grid(inputs.grid)
+    # On a cluster, the nodes of a run made the files, which are no inputs of this rule.
+    exports = params.of_nodes or inputs.exports
+    # A job that failed has no export: with --keep-going, its cell-round is a failure here.
+    results = [CellRound.parse(path) for path in exports if os.path.exists(path)]
     check_recipes(results, params.digests)
     traces = None
     if params.traced:
-        traces = read_traces(params.traces_of_nodes or given.traces, params.traced)
+        traces = read_traces(params.traces_of_nodes or inputs.traces, params.traced)
     collected = collect(
         snakemake.wildcards.study, axes, grid, params.rounds, results, params.thresholds, traces
     )

@@ -13,8 +13,8 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json
 from vcsbench.formats import PACKED
-from vcsbench.prepare import loader, verify
-from vcsbench.prepare.copies import make_copies
+from vcsbench.prepare import layout, loader, verify
+from vcsbench.prepare.copies import CopySettings, Loads, make_copies
 from vcsbench.prepare.repositories import load_record, pack_record
 from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
@@ -23,58 +23,66 @@ from vcsbench.storages.workdir import LOADED, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 
 snakemake: Any
-Loads = dict[tuple[str, str], LoadRecord]
 
 
 def copy() -> None:
-    began, params = time.monotonic(), snakemake.params
+    began = time.monotonic()
+    params = snakemake.params
     variants = [Variant(*row) for row in params.variants]
-    pairs = dict.fromkeys((variant.repo, variant.format) for variant in variants)
-    loaded = {pair: cast("LoadRecord", read_record(load_record(*pair))) for pair in pairs}
+    loads: dict[tuple[str, str], LoadRecord] = {}
+    for variant in variants:
+        record = read_record(load_record(variant.repo, variant.format))
+        loads[variant.repo, variant.format] = cast("LoadRecord", record)
     workdir = WorkDir(params.storage, params.root)
     check_mounted(workdir.storage, params.mounted, "the workflow run began")
-    if any(record["private"] for record in loaded.values()):
+    if any(record["private"] for record in loads.values()):
         workdir.make()
         workdir.check_protected()
     workdir.check_reachable()
+    settings = CopySettings(params.copies, params.fragmentation_kib, params.seed, params.mounted)
     try:
-        settings = params.fragmentation_kib, params.seed, params.mounted
-        metadata = make_copies(workdir, variants, params.copies, loaded, *settings)
+        metadata = make_copies(workdir, variants, loads, settings)
     except verify.DamagedError as error:
+        # loaded/<repository>/<format>
         repo, fmt = error.staging.parent.name, error.staging.name
-        loader.home_of(loaded[repo, fmt], params.root).remove(LOADED, repo, fmt)
+        loader.home_of(loads[repo, fmt], params.root).remove(LOADED, repo, fmt)
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
-    numbers = range(1, params.copies + 1)
-    layout = verify.prove_interleaving(
-        {f"{v.name}.{n}": copy_path(workdir.path, v.name, n) for v in variants for n in numbers}
-    )
-    print(f"The copies {layout['sentence']}", file=sys.stderr, flush=True)
-    record: CopiesRecord = {
+
+    paths: dict[str, Path] = {}
+    for variant in variants:
+        for number in range(1, params.copies + 1):
+            path = copy_path(workdir.path, variant.name, number)
+            paths[path.name] = path
+    copy_layout = layout.prove_interleaving(paths)
+    print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
+    copies_record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
         "mounted": params.mounted,
         "copies": params.copies,
         "made": params.rebuild_token,
-        "layout": layout,
+        "layout": copy_layout,
         "repositories": metadata,
         "seconds": round(time.monotonic() - began, 1),
     }
-    write_json(snakemake.output[0], record)
-    remove_packed(variants, loaded)
+    write_json(snakemake.output[0], copies_record)
+    remove_packed(variants, loads)
 
 
-def remove_packed(variants: list[Variant], loaded: Loads) -> None:
+def remove_packed(variants: list[Variant], loads: Loads) -> None:
     """Remove the packed repositories of which all storages have their copies. Loaded ones stay."""
     for variant in variants:
-        record = loaded[variant.repo, variant.format]
+        record = loads[variant.repo, variant.format]
         # The user's own repository may be packed as it is.
         if variant.packing != PACKED or record["packing"] == PACKED:
             continue
-        packed = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
+        packed_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
+        # The other storages with copies of it. A record that is older than the packed repository is of copies
+        # that will be made again.
         storages = snakemake.params.others[variant.name]
-        copies = [Path(f"results/repositories/{name}.json") for name in storages]
-        if all(path.exists() and path.stat().st_mtime_ns > packed for path in copies):
+        records = [Path(f"results/repositories/{name}.json") for name in storages]
+        if all(path.exists() and path.stat().st_mtime_ns > packed_ns for path in records):
             home = loader.home_of(record, snakemake.params.root)
             name = f"{variant.format}.{variant.packing}"
             home.remove(LOADED, variant.repo, variant.format, name)

@@ -17,12 +17,15 @@ snakemake: Any
 
 
 def dump() -> None:
-    begun, params = time.monotonic(), snakemake.params
+    begun = time.monotonic()
+    params = snakemake.params
     record = cast("LoadRecord", read_record(snakemake.input[0]))
-    folder, scratch = Path(record["path"]), WorkDir(params.scratch, params.root)
+    folder = Path(record["path"])
+    scratch = WorkDir(params.scratch, params.root)
     if record["private"]:
         scratch.make()
         scratch.check_protected()
+    # It may have been on a disk for months.
     verify.verify_all(folder)
     repository = folder / f"{record['format']}.{record['packing']}"
     with naming(scratch.path):

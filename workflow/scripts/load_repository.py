@@ -15,22 +15,28 @@ snakemake: Any
 
 
 def load() -> None:
-    params, repo, fmt = snakemake.params, snakemake.wildcards.repo, snakemake.wildcards.format
+    params = snakemake.params
+    repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     request: LoadRequest = params.request
     source = sources.open_source(repo, params.definition)
     source.check()
     source.check_unchanged(params.identity)
-    scratch, home = WorkDir(params.scratch, params.root), WorkDir(request["home"], params.root)
-    numbers = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
-    workdir = loader.choose_staging(source.estimate(), scratch, numbers)
+
+    scratch = WorkDir(params.scratch, params.root)
+    home = WorkDir(request["home"], params.root)
+    repositories = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
+    workdir = loader.choose_staging(source.estimate(), scratch, repositories)
     is_private = sources.is_private(params.definition)
+    # Before the first file of the repository is written.
     if is_private:
         for folder in (workdir, scratch, home):
             folder.make()
             folder.check_protected()
+
     with loader.staging_dir(workdir, repo, fmt) as staging:
         with naming(workdir.path):
             facts = loader.load_source(source, fmt, staging)
+            # A load can take hours, in which somebody commits.
             source.check_unchanged(params.identity)
         with naming(home.path):
             loaded = staging / f"{fmt}.{facts['packing']}"

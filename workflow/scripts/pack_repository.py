@@ -22,11 +22,10 @@ def pack() -> None:
     record = cast("LoadRecord", read_record(snakemake.input[0]))
     repository = loaded_path(record)
     if not repository:
-        folder = Path(record["path"])
         # Without its record, it is loaded again.
         Path(snakemake.input[0]).unlink()
         raise UserError(
-            f"{folder}: the loaded repository is gone or was changed. Run again to load it again."
+            f"{record['path']}: the loaded repository is gone or was changed. Run again to load it again."
         )
     with naming(repository.parent):
         pack_seconds = loader.make_packed(repository)

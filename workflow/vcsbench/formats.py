@@ -34,12 +34,14 @@ def default_format(version: str) -> str:
     number = re.match(r"(\d+)\.(\d+)", version)
     if not number:
         return ""
-    made = ""
+    installed = (int(number[1]), int(number[2]))
+    newest = ""
     for name, release in RELEASES.items():
-        first = release.split(".")
-        if (int(number[1]), int(number[2])) >= (int(first[0]), int(first[1])):
-            made = name
-    return made
+        major, minor = release.split(".")
+        # Each release makes the newest format that it knows.
+        if installed >= (int(major), int(minor)):
+            newest = name
+    return newest
 
 
 # db/fsfs.conf: the section of each option that decides how revisions are written or read.
@@ -119,10 +121,15 @@ class FormatValue(NamedTuple):
 
     @property
     def loaded_as(self) -> str:
+        """Return the value without its upgrade: `f6` for `f6-to-f8`."""
         return f"{self.created}-today" if self.is_today else self.created
 
 
 def parse_format(value: str) -> FormatValue:
+    """Parse a value of the axis `format`: `f7`, `f6-today`, `f6-to-f8`, `as-is`, `as-is-to-f8`.
+
+    Raise ValueError for another text.
+    """
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
@@ -135,6 +142,7 @@ def parse_format(value: str) -> FormatValue:
 
 
 def format_number(fmt: str) -> int:
+    """Return 7 for `f7`."""
     return int(fmt.removeprefix("f"))
 
 
@@ -162,6 +170,7 @@ class Shape(NamedTuple):
 
     @property
     def packing(self) -> str:
+        """Return the value of the axis `packing` that describes the repository."""
         if not self.packed:
             return NOT_PACKED
         return PACKED if self.packed == self.full else PARTLY_PACKED
@@ -170,43 +179,66 @@ class Shape(NamedTuple):
 def read_shape(path: Path) -> Shape:
     """Read a repository's shape. Raise OSError, ValueError or UserError if it cannot be read."""
     text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
-    first, *lines = text.splitlines() or [""]
-    if (number := parse_number(first, LARGEST)) is None:
+    # 7
+    # layout sharded 1000
+    # addressing logical
+    lines = text.splitlines()
+    first = lines[0] if lines else ""
+    number = parse_number(first, LARGEST)
+    if number is None:
         raise ValueError(
             f"{path}/db/format begins with '{one_line(first, 40)}', which is no number"
         )
-    options = dict(line.split(" ", 1) for line in lines if " " in line)
+    options = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
     layout, *size = options.get("layout", "linear").split()
-    shard = parse_number(size[0], LARGEST) or 0 if layout == "sharded" and size else 0
-    is_logical = options.get("addressing", "").startswith("logical")
-    unpacked = path / "db" / "min-unpacked-rev"
-    packed = read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
-    youngest = read_number(path / "db" / "current", LARGEST)
-    settings = effective_settings(path, number)
-    return Shape(number, shard, is_logical, youngest, packed, settings)
+    shard = 0
+    if layout == "sharded" and size:
+        shard = parse_number(size[0], LARGEST) or 0
+    unpacked_file = path / "db" / "min-unpacked-rev"
+    packed = 0
+    if shard and unpacked_file.exists():
+        packed = read_number(unpacked_file, LARGEST) // shard
+    return Shape(
+        number=number,
+        shard=shard,
+        is_logical=options.get("addressing", "").startswith("logical"),
+        youngest=read_number(path / "db" / "current", LARGEST),
+        packed=packed,
+        settings=effective_settings(path, number),
+    )
 
 
 def release_settings(value: FormatValue) -> dict[str, str] | None:
-    return None if value.is_as_is or value.is_today else RELEASE_SETTINGS[value.format]
+    """Return the settings of db/fsfs.conf that vcsbench writes for a format; None if it writes none."""
+    if value.is_as_is or value.is_today:
+        return None
+    return RELEASE_SETTINGS[value.format]
 
 
 def written_settings(value: FormatValue) -> dict[str, str]:
+    """Return the settings with which the revisions of a repository were loaded, before its upgrade."""
     if value.is_today:
         return today_settings(format_number(value.created))
     return RELEASE_SETTINGS[value.created]
 
 
 def today_settings(number: int) -> dict[str, str]:
-    if number < 4:
+    """Return the defaults of today's Subversion for a format: those of f8 that the format has."""
+    if number < PACKABLE:
         return {}
-    since = {"packed-revprops": 6, "io": LOGICAL}
-    settings = {
-        option: value for option, value in _F8.items() if number >= since.get(SECTIONS[option], 4)
-    }
-    return settings if number >= 8 else {**settings, "compression": "zlib-5"}
+    first_format = {"packed-revprops": 6, "io": LOGICAL}
+    settings = {}
+    for option, value in _F8.items():
+        if number >= first_format.get(SECTIONS[option], PACKABLE):
+            settings[option] = value
+    # lz4 came with f8.
+    if number < 8:
+        settings["compression"] = "zlib-5"
+    return settings
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
+    """Return settings as the text of db/fsfs.conf, by section: `[deltification]`, `compression = lz4`."""
     by_section: dict[str, list[str]] = {}
     for option, value in settings.items():
         by_section.setdefault(SECTIONS[option], []).append(f"{option} = {value}\n")
@@ -214,6 +246,7 @@ def settings_text(settings: Mapping[str, str]) -> str:
 
 
 def read_settings(path: Path) -> dict[str, str]:
+    """Return the options of SECTIONS that the db/fsfs.conf of a repository sets."""
     parser = _configuration(path)
     return {
         option: parser[section][option]
@@ -223,26 +256,34 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def effective_settings(path: Path, number: int) -> dict[str, str]:
+    """Return the settings with which Subversion writes revisions: those of db/fsfs.conf, or the defaults."""
+    # Subversion does not read the file of an older format.
     explicit = read_settings(path) if number >= PACKABLE else {}
     settings = {**today_settings(number), **explicit}
+    # The option of older releases decides, if it is there.
     if "compression-level" in explicit:
         settings.pop("compression", None)
     return settings
 
 
 def has_memcached(path: Path) -> bool:
+    """Return True if a repository caches revisions in servers of memcached."""
     parser = _configuration(path)
     return parser.has_section("memcached-servers") and bool(parser.options("memcached-servers"))
 
 
 def _configuration(path: Path) -> configparser.RawConfigParser:
+    """Return the db/fsfs.conf of a repository as Subversion reads it; empty if it is unreadable."""
     parser = configparser.RawConfigParser(
         strict=False, comment_prefixes=("#",), default_section="", empty_lines_in_values=False
     )
     try:
         text = read_bytes(path / "db" / "fsfs.conf", CONFIGURATION_LIMIT)
-        lines = text.decode("utf-8-sig", "replace").splitlines()
-        parser.read_string("\n".join(s.lower() if s.startswith("[") else s for s in lines))
+        # Subversion ignores the case of sections and options. configparser does so only for options.
+        lines = []
+        for line in text.decode("utf-8-sig", "replace").splitlines():
+            lines.append(line.lower() if line.startswith("[") else line)
+        parser.read_string("\n".join(lines))
     except (OSError, configparser.Error):
         parser.clear()
     return parser

@@ -319,7 +319,7 @@ class BuildFacts(TypedDict):
 
 
 class CopyLayout(TypedDict):
-    """The layout of copies on a device (prepare.verify.prove_interleaving)."""
+    """The layout of copies on a device (prepare.layout.prove_interleaving)."""
 
     verdict: str
     sentence: str

@@ -6,8 +6,9 @@ import random
 import re
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -47,6 +48,22 @@ REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
 
+@dataclass(frozen=True)
+class CopySettings:
+    """The settings of copies on a storage.
+
+    - `copies`: the number of copies of each variant.
+    - `fragmentation_kib`: the mean size of the spacers between steps, in KiB; 0 without spacers.
+    - `seed`: of the sizes of spacers.
+    - `mounted`: the mount of the storage when the workflow run began (filesystems.mounted_at).
+    """
+
+    copies: int
+    fragmentation_kib: float
+    seed: int
+    mounted: Sequence[str]
+
+
 class CopyJob(NamedTuple):
     """A copy to make, and the files of its source (fsfs.list_files)."""
 
@@ -62,18 +79,27 @@ class Content(NamedTuple):
     state: dict[str, str]
 
 
+# By variant and number of the copy, from 1.
+Jobs = Mapping[tuple[Variant, int], CopyJob]
+# The record of each load, by repository and format.
+Loads = Mapping[tuple[str, str], LoadRecord]
+
+
 def read_content(repository: Path) -> Content:
     """Return the content of a repository. The sum of the digests of its files does not depend on an order."""
-    total, state = 0, {}
+    total = 0
+    state: dict[str, str] = {}
     for folder, entries in fsfs.walk(repository):
         state[folder] = fsfs.folder_state(entries)
         for name, status in entries:
-            if not stat.S_ISDIR(status.st_mode):
-                relative = fsfs.join(folder, name)
-                digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
-                for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
-                    digest.update(chunk)
-                total += int.from_bytes(digest.digest(), "big")
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            relative = fsfs.join(folder, name)
+            # With its path, so that two files that change places change the digest.
+            digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
+            for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
+                digest.update(chunk)
+            total += int.from_bytes(digest.digest(), "big")
     return Content(f"{total % _DIGEST_MODULUS:032x}", state)
 
 
@@ -91,7 +117,9 @@ def copy_and_compare(
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
         os.sync()
+    # Several copies have the same source, which is read once.
     sources = list(dict.fromkeys(job.source for job in jobs))
+    destinations = [job.destination for job in jobs]
     contents = []
     with (
         progress.stage("checking copies", len(jobs), "copies") as at,
@@ -99,7 +127,6 @@ def copy_and_compare(
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
         expected = dict(zip(sources, pool.map(read_content, sources), strict=True))
-        destinations = [job.destination for job in jobs]
         for job, content in zip(jobs, pool.map(read_content, destinations), strict=True):
             if content.digest != expected[job.source].digest:
                 raise OSError(f"{job.destination} is not the same as {job.source}")
@@ -121,22 +148,32 @@ def interleave(
         # Empty folders, too: Subversion requires db/transactions.
         for folder, _ in fsfs.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
-    previous = None
+
+    # Revision 1 of all copies, then revision 2 of all copies, and so on.
     steps = sorted((file.revision, i, file) for i, job in enumerate(jobs) for file in job.files)
+    previous_step = None
     with progress.stage("copying", len(steps), "files") as at:
         for at.done, (revision, index, file) in enumerate(steps):
-            if fragmentation_kib and previous not in (None, (revision, index)):
+            step = (revision, index)
+            # A step has several files: the revision, and its properties.
+            if fragmentation_kib and previous_step not in (None, step):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
-                spacer = (os.urandom(min(CHUNK, size - n)) for n in range(0, size, CHUNK))
-                _write(f"{temporary}/spacer{at.done}", spacer, 0o644)
-            previous = revision, index
+                _write(f"{temporary}/spacer{at.done}", _random_chunks(size), 0o644)
+            previous_step = step
             job = jobs[index]
             chunks = read_chunks(f"{job.source}/{file.name}", file.size)
             destination = f"{job.destination}/{file.name}"
+            # See LARGE_BYTES: ext4 would put a large file near its folder.
             path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
             _write(path, chunks, file.mode | READABLE, file.size >= SYNCED_BYTES)
             if path != destination:
                 os.rename(path, destination)
+
+
+def _random_chunks(size: int) -> Iterator[bytes]:
+    # Random bytes: a file system with compression would store others in less space.
+    for start in range(0, size, CHUNK):
+        yield os.urandom(min(CHUNK, size - start))
 
 
 def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = False) -> None:
@@ -148,60 +185,88 @@ def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = Fals
 
 
 def make_copies(
-    workdir: WorkDir,
-    variants: Sequence[Variant],
-    copies: int,
-    loaded: Mapping[tuple[str, str], LoadRecord],
-    fragmentation_kib: float,
-    seed: int,
-    mounted: Sequence[str],
+    workdir: WorkDir, variants: Sequence[Variant], loads: Loads, settings: CopySettings
 ) -> dict[str, RepositoryFacts]:
-    """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
+    """Make the missing copies of each variant, and return the metadata of each variant by its name.
 
-    `loaded` has the record of each load, by repository and format, `mounted` the mount of the storage when
-    the workflow run began. Loaded repositories are verified at the same time.
-    Raise UserError without enough space, verify.DamagedError for damage. No incomplete copy is kept.
+    Loaded repositories are verified at the same time. Raise UserError without enough space,
+    verify.DamagedError for damage. No incomplete copy is kept.
     """
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
+        # The spacers of a killed job.
         workdir.remove(TEMPORARY)
-        for path in sorted((workdir.path / REPOSITORIES).iterdir()):
-            copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
-            incomplete = path.name.endswith(".new") or not read_metadata(copy) or not copy.exists()
-            if _COPY_NAME.fullmatch(path.name) and incomplete:
-                workdir.remove(REPOSITORIES, path.name)
-        missing = missing_copies(
-            workdir.path, variants, copies, fragmentation_kib=fragmentation_kib
-        )
-        jobs = {}
-        for variant, number in missing:
-            paths = [copy_path(workdir.path, variant.name, n) for n in range(1, copies + 1)]
-            intact = [path for n, path in enumerate(paths, 1) if (variant, n) not in missing]
-            source = staged_path(loaded[variant.repo, variant.format], variant) or next(
-                iter(intact), None
-            )
-            if not source:
-                for path in paths:
-                    metadata_file(path).unlink(missing_ok=True)
-                raise UserError(
-                    f"{workdir.path}: no copy of {variant.name} is intact, and the loaded repository is "
-                    f"gone or was changed. Run again to load it again."
-                )
-            jobs[variant, number] = CopyJob(source, paths[number - 1], fsfs.list_files(source))
+        _remove_incomplete(workdir)
+        jobs = _plan_jobs(workdir.path, variants, loads, settings)
+        # Before the space is checked: changed copies take some of it.
         for job in jobs.values():
             _remove_copy(workdir, job.destination)
-        _check_space(workdir.path, list(jobs.values()), fragmentation_kib)
+        _check_space(workdir.path, list(jobs.values()), settings.fragmentation_kib)
         if jobs:
-            _make_batch(workdir, jobs, loaded, fragmentation_kib, seed, mounted)
+            _make_batch(workdir, jobs, loads, settings)
         if not empty_copy_ok(workdir.path):
             empty = workdir.path / REPOSITORIES / EMPTY
             _remove_copy(workdir, empty)
             fsfs.create(empty, "f7")
             write_metadata(empty, {"state": fsfs.read_state(empty)})
-    return {
-        v.name: published_metadata(read_metadata(copy_path(workdir.path, v.name, 1)))
-        for v in variants
-    }
+    facts = {}
+    for variant in variants:
+        first_copy = copy_path(workdir.path, variant.name, 1)
+        facts[variant.name] = published_metadata(read_metadata(first_copy))
+    return facts
+
+
+def _remove_incomplete(workdir: WorkDir) -> None:
+    """Remove the copies that a killed job left incomplete: those without metadata, or metadata alone.
+
+    Other files, which a user has put there, stay.
+    """
+    for path in sorted((workdir.path / REPOSITORIES).iterdir()):
+        if not _COPY_NAME.fullmatch(path.name):
+            continue
+        # ruby.f7.pack.1 has ruby.f7.pack.1.json, which is written as .ruby.f7.pack.1.json.new.
+        is_unfinished_write = path.name.endswith(".new")
+        copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
+        if is_unfinished_write or not read_metadata(copy) or not copy.exists():
+            workdir.remove(REPOSITORIES, path.name)
+
+
+def _plan_jobs(
+    folder: Path, variants: Sequence[Variant], loads: Loads, settings: CopySettings
+) -> dict[tuple[Variant, int], CopyJob]:
+    """Return a job for each missing copy, from the loaded or packed repository, or from an intact copy.
+
+    `folder` is the work folder. Raise UserError if a variant has none of these.
+    """
+    missing = missing_copies(
+        folder, variants, settings.copies, fragmentation_kib=settings.fragmentation_kib
+    )
+    jobs = {}
+    for variant, number in missing:
+        source = staged_path(loads[variant.repo, variant.format], variant)
+        if not source:
+            source = _find_intact_copy(folder, variant, settings.copies, missing)
+        if not source:
+            # Without metadata, the next run knows that copies are missing, and loads the repository again.
+            for other in range(1, settings.copies + 1):
+                metadata_file(copy_path(folder, variant.name, other)).unlink(missing_ok=True)
+            raise UserError(
+                f"{folder}: no copy of {variant.name} is intact, and the loaded repository is "
+                f"gone or was changed. Run again to load it again."
+            )
+        destination = copy_path(folder, variant.name, number)
+        jobs[variant, number] = CopyJob(source, destination, fsfs.list_files(source))
+    return jobs
+
+
+def _find_intact_copy(
+    folder: Path, variant: Variant, copies: int, missing: Mapping[tuple[Variant, int], str]
+) -> Path | None:
+    """Return the first copy of a variant that is not missing; None if all are."""
+    for number in range(1, copies + 1):
+        if (variant, number) not in missing:
+            return copy_path(folder, variant.name, number)
+    return None
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
@@ -211,71 +276,93 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
 
 
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
+    """Print the space that copies need, and raise UserError if the storage has less, or too few inodes."""
     status = os.statvfs(path)
     block, free = status.f_frsize, status.f_bavail * status.f_frsize
-    files = [file for job in jobs for file in job.files]
-    steps = sum(len({file.revision for file in job.files}) for job in jobs)
+    file_count = sum(len(job.files) for job in jobs)
+    need = 0
+    steps = 0
+    for job in jobs:
+        # Files take whole blocks.
+        need += sum(-(-file.size // block) * block for file in job.files)
+        steps += len({file.revision for file in job.files})
     spacers = round(steps * fragmentation_kib * 1024)
-    need = sum(-(-file.size // block) * block for file in files) + spacers
+    need += spacers
+
     needed = words.size(need)
-    needed += f", spacers of {words.size(spacers)} included" if spacers else ""
+    if spacers:
+        needed += f", spacers of {words.size(spacers)} included"
     number = words.count_of(len(jobs), "copy needs", "copies need")
     print(f"{number} {needed}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
-    if need > free or (status.f_files and len(files) > status.f_favail):
+    # btrfs makes inodes as it needs them, and reports 0 of 0.
+    has_too_few_inodes = status.f_files > 0 and file_count > status.f_favail
+    if need > free or has_too_few_inodes:
         lower = "lower `fragmentation_kib`, " if spacers else ""
         raise UserError(
-            f"{path}: the copies need {needed} in {len(files)} files, and there are {words.size(free)} and "
+            f"{path}: the copies need {needed} in {file_count} files, and there are {words.size(free)} and "
             f"{status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
         )
 
 
-def _make_batch(
-    workdir: WorkDir,
-    jobs: Mapping[tuple[Variant, int], CopyJob],
-    loaded: Mapping[tuple[str, str], LoadRecord],
-    fragmentation_kib: float,
-    seed: int,
-    mounted: Sequence[str],
-) -> None:
-    # Copies get their metadata, and can be measured, only after their sources are verified.
-    staged = {Path(loaded[variant.repo, variant.format].get("path", "")) for variant, _ in jobs}
-    sources = {job.source.parent for job in jobs.values()}
+def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettings) -> None:
+    """Make copies, verify their sources at the same time, and write the metadata of the copies last.
+
+    After an error, no copy of the batch is kept.
+    """
+    # Copies get their metadata, and can be measured, only after their sources are verified. A source that is
+    # an intact copy was verified when it was made.
+    load_folders = {Path(loads[variant.repo, variant.format]["path"]) for variant, _ in jobs}
+    source_folders = {job.source.parent for job in jobs.values()}
+    batch = list(jobs.values())
     try:
-        with verify.verifying(sorted(staged & sources)):
+        with verify.verifying(sorted(load_folders & source_folders)):
             temporary = workdir.make(TEMPORARY)
-            contents = copy_and_compare([*jobs.values()], temporary, fragmentation_kib, seed)
-        check_mounted(workdir.path, mounted, "the workflow run began")
-        for job, content in zip(jobs.values(), contents, strict=True):
-            # A copy that was copied again may have other bytes than when it was made.
-            of_source = read_metadata(job.source)
-            if of_source and of_source["digest"] != content.digest:
-                metadata_file(job.source).unlink()
-                raise UserError(
-                    f"{job.source}: its files have other bytes than were written, though none was written "
-                    f"to since. Check the device, and run again to make the copy again."
-                )
-        for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
-            record, shape = loaded[variant.repo, variant.format], fsfs.check_shape(job.destination)
-            metadata = cast(
-                "CopyMetadata",
-                {
-                    **variant._asdict(),
-                    **{key: value for key, value in record.items() if key in FROM_LOAD},
-                    "variant": variant.name,
-                    "youngest": shape.youngest,
-                    "packed_shards": shape.packed,
-                    "files": len(job.files),
-                    "bytes": sum(file.size for file in job.files),
-                    "fragmentation_kib": fragmentation_kib,
-                    "digest": content.digest,
-                    "state": content.state,
-                    "copy": copy,
-                },
-            )
+            contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
+        check_mounted(workdir.path, settings.mounted, "the workflow run began")
+        for job, content in zip(batch, contents, strict=True):
+            _check_copied_again(job.source, content)
+        for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):
+            load = loads[variant.repo, variant.format]
+            metadata = _describe_copy(variant, load, job, content, settings.fragmentation_kib)
+            metadata["copy"] = number
             write_metadata(job.destination, metadata)
     except BaseException:
-        for job in jobs.values():
+        for job in batch:
             _remove_copy(workdir, job.destination)
         raise
     finally:
         workdir.remove(TEMPORARY)
+
+
+def _check_copied_again(source: Path, content: Content) -> None:
+    """Raise UserError if a source is a copy that has other bytes now than when it was made.
+
+    Its times have not changed, so nothing wrote to it: the device returns other bytes.
+    """
+    metadata = read_metadata(source)
+    if metadata and metadata["digest"] != content.digest:
+        metadata_file(source).unlink()
+        raise UserError(
+            f"{source}: its files have other bytes than were written, though none was written "
+            f"to since. Check the device, and run again to make the copy again."
+        )
+
+
+def _describe_copy(
+    variant: Variant, load: LoadRecord, job: CopyJob, content: Content, fragmentation_kib: float
+) -> CopyMetadata:
+    """Return the metadata of a copy without its number."""
+    shape = fsfs.check_shape(job.destination)
+    metadata = {
+        **variant._asdict(),
+        **{key: value for key, value in load.items() if key in FROM_LOAD},
+        "variant": variant.name,
+        "youngest": shape.youngest,
+        "packed_shards": shape.packed,
+        "files": len(job.files),
+        "bytes": sum(file.size for file in job.files),
+        "fragmentation_kib": fragmentation_kib,
+        "digest": content.digest,
+        "state": content.state,
+    }
+    return cast("CopyMetadata", metadata)

@@ -7,16 +7,22 @@ import shutil
 import stat
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from vcsbench import processes, progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
-from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, has_memcached, parse_format
+from vcsbench.formats import (
+    AS_IS,
+    NOT_PACKED,
+    PACKED,
+    FormatValue,
+    has_memcached,
+    parse_format,
+)
 from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
@@ -83,23 +89,30 @@ def choose_staging(
     One repository of the estimated size is made there, and `repositories` on each storage. Storages on one
     device share its space. Raise UserError without enough space.
     """
-    size, need = repository_bytes(estimate), Counter[int]()
-    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in (scratch, *repositories)}
-    free = {workdir: free_bytes(workdir.path) for workdir in devices}
+    size = repository_bytes(estimate)
+    workdirs = list(dict.fromkeys([scratch, *repositories]))
+    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in workdirs}
+    free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
+    # The bytes of copies that will be made on each device.
+    need: dict[int, int] = dict.fromkeys(devices.values(), 0)
     for workdir, number in repositories.items():
         need[devices[workdir]] += size * number
-    number_of = words.count_of(sum(repositories.values()), "repository", "repositories")
+
+    total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
-    _log(f"{number_of} of about {words.size(size)} each; {', '.join(spaces)}")
+    _log(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
+    # Better now than after hours of loading.
     for workdir in repositories:
-        if need[devices[workdir]] > free[workdir]:
-            raise _too_small(workdir, need[devices[workdir]], free[workdir])
-    for workdir in devices:
+        needed = need[devices[workdir]]
+        if needed > free[workdir]:
+            raise _too_small(workdir, needed, free[workdir])
+
+    for workdir in workdirs:
         if need[devices[workdir]] + size <= free[workdir]:
             if workdir is not scratch:
                 _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
             return workdir
-    last = [scratch, *repositories][-1]
+    last = workdirs[-1]
     raise _too_small(last, need[devices[last]] + size, free[last])
 
 
@@ -111,6 +124,7 @@ def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
+    """Return the bytes on disk of a loaded repository. Each revision has two files with a part block."""
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 
@@ -132,6 +146,7 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
                 f"{source.describe()}: an exact copy needs a local repository. Use its path."
             )
         copy, facts = hotcopy(source.repository, staging)
+        # as-is.pack
         packing = copy.name.rpartition(".")[2]
         repository = copy.rename(staging / f"{fmt}.{packing}")
         # The copy may have later commits than the source had when the run began: then this raises.
@@ -139,11 +154,7 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     else:
         packing = NOT_PACKED
         repository = staging / f"{fmt}.{packing}"
-        fsfs.create(repository, value.loaded_as)
-        look = lambda: (fsfs.youngest(repository), source.coming())  # noqa: E731
-        with progress.stage(source.doing, unit="revisions", look=look):
-            facts = _stream(source, repository)
-            _delete_dates(repository, facts.bogus_dates)
+        facts = _load_stream(source, repository, value)
     if value.is_upgraded:
         fsfs.upgrade(repository, value)
     _log(
@@ -167,6 +178,19 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     }
 
 
+def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
+    """Make a repository, load a source into it, and return the facts of the source."""
+    fsfs.create(repository, value.loaded_as)
+
+    def look() -> tuple[int, int]:
+        return fsfs.youngest(repository), source.coming()
+
+    with progress.stage(source.doing, unit="revisions", look=look):
+        facts = _stream(source, repository)
+        _delete_dates(repository, facts.bogus_dates)
+    return facts
+
+
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """Copy a repository by `svnadmin hotcopy`: deltas, packing and settings stay.
 
@@ -175,7 +199,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """
     copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files.
+    # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files. So
+    # it gets a view of the source: a folder with a link to db, and with empty folders of these names.
     for name in ("locks", "hooks", "conf"):
         (view / name).mkdir(parents=True)
     (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
@@ -183,7 +208,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     try:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
-        # Before other programs open the copy.
+        # Before other programs open the copy: they would connect to the user's servers of memcached, and
+        # could read the revisions of another repository with the same UUID from there.
         uses_memcached = has_memcached(copy)
         if uses_memcached:
             configuration = copy / "db" / "fsfs.conf"
@@ -193,13 +219,15 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         if uses_memcached:
             facts.notes.append(MEMCACHED_NOTE)
     except UserError as error:
+        # The user does not know the view.
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
     _make_readable(copy)
-    return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), facts
+    packing = fsfs.check_shape(copy).packing
+    return copy.rename(staging / f"{AS_IS}.{packing}"), facts
 
 
 def _make_readable(copy: Path) -> None:
@@ -216,8 +244,10 @@ def _make_readable(copy: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             if stat.S_ISREG(mode):
+                # By its descriptor: by its name, it may be another file a moment later.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
-                os.fchmod(file, 0o644 if mode & 0o200 else 0o444)
+                is_writable = bool(mode & 0o200)
+                os.fchmod(file, 0o644 if is_writable else 0o444)
                 os.close(file)
 
 
@@ -229,7 +259,8 @@ def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
 
 def _remove_bogus_dates(copy: Path) -> Facts:
     """Delete the dates of a copy that Subversion cannot read. Return its facts, with a note on the dates."""
-    failure, remedy = f"{copy}: svnadmin dump-revprops failed", "Check it with svnadmin verify."
+    failure = f"{copy}: svnadmin dump-revprops failed"
+    remedy = "Check it with svnadmin verify."
     with Program(["svnadmin", "dump-revprops", "-q", str(copy)], failure) as program:
         reader = DumpReader(str(copy), program.stdout, remedy=remedy)
         reader.run_on(program)
@@ -239,7 +270,10 @@ def _remove_bogus_dates(copy: Path) -> Facts:
 
 
 def _stream(source: Source, path: Path) -> Facts:
-    """Write a source into `svnadmin load`, and return its facts."""
+    """Write a source into `svnadmin load`, and return its facts.
+
+    Raise UserError if the load fails or does not load all revisions, OSError for a full storage.
+    """
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
@@ -249,13 +283,8 @@ def _stream(source: Source, path: Path) -> Facts:
         load.close_input()
         if load.process.wait() != 0:
             raise_write_error(load.errors(), path)
-            reached = fsfs.youngest(path)
-            load.failure += f" after revision {reached}"
-            if place := source.place(reached + 1):
-                load.failure += f" ({place})"
-            error = load.failed()
-            remedies = [text for code, text in REMEDIES.items() if code in str(error)]
-            raise UserError(f"{error}. {remedies[0]}") if remedies else error
+            raise _load_error(load, source, path)
+    # svnadmin ended well without reading everything: the write was interrupted by its end.
     if not facts:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.
@@ -267,15 +296,35 @@ def _stream(source: Source, path: Path) -> Facts:
     return facts
 
 
+def _load_error(load: Program, source: Source, path: Path) -> UserError:
+    """Return the error of a failed `svnadmin load`, with the revision, its place in the source and a remedy.
+
+    `load` is the ended program, `path` the repository.
+    """
+    reached = fsfs.youngest(path)
+    load.failure += f" after revision {reached}"
+    # Such as `revision 8 of a.dump, at byte 4096`; "" if the source has no place of a revision.
+    place = source.place(reached + 1)
+    if place:
+        load.failure += f" ({place})"
+    error = load.failed()
+    for code, remedy in REMEDIES.items():
+        if code in str(error):
+            return UserError(f"{error}. {remedy}")
+    return error
+
+
 def make_packed(repository: Path) -> float:
     """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
 
     The user's own repository may be packed as it is: then nothing is made.
     """
-    packed = repository.with_name(f"{repository.name.rpartition('.')[0]}.{PACKED}")
+    fmt = repository.name.rpartition(".")[0]
+    packed = repository.with_name(f"{fmt}.{PACKED}")
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")
+    # `new` may be of a killed job, and `packed` of an earlier load.
     for path in (packed, new):
         remove_path(path)
     try:
@@ -303,14 +352,23 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
     try:
         last = min(revisions, fsfs.youngest(repository))
     except (OSError, ValueError, IndexError) as error:
+        # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
+        # A new file: somebody may have put a hard link to a file of theirs there.
         with path.open("xb") as file:
-            arguments = "dump", "-q", "-r", f"0:{last}", repository
-            fsfs.read_output(lambda dump: shutil.copyfileobj(dump, file, CHUNK), *arguments)
+
+            def write(output: IO[bytes]) -> None:
+                shutil.copyfileobj(output, file, CHUNK)
+
+            fsfs.read_output(write, "dump", "-q", "-r", f"0:{last}", repository)
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    size = path.stat().st_size
-    return {"path": str(path), "state": file_state(path), "bytes": size, "last": last}
+    return {
+        "path": str(path),
+        "state": file_state(path),
+        "bytes": path.stat().st_size,
+        "last": last,
+    }

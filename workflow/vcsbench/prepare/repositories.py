@@ -11,7 +11,7 @@ from typing import cast
 from vcsbench import words
 from vcsbench.files import read_json
 from vcsbench.formats import PACKED
-from vcsbench.records import CopiesRecord, DumpRecord, LoadRecord, LoadRequest
+from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
@@ -31,6 +31,10 @@ LISTED = 3
 
 class PreparedRepositories:
     """The repositories that cells read, by storage, on this machine. Each is checked once per process.
+
+    The methods with `token` return a param of a rule. Snakemake runs a rule again if a param changes. So the
+    token is the time in the rule's record while all is well, and the present time if the output has to be
+    made again.
 
     - `needed`: the variants that cells read, by storage.
     - `folders`: the configured folder of each storage.
@@ -60,17 +64,26 @@ class PreparedRepositories:
     def workdir(self, storage: str) -> WorkDir:
         return WorkDir(self.folders[storage], self.root)
 
+    def _all_variants(self) -> set[Variant]:
+        """Return the variants that cells read on any storage."""
+        return set().union(*self.needed.values())
+
     def repositories(self, storage: str) -> list[str]:
+        """Return the names of the repositories that cells read on a storage."""
         return sorted({variant.repo for variant in self.needed[storage]})
 
     def all_repositories(self) -> list[str]:
-        read = {variant.repo for variants in self.needed.values() for variant in variants}
-        return sorted(read | set(self.dumps))
+        """Return the names of the repositories that cells read on any storage, or load from a dump file."""
+        names = {variant.repo for variant in self._all_variants()}
+        return sorted(names | set(self.dumps))
 
     def formats(self, repo: str) -> list[str]:
-        """Return the formats that a repository is loaded in; any format serves for a dump."""
-        variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
-        return sorted({variant.format for variant in variants}) or ["f7"]
+        """Return the formats that a repository is loaded in."""
+        formats = {variant.format for variant in self._all_variants() if variant.repo == repo}
+        # Only a dump is made from it, which is the same from each format.
+        if not formats:
+            return ["f7"]
+        return sorted(formats)
 
     def loads(self) -> list[tuple[str, str]]:
         """Return the repositories and formats to load."""
@@ -78,8 +91,8 @@ class PreparedRepositories:
 
     def packs(self) -> list[tuple[str, str]]:
         """Return the repositories and formats to pack."""
-        variants = {v for variants in self.needed.values() for v in variants}
-        return sorted((v.repo, v.format) for v in variants if v.packing == PACKED)
+        packed = (variant for variant in self._all_variants() if variant.packing == PACKED)
+        return sorted((variant.repo, variant.format) for variant in packed)
 
     def sources(self, storage: str) -> list[str]:
         """Return the records of the loaded and of the packed repositories that copies are made from."""
@@ -96,63 +109,74 @@ class PreparedRepositories:
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
         """Return the other storages that need a packed repository of this one, by its name."""
-        packed = [v for v in self.needed[storage] if v.packing == PACKED]
-        return {
-            variant.name: [
-                other
-                for other, variants in self.needed.items()
-                if other != storage and variant in variants
-            ]
-            for variant in packed
-        }
+        others: dict[str, list[str]] = {}
+        for variant in self.needed[storage]:
+            if variant.packing != PACKED:
+                continue
+            others[variant.name] = []
+            for other, variants in self.needed.items():
+                if other != storage and variant in variants:
+                    others[variant.name].append(other)
+        return others
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
         """Return the time when the copies on a storage were made, from their record.
 
         Return the present time if copies are missing or changed, for example in a tmpfs after a reboot.
-        The changed param makes Snakemake run the rule again.
         """
-        workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
-        made = {n: v.get("identity") for n, v in record.get("repositories", {}).items()}
-        known = [v for v in self.needed[storage] if made.get(v.name) == v.identity]
-        gone = [
-            f"{variant.name}.{number}: {reason}"
-            for (variant, number), reason in self.missing(storage).items()
-            if variant in known
+        workdir = self.workdir(storage).path
+        record = read_json(self.copies_record(storage))
+        # A copy that was never made is no loss: another param has changed then, and Snakemake makes it.
+        made_identities = {
+            name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
+        }
+        made = [
+            variant
+            for variant in self.needed[storage]
+            if made_identities.get(variant.name) == variant.identity
         ]
-        if gone:
-            more = [f"and {len(gone) - LISTED} more"] if len(gone) > LISTED else []
-            copies_are = words.count_of(len(gone), "copy is", "copies are")
-            text = f"{copies_are} missing or changed, and made again"
-            print(f"{workdir}: {text} ({'; '.join(gone[:LISTED] + more)})", file=sys.stderr)
-        if gone or (known and not empty_copy_ok(workdir)):
+        lost = []
+        for (variant, number), reason in self.missing(storage).items():
+            if variant in made:
+                lost.append(f"{variant.name}.{number}: {reason}")
+        if lost:
+            _print_lost_copies(workdir, lost)
+            return self._now
+        if made and not empty_copy_ok(workdir):
             return self._now
         return str(record.get("made") or self._now)
 
     def _without_copies(self, repo: str, fmt: str) -> list[Variant]:
-        """Return the variants of a repository in a format that have no copy on some storage."""
-        return [
-            variant
-            for storage, variants in self.needed.items()
-            for variant in variants
-            if (variant.repo, variant.format) == (repo, fmt)
-            and all((variant, n) in self.missing(storage) for n in range(1, self.copies + 1))
-        ]
+        """Return the variants of a repository in a format that have no intact copy on some storage.
+
+        With one intact copy, the others are made from it, and nothing is loaded.
+        """
+        found = []
+        for storage, variants in self.needed.items():
+            missing = self.missing(storage)
+            for variant in variants:
+                is_wanted = (variant.repo, variant.format) == (repo, fmt)
+                numbers = range(1, self.copies + 1)
+                if is_wanted and all((variant, number) in missing for number in numbers):
+                    found.append(variant)
+        return found
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
         """Return the time of a load, from its record.
 
-        Return the present time if something is missing, and nothing exists to make it from (copies_token).
+        Return the present time if something is missing, and nothing exists to make it from.
         """
         record = self.read_load(repo, fmt)
         loaded = loaded_path(record)
         for variant in self._without_copies(repo, fmt):
-            can_be_packed = loaded and variant.packing == PACKED
             is_same_source = record.get("identity") == variant.identity
-            if not (is_same_source and (can_be_packed or staged_path(record, variant))):
+            can_be_packed = bool(loaded) and variant.packing == PACKED
+            can_be_copied = staged_path(record, variant) is not None
+            if not (is_same_source and (can_be_packed or can_be_copied)):
                 return self._now
+        # A dump is made from the first format.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
         if is_dumped and not loaded and not has_dump(self.read_dump(repo), self.dumps[repo]):
             return self._now
@@ -177,30 +201,38 @@ class PreparedRepositories:
         return str(record.get("made") or self._now)
 
     def needs_load(self, repo: str, fmt: str) -> bool:
+        """Return True if a repository has to be loaded, for the first time or again."""
         return self.load_token(repo, fmt) != self.read_load(repo, fmt).get("made")
 
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return the space that a load needs. If nothing has to be loaded, return the last request.
+        """Return the space that a load needs, such as {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}.
 
-        Snakemake loads again if a param changes, for example with another number of copies.
+        The request is a param, and Snakemake loads again if a param changes, for example with another number
+        of copies. So if nothing has to be loaded, this is the request of the last load.
         """
         record = self.read_load(repo, fmt)
         if "request" in record and not self.needs_load(repo, fmt):
             return record["request"]
-        numbers = {}
+        numbers: dict[str, int] = {}
         for storage, variants in self.needed.items():
-            of_format = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
-            if of_format:
-                absent = sum(v in of_format for v, _ in self.missing(storage))
-                # The packed repository is made next to the loaded one.
-                packed = sum(v.packing == PACKED for v in of_format)
-                numbers[self.folders[storage]] = absent + packed
+            loaded = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
+            if not loaded:
+                continue
+            copies = sum(variant in loaded for variant, _ in self.missing(storage))
+            # The packed repository is made next to the loaded one.
+            packed = sum(variant.packing == PACKED for variant in loaded)
+            numbers[self.folders[storage]] = copies + packed
+        # The loaded repository is kept on the first storage with its copies. For a dump, that is any storage.
         home = next(iter(numbers), "") or next(iter(self.folders.values()))
         numbers[home] = numbers.get(home, 0) + 1
         return {"home": home, "repositories": numbers}
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
+        """Return the missing or changed copies on a storage, as missing_copies() does for a sample of files.
+
+        Raise UserError if they are missing because the storage is not mounted.
+        """
         workdir = self.workdir(storage).path
         missing = missing_copies(
             workdir, self.needed[storage], self.copies, SAMPLED_FILES, self.fragmentation_kib
@@ -220,19 +252,33 @@ class PreparedRepositories:
         return cast("DumpRecord", read_json(self.root / dump_record(repo)))
 
 
+def _print_lost_copies(workdir: Path, lost: Sequence[str]) -> None:
+    """Print the first lost copies: `/var/tmp/vcsbench-1a2b3c4d: 1 copy is missing or changed, ...`."""
+    listed = list(lost[:LISTED])
+    if len(lost) > LISTED:
+        listed.append(f"and {len(lost) - LISTED} more")
+    copies_are = words.count_of(len(lost), "copy is", "copies are")
+    text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
+    print(f"{workdir}: {text}", file=sys.stderr)
+
+
 def load_record(repo: str, fmt: str) -> str:
+    """Return the file with the record of a load."""
     return f"results/loaded/{repo}/{fmt}.json"
 
 
 def pack_record(repo: str, fmt: str) -> str:
+    """Return the file with the record of a packed repository."""
     return f"results/packed/{repo}/{fmt}.json"
 
 
 def has_dump(dump: DumpRecord, revisions: int) -> bool:
     """Return True if a dump file exists unchanged, and ends with this revision or the youngest."""
-    last = min(revisions, dump.get("youngest", revisions))
-    is_unchanged = dump.get("state") == file_state(Path(dump.get("path", "")))
-    return is_unchanged and dump.get("last") == last
+    if not dump:
+        return False
+    last = min(revisions, dump["youngest"])
+    is_unchanged = dump["state"] == file_state(Path(dump["path"]))
+    return is_unchanged and dump["last"] == last
 
 
 def missing_copies(
@@ -247,42 +293,45 @@ def missing_copies(
     About `files` files are checked, in random shards; by default all. A copy with another `fragmentation_kib`
     counts as missing; None is any.
     """
-    paths = {
-        (variant, number): copy_path(workdir, variant.name, number)
-        for variant in variants
-        for number in range(1, copies + 1)
-    }
-    metadata = {copy: read_metadata(path) for copy, path in paths.items()}
-    total = sum(content.get("files", 0) for content in metadata.values())
+    metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
+    for variant in variants:
+        for number in range(1, copies + 1):
+            path = copy_path(workdir, variant.name, number)
+            metadata_of[variant, number] = read_metadata(path)
+    total_files = sum(metadata.get("files", 0) for metadata in metadata_of.values())
+
     missing = {}
-    for copy, path in paths.items():
+    for (variant, number), metadata in metadata_of.items():
+        # Each copy gets its share of the files that are checked.
         shards = None
-        if total > files:
-            count = sum(map(fsfs.is_shard, metadata[copy].get("state", {})))
-            shards = math.ceil(files / total * count)
-        problem = problem_with(path, metadata[copy], *copy, shards)
-        made_with = metadata[copy].get("fragmentation_kib")
-        if not problem and fragmentation_kib not in (None, made_with):
+        if total_files > files:
+            all_shards = [folder for folder in metadata.get("state", {}) if fsfs.is_shard(folder)]
+            shards = math.ceil(files / total_files * len(all_shards))
+        path = copy_path(workdir, variant.name, number)
+        problem = problem_with(path, metadata, variant, number, shards)
+        made_with_kib = metadata.get("fragmentation_kib")
+        if not problem and fragmentation_kib not in (None, made_with_kib):
             problem = "it was made with another `fragmentation_kib`"
         if problem:
-            missing[copy] = problem
+            missing[variant, number] = problem
     return missing
 
 
 def loaded_path(record: LoadRecord) -> Path | None:
-    """Return the loaded repository of a record; None if it is gone or changed."""
+    """Return the loaded repository of a record; None if it is gone or changed, or without a record."""
     if not record:
         return None
-    path = Path(record["path"], f"{record['format']}.{record['packing']}")
-    return None if fsfs.mismatch(path, record["format"], record["packing"]) else path
+    fmt, packing = record["format"], record["packing"]
+    path = Path(record["path"], f"{fmt}.{packing}")
+    return None if fsfs.mismatch(path, fmt, packing) else path
 
 
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the loaded or packed repository of a variant from the record of its load.
 
-    Return None if it is gone, changed, or from another source.
+    Return None if it is gone, changed, or from another source, or without a record.
     """
-    path = Path(record.get("path", ""), f"{variant.format}.{variant.packing}")
-    is_same_source = record.get("identity") == variant.identity
-    intact = is_same_source and not fsfs.mismatch(path, variant.format, variant.packing)
-    return path if intact else None
+    if record.get("identity") != variant.identity:
+        return None
+    path = Path(record["path"], f"{variant.format}.{variant.packing}")
+    return None if fsfs.mismatch(path, variant.format, variant.packing) else path

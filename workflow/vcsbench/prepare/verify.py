@@ -1,4 +1,4 @@
-"""Verify loaded repositories, each item once, while copies are made, and show the layout of copies.
+"""Verify loaded repositories, each item once, while copies are made.
 
 `svnadmin verify` takes a third of the processor time of a load, and more with 250,000 revisions. A packed
 repository has the same items as its unpacked source. The packed one is verified, and the other one is
@@ -7,31 +7,21 @@ compared with it, which takes a tenth of the time:
 - Logical addressing: `svnadmin verify --metadata-only` compares all bytes of each item with a checksum.
 - Physical addressing has no such checksums. A packed shard is the concatenation of its revision files. This
   also finds some changed bits that verify does not find.
-
-The extents of sampled files show whether copies are interleaved on their device. A step is a revision, or a
-shard of packed copies. Its position is the first extent of its file. Two copies are together if files of the
-same step are much nearer (median) than two steps of one copy. Interleaved copies form one group. Packed and
-unpacked copies are compared separately.
 """
 
 import contextlib
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
-from itertools import combinations, pairwise
 from pathlib import Path
-from statistics import median
 from typing import IO
 
-from vcsbench import progress, words
+from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, PARTLY_PACKED, read_shape
-from vcsbench.records import CopyLayout
-from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
-from vcsbench.storages.filesystems import mount_of
 from vcsbench.subjects import fsfs
 
 THREADS = 2
@@ -39,11 +29,6 @@ _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
 METADATA_ONLY = "--metadata-only"
 AGAIN = "Run again to make it again."
-SAMPLED_STEPS = 100
-# The ratio is near 0 for interleaved copies, and 3 for copies made one after another.
-MAX_RATIO = 0.5
-# The first byte on the device of each step, by copy. All copies are packed, or none.
-Positions = Mapping[str, Mapping[int, int]]
 
 
 class DamagedError(UserError):
@@ -64,42 +49,53 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
     stop = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
-            futures = [
-                pool.submit(_run_task, folder, fmt, task)
-                for folder in staging
-                for fmt in sorted({path.name.partition(".")[0] for path in folder.glob("*.*")})
-                for task in _tasks(folder, fmt, stop)
-            ]
+            futures = []
+            for folder in staging:
+                # f7.nopack and f7.pack
+                formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
+                for fmt in sorted(formats):
+                    for task in _list_tasks(folder, fmt, stop):
+                        futures.append(pool.submit(_run_task, folder, fmt, task))
             yield
             for future in futures:
                 future.result()
         finally:
+            # The pool waits for its tasks, which last hours. After an error they end at their next line of
+            # output.
             stop.set()
 
 
 def verify_all(staging: Path) -> None:
+    """Verify the repositories in a folder. Raise DamagedError for a damaged one."""
     with verifying([staging]):
         pass
 
 
-def _check(stop: threading.Event) -> None:
+def _check_stop(stop: threading.Event) -> None:
     if stop.is_set():
         raise CancelledError
 
 
 def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
+    """Run a task, and raise DamagedError with the folder `staging` if it finds damage."""
     try:
         task()
     except UserError as error:
-        source = f"The repository that this was copied from is damaged, too: {error}"
-        raise DamagedError(staging, source if fmt == AS_IS else str(error)) from error
+        message = str(error)
+        if fmt == AS_IS:
+            message = f"The repository that this was copied from is damaged, too: {error}"
+        raise DamagedError(staging, message) from error
 
 
-def _tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable[[], None]]:
-    plain, partly, packed = (
-        staging / f"{fmt}.{packing}" for packing in (NOT_PACKED, PARTLY_PACKED, PACKED)
-    )
-    verified = [path for path in (packed, partly) if path.exists()] or [plain]
+def _list_tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable[[], None]]:
+    """Return the tasks that verify each item of a format once. They end early if `stop` is set."""
+    plain = staging / f"{fmt}.{NOT_PACKED}"
+    partly = staging / f"{fmt}.{PARTLY_PACKED}"
+    packed = staging / f"{fmt}.{PACKED}"
+    # A packed copy has all items of the repository that it was made from.
+    verified = [path for path in (packed, partly) if path.exists()]
+    if not verified:
+        verified = [plain]
     tasks: list[Callable[[], None]] = [partial(_verify, path, stop) for path in verified]
     if plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
@@ -107,19 +103,21 @@ def _tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable[[], 
 
 
 def _verify(path: Path, stop: threading.Event, *options: str) -> None:
+    """Run `svnadmin verify` with options. Raise UserError for damage, CancelledError after `stop`."""
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
-    _check(stop)
+    _check_stop(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
         count = at.follow(pattern)
 
         def on_line(line: str) -> None:
-            _check(stop)
+            _check_stop(stop)
             count(line)
 
         fsfs.run_svnadmin("verify", *options, path, on_line=on_line)
 
 
 def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
+    """Raise UserError if the packed copy of a repository has other items. The packed one is verified."""
     shape = fsfs.check_shape(packed)
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
@@ -133,6 +131,8 @@ def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
 
 
 def _digest_of_properties(path: Path) -> bytes:
+    """Return a digest of the properties of all revisions. A packed repository has them in other files."""
+
     def read(output: IO[bytes]) -> bytes:
         digest = hashlib.blake2b()
         for line in output:
@@ -143,6 +143,7 @@ def _digest_of_properties(path: Path) -> bytes:
 
 
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
+    """Raise UserError if the `shards` packed shards, or the revisions after them, have other bytes."""
     size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
@@ -150,15 +151,18 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
 
     with progress.stage("comparing", last, "revisions") as at:
         for shard in range(shards):
-            _check(stop)
-            at.done = first = shard * size
+            _check_stop(stop)
+            first = shard * size
+            at.done = first
             parts = [revision_file(plain, revision) for revision in range(first, first + size)]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
         for at.done in range(shards * size, last + 1):
-            _check_concatenation([revision_file(plain, at.done)], revision_file(packed, at.done))
+            unpacked = revision_file(packed, at.done)
+            _check_concatenation([revision_file(plain, at.done)], unpacked)
 
 
 def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
+    """Raise UserError if a file does not have the bytes of other files, one after another."""
     with whole.open("rb") as file:
         for part in parts:
             for chunk in fsfs.read_chunks(str(part), part.stat().st_size):
@@ -168,104 +172,3 @@ def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
                     )
         if file.read(1):
             raise UserError(f"{whole}: has more revisions than its source. {AGAIN}")
-
-
-def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
-    """Return the layout of copies, by name, from their extents.
-
-    - `verdict`: interleaved, partly, apart, alone or unknown.
-    - `sentence`: the text after "The copies", with the evidence.
-    - `apart`: the copies outside of the largest group.
-    """
-    try:
-        return judge_layout(_read_positions(copies))
-    except ExtentsUnsupportedError as error:
-        kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
-        return _unknown(f"{kind} does not report where files lie ({error})")
-    except OSError as error:
-        return _unknown(str(error))
-
-
-def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
-    count = sum(len(steps) for positions in kinds for steps in positions.values())
-    if not count:
-        return _unknown("no file lies in an extent of its own")
-    if all(len(positions) < 2 for positions in kinds):
-        return {"verdict": "alone", "sentence": "are the only copies of their kind", "apart": []}
-    # A copy with a single step shows nothing.
-    several = [{c: steps for c, steps in p.items() if len(steps) > 1} for p in kinds]
-    comparable = [positions for positions in several if len(positions) > 1]
-    same = [gap for positions in comparable for gap in _gaps_to_nearest_copy(positions)]
-    if not same:
-        return _unknown("there are too few revisions")
-    other = {
-        copy: median([abs(a - b) for a, b in combinations(steps.values(), 2)])
-        for positions in comparable
-        for copy, steps in positions.items()
-    }
-    groups = [_largest_group(positions, other) for positions in comparable]
-    apart = sorted(other.keys() - set[str]().union(*groups))
-    evidence = (
-        f"the same revision or shard of the nearest other copy is {words.size(median(same))} away, another "
-        f"one of the same copy {words.size(median(other.values()))} (medians of {count} sampled files, by "
-        "FIEMAP)"
-    )
-    if not apart:
-        verdict, sentence = "interleaved", "lie interleaved"
-    elif len(apart) == len(other):
-        verdict, sentence = "apart", "do NOT lie interleaved"
-    else:
-        number = words.count_of(len(apart), "copy lies", "copies lie")
-        verdict, sentence = "partly", f"lie interleaved only in part, {number} apart"
-    return {"verdict": verdict, "sentence": f"{sentence}: {evidence}", "apart": apart}
-
-
-def _unknown(reason: str) -> CopyLayout:
-    sentence = f"cannot be shown to lie interleaved: {reason}"
-    return {"verdict": "unknown", "sentence": sentence, "apart": []}
-
-
-def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
-    for step in {step for steps in positions.values() for step in steps}:
-        starts = sorted(steps[step] for steps in positions.values() if step in steps)
-        gaps = [after - before for before, after in pairwise(starts)]
-        for i in range(len(starts) if gaps else 0):
-            yield min(gaps[max(0, i - 1) : i + 1])
-
-
-def _largest_group(positions: Positions, other: Mapping[str, float]) -> set[str]:
-    """Return the largest group of copies that are together; no copies if all are apart."""
-
-    def are_together(a: str, b: str) -> bool:
-        shared = positions[a].keys() & positions[b].keys()
-        same = [abs(positions[a][step] - positions[b][step]) for step in shared]
-        return bool(same) and median(same) <= MAX_RATIO * min(other[a], other[b])
-
-    groups: list[set[str]] = []
-    for copy in sorted(positions):
-        near = [group for group in groups if any(are_together(copy, c) for c in group)]
-        groups = [group for group in groups if group not in near] + [{copy}.union(*near)]
-    largest = max(groups, key=len)
-    return largest if len(largest) > 1 else set()
-
-
-def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
-    """Return the positions in packed copies, and those in the others."""
-    shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
-    shards = _sample(shape.packed for shape in shapes.values())
-    revisions = _sample(shape.youngest for shape in shapes.values())
-    kinds: dict[bool, dict[str, dict[int, int]]] = {True: {}, False: {}}
-    for name, copy in copies.items():
-        shape, is_packed = shapes[name], shapes[name].packed > 0
-        if is_packed:
-            files = {n: f"{n}.pack/pack" for n in shards if n < shape.packed}
-        else:
-            unpacked = (n for n in revisions if n <= shape.youngest)
-            files = {n: fsfs.revision_file(n, shape.shard) for n in unpacked}
-        extents = {n: first_extent(copy / "db" / "revs" / file) for n, file in files.items()}
-        kinds[is_packed][name] = {n: extent.start for n, extent in extents.items() if extent}
-    return [*kinds.values()]
-
-
-def _sample(ends: Iterable[int]) -> list[int]:
-    return sorted({n for end in set(ends) for n in range(0, end, max(1, end // SAMPLED_STEPS))})

@@ -1,0 +1,192 @@
+"""Show from the extents of sampled files whether copies are interleaved on their device.
+
+A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two copies
+are together if files of the same step are much nearer (median) than two steps of one copy. Interleaved copies
+form one group. Packed and unpacked copies are compared separately.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from statistics import median
+
+from vcsbench import words
+from vcsbench.records import CopyLayout
+from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.filesystems import mount_of
+from vcsbench.subjects import fsfs
+
+SAMPLED_STEPS = 100
+# The ratio is near 0 for interleaved copies, and 3 for copies made one after another.
+MAX_RATIO = 0.5
+# The first byte on the device of each step, by copy. All copies are packed, or none.
+Positions = Mapping[str, Mapping[int, int]]
+
+
+class Layout(enum.StrEnum):
+    """The verdicts on the layout of copies."""
+
+    INTERLEAVED = "interleaved"
+    PARTLY = "partly"
+    APART = "apart"
+    # There is nothing to be interleaved with.
+    ALONE = "alone"
+    UNKNOWN = "unknown"
+
+
+def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
+    """Return the layout of copies, by name, from their extents.
+
+    - `verdict`: a word of Layout.
+    - `sentence`: the text after "The copies", with the evidence.
+    - `apart`: the copies outside of the largest group.
+    """
+    try:
+        return judge_layout(_read_positions(copies))
+    except ExtentsUnsupportedError as error:
+        first_copy = next(iter(copies.values()))
+        kind = mount_of(first_copy).filesystem or "this file system"
+        return _unknown(f"{kind} does not report where files lie ({error})")
+    except OSError as error:
+        return _unknown(str(error))
+
+
+def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
+    """Return the layout of copies from their positions: those of packed copies, and those of others.
+
+    {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0 of both, then step 1 of both.
+    """
+    sampled = sum(len(steps) for positions in kinds for steps in positions.values())
+    if not sampled:
+        return _unknown("no file lies in an extent of its own")
+    if all(len(positions) < 2 for positions in kinds):
+        sentence = "are the only copies of their kind"
+        return {"verdict": Layout.ALONE, "sentence": sentence, "apart": []}
+
+    # Bytes between a step and the same one of the nearest other copy, and between two steps of a copy
+    # (median).
+    same_step_gaps: list[int] = []
+    other_step_gaps: dict[str, float] = {}
+    together: set[str] = set()
+    for positions in map(_comparable, kinds):
+        same_step_gaps += _gaps_to_nearest_copy(positions)
+        gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
+        other_step_gaps |= gaps_of_kind
+        together |= _largest_group(positions, gaps_of_kind)
+    if not same_step_gaps:
+        return _unknown("there are too few revisions")
+
+    apart = sorted(other_step_gaps.keys() - together)
+    evidence = (
+        f"the same revision or shard of the nearest other copy is {words.size(median(same_step_gaps))} away, "
+        f"another one of the same copy {words.size(median(other_step_gaps.values()))} (medians of {sampled} "
+        "sampled files, by FIEMAP)"
+    )
+    if not apart:
+        verdict, sentence = Layout.INTERLEAVED, f"lie interleaved: {evidence}"
+    elif len(apart) == len(other_step_gaps):
+        verdict, sentence = Layout.APART, f"do NOT lie interleaved: {evidence}"
+    else:
+        number = words.count_of(len(apart), "copy lies", "copies lie")
+        verdict = Layout.PARTLY
+        sentence = f"lie interleaved only in part, {number} apart: {evidence}"
+    return {"verdict": verdict, "sentence": sentence, "apart": apart}
+
+
+def _unknown(reason: str) -> CopyLayout:
+    sentence = f"cannot be shown to lie interleaved: {reason}"
+    return {"verdict": Layout.UNKNOWN, "sentence": sentence, "apart": []}
+
+
+def _comparable(positions: Positions) -> Positions:
+    """Return the copies with several steps, if there are several such copies; otherwise none."""
+    # With a single step, a copy has no distance between its own steps.
+    several = {copy: steps for copy, steps in positions.items() if len(steps) > 1}
+    return several if len(several) > 1 else {}
+
+
+def _gap_between_steps(steps: Mapping[int, int]) -> float:
+    """Return the median distance of two steps of one copy, in bytes."""
+    return median([abs(a - b) for a, b in combinations(steps.values(), 2)])
+
+
+def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
+    """Yield the bytes from each step of each copy to the same step of the nearest other copy."""
+    all_steps = {step for steps in positions.values() for step in steps}
+    for step in all_steps:
+        starts = sorted(steps[step] for steps in positions.values() if step in steps)
+        gaps = [after - before for before, after in pairwise(starts)]
+        if not gaps:
+            continue
+        # The copy at index i has the gaps i - 1 (before it) and i (after it), at the ends only one.
+        for index in range(len(starts)):
+            yield min(gaps[max(0, index - 1) : index + 1])
+
+
+def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
+    """Return the largest group of copies that are together; no copies if all are apart.
+
+    `step_gaps` has the median distance of two steps of each copy. A copy belongs to a group if it is together
+    with one member: copies need not share steps with all others.
+    """
+
+    def are_together(first: str, second: str) -> bool:
+        shared_steps = positions[first].keys() & positions[second].keys()
+        if not shared_steps:
+            return False
+        gaps = [abs(positions[first][step] - positions[second][step]) for step in shared_steps]
+        return median(gaps) <= MAX_RATIO * min(step_gaps[first], step_gaps[second])
+
+    groups: list[set[str]] = []
+    for copy in sorted(positions):
+        # This copy joins all groups that it is together with into one.
+        joined = {copy}
+        separate = []
+        for group in groups:
+            if any(are_together(copy, member) for member in group):
+                joined |= group
+            else:
+                separate.append(group)
+        groups = [*separate, joined]
+    largest = max(groups, key=len, default=set())
+    return largest if len(largest) > 1 else set()
+
+
+def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
+    """Return the positions in packed copies, and those in the others."""
+    shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
+    # The same steps of all copies: only these can be compared.
+    shards = _sample(shape.packed for shape in shapes.values())
+    revisions = _sample(shape.youngest for shape in shapes.values())
+    packed: dict[str, dict[int, int]] = {}
+    unpacked: dict[str, dict[int, int]] = {}
+    for name, copy in copies.items():
+        shape = shapes[name]
+        if shape.packed:
+            files = {shard: f"{shard}.pack/pack" for shard in shards if shard < shape.packed}
+        else:
+            files = {
+                revision: fsfs.revision_file(revision, shape.shard)
+                for revision in revisions
+                if revision <= shape.youngest
+            }
+        positions = {}
+        for step, file in files.items():
+            extent = first_extent(copy / "db" / "revs" / file)
+            # A small file can lie inside of its inode.
+            if extent:
+                positions[step] = extent.start
+        if shape.packed:
+            packed[name] = positions
+        else:
+            unpacked[name] = positions
+    return [packed, unpacked]
+
+
+def _sample(ends: Iterable[int]) -> list[int]:
+    """Return about SAMPLED_STEPS steps from 0 up to each end, without the end."""
+    steps: set[int] = set()
+    for end in set(ends):
+        steps.update(range(0, end, max(1, end // SAMPLED_STEPS)))
+    return sorted(steps)
