@@ -389,7 +389,9 @@ def recorded(tmp_path, **changes):
     record = {"storage": "disk", "place": str(workdir.path), "mounted": mounted, **changes}
     (tmp_path / "results" / "repositories").mkdir(parents=True)
     write_json(tmp_path / "results" / "repositories" / "disk.json", record)
-    return PreparedRepositories({"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}, 1, tmp_path)
+    return PreparedRepositories(
+        {"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}, 1, tmp_path, dumps={}, fragmentation_kib=0
+    )
 
 
 def test_missing_copies_on_a_storage_that_was_unmounted_are_not_made(tmp_path):

@@ -31,6 +31,7 @@ def check_recipes(results: list[CellRound], digests: dict[str, str]) -> None:
 
 
 def write_measurements() -> None:
+    """Collect the results of a study, and write measurements, failures and fixed cost."""
     inputs, params, output = snakemake.input, snakemake.params, snakemake.output
     axes, grid = read_grid(inputs.grid)
     # On a cluster, the nodes of a run made the files, which are no inputs of this rule.

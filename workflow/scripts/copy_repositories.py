@@ -26,6 +26,7 @@ snakemake: Any
 
 
 def copy() -> None:
+    """Make the missing copies, check their layout, and write the record of all copies."""
     began = time.monotonic()
     params = snakemake.params
     variants = [Variant(*row) for row in params.variants]

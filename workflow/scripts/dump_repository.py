@@ -17,6 +17,7 @@ snakemake: Any
 
 
 def dump() -> None:
+    """Verify the loaded repository, dump it, and write the record."""
     begun = time.monotonic()
     params = snakemake.params
     record = cast("LoadRecord", read_record(snakemake.input[0]))

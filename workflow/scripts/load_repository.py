@@ -15,6 +15,7 @@ snakemake: Any
 
 
 def load() -> None:
+    """Load the source in RAM or on a storage, keep the repository, and write the record."""
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     request: LoadRequest = params.request

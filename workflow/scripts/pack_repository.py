@@ -18,6 +18,7 @@ snakemake: Any
 
 
 def pack() -> None:
+    """Pack a copy of the loaded repository, and write the record."""
     begun = time.monotonic()
     record = cast("LoadRecord", read_record(snakemake.input[0]))
     repository = loaded_path(record)

@@ -24,7 +24,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        # Somebody may have put a link, a hard link or a pipe there.
+        # Somebody may have put a link or a pipe there: NOFOLLOW refuses the link, and NONBLOCK does not wait
+        # for a reader of the pipe. It is not truncated yet, because it may be a hard link to another file.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(new, flags, 0o666), "wb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:
@@ -38,6 +39,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         new.unlink(missing_ok=True)
         error.filename = error.filename or str(path)
         raise
+    # Without this, a power cut can undo the renaming.
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

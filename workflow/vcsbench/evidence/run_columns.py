@@ -154,7 +154,9 @@ def trace_columns(trace: CellTrace) -> Columns:
     """Return TRACE_COLUMNS, the calls of client and server together; without counts, None each."""
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
-        counts.update(side_counts or {})
+        # None if the side was not traced, or if there is no server.
+        if side_counts:
+            counts.update(side_counts)
     if not counts:
         return dict.fromkeys(TRACE_COLUMNS)
     counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)

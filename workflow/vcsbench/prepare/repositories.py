@@ -49,15 +49,15 @@ class PreparedRepositories:
         folders: Mapping[str, str],
         copies: int,
         root: Path,
-        dumps: Mapping[str, int] | None = None,
-        fragmentation_kib: float = 0,
+        dumps: Mapping[str, int],
+        fragmentation_kib: float,
     ) -> None:
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
         self.folders = folders
         self.copies = copies
         self.root = root
-        self.dumps = dumps or {}
+        self.dumps = dumps
         self.fragmentation_kib = fragmentation_kib
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
