@@ -141,7 +141,6 @@ def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
     assert every["last"] == facts["revisions"]
     assert has_dump({**every, **youngest}, 10**6)
     assert not has_dump(record, 12)  # replaced by another file
-    assert not has_dump({}, 12)
     with pytest.raises(UserError, match="cannot be dumped"):
         make_dump(place.path, 12, place, "other")
     assert not (path.parent / "other.dump").exists()

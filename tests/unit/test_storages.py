@@ -188,8 +188,8 @@ def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious,
 
 def test_remove_path_error_names_the_file_that_stays():
     with pytest.raises(PermissionError) as caught:
-        remove_path(Path("/proc/self/attr"))
-    assert caught.value.filename.startswith("/proc/self/attr/")
+        remove_path(Path("/proc/self/fdinfo"))
+    assert caught.value.filename.startswith("/proc/self/fdinfo/")
 
 
 def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious):

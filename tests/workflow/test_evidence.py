@@ -31,6 +31,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import flags, same_work
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
+from vcsbench.records import complete_context
 from vcsbench.run.project import Project
 
 pytestmark = [
@@ -187,7 +188,7 @@ def test_runs_undisturbed_have_no_invalid_flag(bench):
     warming, discarded = {}, set()
     for cell, (found, seen) in ((cell, measured[cell]) for cell in cells):
         assert not flags.INVALID & set(found), (cell, found, seen)
-        context = bench.context(cell)
+        context = complete_context(bench.context(cell))
         assert not same_work.has_idle_server(context["runs"][0], context)
         assert not seen["other_servers"] or "other-server" in found
         cache = cell.rpartition("/")[2]
@@ -302,7 +303,7 @@ def test_client_that_reads_the_files_itself_has_server_idle(bench, first):
     for cell in cells:
         with bench.client(body):
             bench.measure(cell)
-        context = bench.context(cell)
+        context = complete_context(bench.context(cell))
         assert same_work.has_idle_server(context["runs"][0], context), context["captured_io"]
 
 

@@ -113,13 +113,6 @@ def test_new_format_loads_itself_and_new_packing_loads_nothing(project):
     assert project.is_complete("results/repositories/disk.json")
 
 
-def test_format_that_was_prepared_packed_is_prepared_unpacked_without_load(project):
-    project.configure({**PART, "format": "f7", "packing": "pack"}, repositories=SHARDED)
-    project.prepare()
-    project.configure({**PART, "format": "f7", "packing": "nopack"}, repositories=SHARDED)
-    assert planned(project) == {"copy_repo disk"}
-
-
 def test_loaded_repository_damaged_is_loaded_again(project):
     project.configure({**PART, "format": "f7"})
     project.succeed("results/loaded/ruby/f7.json")

@@ -1,6 +1,7 @@
 """Make interleaved copies of repositories on a storage, and compare their digests."""
 
 import hashlib
+import math
 import os
 import random
 import re
@@ -284,7 +285,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     steps = 0
     for job in jobs:
         # Files take whole blocks.
-        need += sum(-(-file.size // block) * block for file in job.files)
+        need += sum(math.ceil(file.size / block) * block for file in job.files)
         steps += len({file.revision for file in job.files})
     spacers = round(steps * fragmentation_kib * 1024)
     need += spacers
@@ -353,9 +354,11 @@ def _describe_copy(
 ) -> CopyMetadata:
     """Return the metadata of a copy without its number."""
     shape = fsfs.check_shape(job.destination)
-    metadata = {
-        **variant._asdict(),
-        **{key: value for key, value in load.items() if key in FROM_LOAD},
+    metadata = variant._asdict()
+    for key, value in load.items():
+        if key in FROM_LOAD:
+            metadata[key] = value
+    metadata |= {
         "variant": variant.name,
         "youngest": shape.youngest,
         "packed_shards": shape.packed,

@@ -169,25 +169,29 @@ class PreparedRepositories:
         Return the present time if something is missing, and nothing exists to make it from.
         """
         record = self.read_load(repo, fmt)
+        if not record:
+            return self._now
         loaded = loaded_path(record)
+        # Copies are made from the loaded or from the packed repository, and that from the loaded one.
         for variant in self._without_copies(repo, fmt):
-            is_same_source = record.get("identity") == variant.identity
+            is_same_source = record["identity"] == variant.identity
             can_be_packed = bool(loaded) and variant.packing == PACKED
             can_be_copied = staged_path(record, variant) is not None
             if not (is_same_source and (can_be_packed or can_be_copied)):
                 return self._now
-        # A dump is made from the first format.
+        # A dump is made from the repository in the first format.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        if is_dumped and not loaded and not has_dump(self.read_dump(repo), self.dumps[repo]):
+        if is_dumped and not loaded and not self._has_dump(repo):
             return self._now
-        return str(record.get("made") or self._now)
+        return record["made"]
 
     @cache  # noqa: B019 - one instance
     def pack_token(self, repo: str, fmt: str) -> str:
         """Return the time of packing, from its record; the present time if copies are to be made from it."""
-        loaded = self.read_load(repo, fmt)
+        load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
-            if variant.packing == PACKED and not staged_path(loaded, variant):
+            is_staged = load is not None and staged_path(load, variant) is not None
+            if variant.packing == PACKED and not is_staged:
                 return self._now
         record = read_json(self.root / pack_record(repo, fmt))
         return str(record.get("made") or self._now)
@@ -196,13 +200,18 @@ class PreparedRepositories:
     def dump_token(self, repo: str) -> str:
         """Return the time of a dump, from its record; the present time if the file is missing or short."""
         record = self.read_dump(repo)
-        if not has_dump(record, self.dumps[repo]):
+        if not record or not has_dump(record, self.dumps[repo]):
             return self._now
-        return str(record.get("made") or self._now)
+        return record["made"]
+
+    def _has_dump(self, repo: str) -> bool:
+        record = self.read_dump(repo)
+        return record is not None and has_dump(record, self.dumps[repo])
 
     def needs_load(self, repo: str, fmt: str) -> bool:
         """Return True if a repository has to be loaded, for the first time or again."""
-        return self.load_token(repo, fmt) != self.read_load(repo, fmt).get("made")
+        record = self.read_load(repo, fmt)
+        return not record or self.load_token(repo, fmt) != record["made"]
 
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
         """Return the space that a load needs, such as {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}.
@@ -211,7 +220,7 @@ class PreparedRepositories:
         of copies. So if nothing has to be loaded, this is the request of the last load.
         """
         record = self.read_load(repo, fmt)
-        if "request" in record and not self.needs_load(repo, fmt):
+        if record and not self.needs_load(repo, fmt):
             return record["request"]
         numbers: dict[str, int] = {}
         for storage, variants in self.needed.items():
@@ -245,11 +254,15 @@ class PreparedRepositories:
     def copies_record(self, storage: str) -> Path:
         return self.root / "results" / "repositories" / f"{storage}.json"
 
-    def read_load(self, repo: str, fmt: str) -> LoadRecord:
-        return cast("LoadRecord", read_json(self.root / load_record(repo, fmt)))
+    def read_load(self, repo: str, fmt: str) -> LoadRecord | None:
+        """Return the record of a load; None if it is missing or unreadable."""
+        record = read_json(self.root / load_record(repo, fmt))
+        return cast("LoadRecord", record) if record else None
 
-    def read_dump(self, repo: str) -> DumpRecord:
-        return cast("DumpRecord", read_json(self.root / dump_record(repo)))
+    def read_dump(self, repo: str) -> DumpRecord | None:
+        """Return the record of a dump file; None if it is missing or unreadable."""
+        record = read_json(self.root / dump_record(repo))
+        return cast("DumpRecord", record) if record else None
 
 
 def _print_lost_copies(workdir: Path, lost: Sequence[str]) -> None:
@@ -274,8 +287,6 @@ def pack_record(repo: str, fmt: str) -> str:
 
 def has_dump(dump: DumpRecord, revisions: int) -> bool:
     """Return True if a dump file exists unchanged, and ends with this revision or the youngest."""
-    if not dump:
-        return False
     last = min(revisions, dump["youngest"])
     is_unchanged = dump["state"] == file_state(Path(dump["path"]))
     return is_unchanged and dump["last"] == last
@@ -318,9 +329,7 @@ def missing_copies(
 
 
 def loaded_path(record: LoadRecord) -> Path | None:
-    """Return the loaded repository of a record; None if it is gone or changed, or without a record."""
-    if not record:
-        return None
+    """Return the loaded repository of a record; None if it is gone or changed."""
     fmt, packing = record["format"], record["packing"]
     path = Path(record["path"], f"{fmt}.{packing}")
     return None if fsfs.mismatch(path, fmt, packing) else path
@@ -329,9 +338,9 @@ def loaded_path(record: LoadRecord) -> Path | None:
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the loaded or packed repository of a variant from the record of its load.
 
-    Return None if it is gone, changed, or from another source, or without a record.
+    Return None if it is gone, changed, or from another source.
     """
-    if record.get("identity") != variant.identity:
+    if record["identity"] != variant.identity:
         return None
     path = Path(record["path"], f"{variant.format}.{variant.packing}")
     return None if fsfs.mismatch(path, variant.format, variant.packing) else path
