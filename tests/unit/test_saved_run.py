@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 from unit.study_grid import study_grid  # noqa: E402
 from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.evidence.collection import collect  # noqa: E402
-from vcsbench.evidence.measurements import as_read, read_grid, read_measurements  # noqa: E402
+from vcsbench.evidence.measurements import read_back, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
@@ -47,7 +47,7 @@ def computed(folder):
     text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     # Decisions on rounds read no file.
-    pd.testing.assert_frame_equal(as_read(collected.measurements), frame)
+    pd.testing.assert_frame_equal(read_back(collected.measurements), frame)
     params = StudyParams(STUDY, here)
     block = params.definition.block
     limits = Limits.of(here.config)

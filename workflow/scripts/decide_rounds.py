@@ -5,7 +5,7 @@ from typing import Any
 
 from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.collection import collect
-from vcsbench.evidence.measurements import as_read, read_grid
+from vcsbench.evidence.measurements import read_back, read_grid
 from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
@@ -22,7 +22,7 @@ def decide() -> None:
     axes, grid = read_grid(given.grid)
     study, results = snakemake.wildcards.study, [*map(CellRound.parse, given.exports)]
     collected = collect(study, axes, grid, params.rounds, results, params.thresholds)
-    frame = as_read(collected.measurements)
+    frame = read_back(collected.measurements)
     spent = break_down_time(frame, settings.block, given.prepared)
     set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
     left = 60 * params.minutes - set_up_s - taken_s(spent, len(given.exports))

@@ -221,8 +221,8 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
         # not, it has the flag `host-cached`.
         if any(place.get("cached_below") and not place.get("made") for place in places):
             found.append(Flag.CACHED_BELOW)
-    needed = same_work.least_flushes(record, context)
-    counted = same_work.flushes(record, context)
+    needed = same_work.count_needed_flushes(record, context)
+    counted = same_work.count_flushes(record, context)
     if counted is None and needed:
         found.append(Flag.FLUSHES_UNKNOWN)
     elif counted is not None and counted < needed:

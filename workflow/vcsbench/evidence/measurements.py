@@ -109,8 +109,11 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     return frame
 
 
-def as_read(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return measurements of collect() with the types that read_measurements() reads from their CSV file."""
+def read_back(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return measurements of collect() as read_measurements() would read them back from their CSV file.
+
+    The decision on more rounds needs them before the file is written.
+    """
     columns: dict[Any, Any] = {}
     for name, column in measurements.items():
         if name in NUMBERS:

@@ -203,7 +203,7 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     return sent_bytes < needed_bytes
 
 
-def least_flushes(run: RunRecord, context: Context) -> int:
+def count_needed_flushes(run: RunRecord, context: Context) -> int:
     """Return how many flushes of the disk a load needs at least; 0 for other commands, and in memory."""
     if context["work_kind"] != LOADED or NO_FLUSH in context["argv"]:
         return 0
@@ -213,7 +213,7 @@ def least_flushes(run: RunRecord, context: Context) -> int:
     return FLUSHES_PER_REVISION * revisions
 
 
-def flushes(run: RunRecord, context: Context) -> int | None:
+def count_flushes(run: RunRecord, context: Context) -> int | None:
     """Return the flushes of the disk during a run; None if the kernel sends none to it.
 
     It sends flushes only to a disk with a cache that loses its content without power.
