@@ -1,0 +1,411 @@
+"""The folder of vcsbench on each storage: whose it is, who can read it, and what is removed from it."""
+
+import errno
+import json
+import os
+import shutil
+import stat
+import struct
+import subprocess
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import project
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.files import write_json
+from vcsbench.prepare import loader
+from vcsbench.prepare.copies import CopyJob, copy_and_compare
+from vcsbench.storages import workdir as storages
+from vcsbench.storages.cell_filesystem import CellFilesystem
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.workdir import (
+    LOADED,
+    MARKER,
+    STAGING,
+    WorkDir,
+    abandoned_workdirs,
+    owner_of,
+    remove_abandoned,
+)
+from vcsbench.subjects import fsfs
+
+
+def refused(act, pattern):
+    with pytest.raises(UserError, match=pattern):
+        act()
+
+
+def refused_in_every_way(workdir):
+    for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
+        refused(act, "vcsbench did not make this")
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    return WorkDir(tmp_path, tmp_path / "one")
+
+
+@pytest.fixture
+def precious(tmp_path):
+    """A file of the user in a folder on the storage, which must stay."""
+    path = tmp_path / "mine" / "precious"
+    path.parent.mkdir()
+    path.write_text("mine")
+    yield path
+    assert path.read_text() == "mine"
+
+
+def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
+    assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    workdir.remove("repositories")
+    assert (workdir.path / MARKER).exists()
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    (workdir.path / "notes").touch()
+    workdir.remove()
+    assert sorted(path.name for path in workdir.path.iterdir()) == [MARKER, "notes"]
+    (workdir.path / "notes").unlink()
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+@pytest.mark.parametrize("marker", ["{}", '{"owner": "/another/checkout"}'])
+def test_workdir_of_another_owner_is_refused(workdir, marker):
+    (workdir.path / "repositories").mkdir(parents=True)
+    (workdir.path / MARKER).write_text(marker)
+    refused_in_every_way(workdir)
+    assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
+
+
+def test_workdir_without_marker_and_with_other_files_is_refused(workdir):
+    (workdir.path / "repositories").mkdir(parents=True)
+    (workdir.path / "notes").touch()
+    refused_in_every_way(workdir)
+    assert sorted(path.name for path in workdir.path.iterdir()) == ["notes", "repositories"]
+
+
+@pytest.mark.parametrize("act", ["make", "remove"])
+def test_workdir_whose_marker_was_removed_is_still_the_checkouts(workdir, act):
+    (workdir.make("repositories") / "copy").mkdir()
+    (workdir.path / MARKER).unlink()
+    getattr(workdir, act)()
+    assert (act == "make") == (workdir.path / "repositories" / "copy").exists()
+    assert (act == "make") == (owner_of(workdir.path) == workdir.owner)
+
+
+def test_make_renews_the_time_of_the_marker(workdir):
+    workdir.make()
+    os.utime(workdir.path / MARKER, (0, 0))
+    workdir.make("repositories")
+    assert (workdir.path / MARKER).stat().st_mtime > 0
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_workdir_replaced_by_a_link_is_refused(workdir, precious, is_made):
+    target = precious.parent
+    if is_made:
+        workdir.make("repositories")
+        target = workdir.path.rename(workdir.storage / "elsewhere")
+    workdir.path.symlink_to(target)
+    refused_in_every_way(workdir)
+    assert (target / "repositories").is_dir() is is_made
+
+
+def test_workdir_link_inside_is_not_followed(workdir, precious):
+    workdir.make()
+    (workdir.path / "repositories").symlink_to(precious.parent)
+    refused(lambda: workdir.make("repositories"), "this is a link")
+    refused(lambda: workdir.remove("repositories", precious.name), "this is a link")
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+@pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
+def test_workdir_with_unfinished_marker_is_adopted(workdir, left):
+    for act in (workdir.remove, workdir.make):
+        workdir.path.mkdir()
+        for name, content in left.items():
+            (workdir.path / name).write_bytes(content)
+        act()
+    assert json.loads((workdir.path / MARKER).read_text()) == {"owner": workdir.owner}
+    workdir.remove()
+    assert list(workdir.storage.iterdir()) == []
+
+
+def test_make_on_missing_or_read_only_storage_raises(tmp_path):
+    refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
+    refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*Use another folder in `storages`")
+
+
+@contextmanager
+def bound(folder, point):
+    """Mount a folder at another place: both have the same device."""
+    point.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", folder, point], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+@project.needs_root
+@pytest.mark.parametrize("names", [("disk",), ("copy", "disk"), ()])
+def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
+    inside = workdir.make("repositories", *names[:-1]).joinpath(*names[-1:])
+    for mount in (project.mounted, partial(bound, precious.parent)):
+        with mount(inside):
+            (inside / "precious").write_text("mine")
+            for below in ((), ("repositories", *names[:1]), ("repositories", "precious")):
+                with suppress(UserError):
+                    workdir.remove(*below)
+                assert (inside / "precious").exists()
+            refused(workdir.remove, f"{inside}: something is mounted here. Unmount it")
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+@project.needs_root
+def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
+    run = workdir.storage / f"{workdir.path.name}-x"
+    for place in (workdir.make("targets", "x"), run):
+        with bound(precious.parent, place / "disk"):
+            assert remove_abandoned(workdir.owner, [workdir]) == []
+        assert remove_abandoned(workdir.owner, [workdir]) == [place]
+
+
+def test_remove_path_error_names_the_file_that_stays():
+    with pytest.raises(PermissionError) as caught:
+        remove_path(Path("/proc/self/fdinfo"))
+    assert caught.value.filename.startswith("/proc/self/fdinfo/")
+
+
+def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious):
+    os.mkdir(workdir.owner)
+    (workdir.make("targets") / str(os.getpid())).symlink_to(precious.parent)
+    folder = CellFilesystem({"root": str(workdir.storage), "make": ""}, Path(workdir.owner))
+    folder.open(0)
+    (folder.inside / "file").touch()
+    folder.clear()
+    folder.close()
+    assert list((workdir.path / "targets").iterdir()) == []
+
+
+def test_remove_abandoned_over_a_link_keeps_its_files(workdir, precious):
+    workdir.make()
+    (workdir.path / "targets").symlink_to(precious.parent.parent)
+    assert remove_abandoned(workdir.owner, [workdir]) == []
+    assert precious.exists()
+
+
+WORK = """
+import sys
+from pathlib import Path
+from vcsbench.storages.workdir import WorkDir, run_folder
+storage, root = sys.argv[1:]
+with run_folder(root) as folder:
+    lock = WorkDir(storage, root).lock()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@project.needs("unshare")
+@project.needs_root
+def test_folders_of_a_run_in_another_container_stay(workdir, monkeypatch):
+    """Its process ids mean nothing here."""
+    monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
+    workdir.make("targets", "1")
+    start = ("unshare", "--pid", "--fork", "--kill-child", "env", f"TMPDIR={workdir.storage}")
+    arguments = (workdir.storage, workdir.owner)
+    with project.start_python(WORK, *arguments, start=start) as container:
+        folder = container.stdout.readline().strip()
+        assert remove_abandoned(workdir.owner, []) == []
+        refused(workdir.lock, "another workflow run works in this folder")
+        # Before the end of its input, which would end it well.
+        container.kill()
+        container.wait()
+    os.close(workdir.lock(wait_s=600))
+    removed = remove_abandoned(workdir.owner, [workdir])
+    assert removed == [Path(folder), workdir.path / "targets" / "1"]
+
+
+@pytest.mark.parametrize("name", ["workdir", "repositories", "copy"])
+def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, monkeypatch, name):
+    """The folder is replaced after the work folder is checked."""
+    workdir.make("repositories", "copy")
+    for below in ("", "repositories", "repositories/copy", "copy"):
+        shutil.copytree(precious.parent, workdir.storage / "outside" / below, dirs_exist_ok=True)
+    place = {
+        "workdir": workdir.path,
+        "repositories": workdir.path / "repositories",
+        "copy": workdir.path / "repositories" / "copy",
+    }[name]
+    check_owner = storages._read_owner
+
+    def owner(folder):
+        found = check_owner(folder)
+        place.rename(workdir.storage / "moved")
+        place.symlink_to(workdir.storage / "outside")
+        return found
+
+    monkeypatch.setattr(storages, "_read_owner", owner)
+    with suppress(UserError):
+        workdir.remove("repositories", "copy")
+    assert len([*(workdir.storage / "outside").rglob("precious")]) == 4
+
+
+@project.needs("svnadmin")
+def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
+    fsfs.create(workdir.storage / "one", "f7")
+    (workdir.make("dumps") / "one.dump").hardlink_to(precious)
+    loader.make_dump(workdir.storage / "one", 1, workdir, "one")
+
+
+def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
+    workdir.path.mkdir()
+    (workdir.path / f".{MARKER}.new").hardlink_to(precious)
+    refused(workdir.make, "cannot be made: File exists")
+    workdir.make()
+
+
+def test_remove_abandoned_keeps_loaded_repositories_with_a_record(tmp_path):
+    place = WorkDir(tmp_path, tmp_path)
+    at_work = place.make(STAGING, "ruby.f7")
+    left, finished = (place.make(LOADED, "ruby", fmt) for fmt in ("f6", "f7"))
+    (tmp_path / "results" / "loaded" / "ruby").mkdir(parents=True)
+    write_json(tmp_path / "results" / "loaded" / "ruby" / "f7.json", {"path": str(finished)})
+    assert remove_abandoned(tmp_path, [place]) == [at_work, left]
+    assert [*left.parent.iterdir()] == [finished] and not at_work.exists()
+    with pytest.raises(KeyError), loader.staging_dir(place, "ruby", "failing") as into:
+        raise KeyError
+    assert not into.exists()
+
+
+def test_lock_on_a_file_system_without_locks_is_none_and_open_nowhere(workdir, monkeypatch):
+    def refuse(descriptor, wait_s):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    workdir.make()
+    monkeypatch.setattr(storages, "take_lock", refuse)
+    before = os.listdir("/proc/self/fd")
+    assert workdir.lock() is None
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def storage():
+    with project.open_folder("/tmp") as path:
+        path.chmod(0o1777)
+        yield path
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o027, 0o077], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def can_read(user, *paths):
+    argv = [*user, "find", *paths, "-readable"]
+    return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
+
+
+@project.needs_root
+def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, umask):
+    place = WorkDir(storage, storage / "checkout")
+    repositories = place.make("repositories")
+    source = place.make("loading", "one") / "f7.nopack"
+    fsfs.create(source, "f7")
+    (source / "db" / "current").chmod(0o600)  # like a private repository
+    copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
+    copy_and_compare([copying], place.make("making"), 0, 1)
+    for user in (project.AS_USER, project.NOBODY):
+        assert can_read(user, place.path, repositories, copying.destination, source) == []
+    uid, gid = processes.server_ids() or (0, 0)
+    servers = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
+    every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
+    assert sorted(can_read(servers, copying.destination)) == every
+    place.check_protected()
+    assert processes.closed_folder(repositories) is None
+
+
+def test_make_after_a_kill_opens_the_folder_to_the_servers(storage):
+    place = WorkDir(storage, storage / "checkout")
+    place.make("repositories").chmod(0o700)
+    assert stat.S_IMODE(place.make("repositories").stat().st_mode) == 0o755
+
+
+def test_workdir_open_to_others_is_closed(storage):
+    place = WorkDir(storage, storage / "checkout")
+    place.make("repositories")
+    place.path.chmod(0o755)
+    refused(place.check_protected, "all users would read the repository")
+    place.make()
+    assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
+
+
+# ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK and ACL_OTHER, each with rights and a user id.
+ACCESS_LIST = ((1, 7, -1), (2, 7, 12345), (4, 5, -1), (0x10, 7, -1), (0x20, 0, -1))
+
+
+@project.needs_root
+@pytest.mark.parametrize("above", ["/var/tmp", "/dev/shm"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
+    content = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in ACCESS_LIST)
+    with project.open_folder(above) as storage:
+        place = WorkDir(storage, storage / "checkout")
+        if not is_new:
+            place.make("repositories")
+        try:
+            os.setxattr(storage, "system.posix_acl_default", content)
+        except OSError:
+            pytest.skip(f"{above} has no access-control lists")
+        if not is_new:
+            os.setxattr(place.path, "system.posix_acl_access", content)
+            refused(place.check_protected, "all users would read the repository")
+        secret = place.make("repositories") / "secret"
+        secret.touch()
+        assert can_read(project.AS_USER, secret.parent, secret) == []
+        place.check_protected()
+
+
+MARKERS = {
+    **project.ODD_FILES,
+    "large": lambda path: path.write_bytes(b" " * (1 << 20)),
+    "deep": lambda path: path.write_text("[" * 60_000),
+    "another type": lambda path: path.write_text('{"owner": ["x"]}'),
+    "a list": lambda path: path.write_text("[1]"),
+    "no path": lambda path: path.write_text('{"owner": "a\\u0000b"}'),
+    "half a character": lambda path: path.write_text('{"owner": "/\\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("kind", MARKERS)
+def test_workdir_with_invalid_marker_is_refused(storage, kind):
+    place = WorkDir(storage, storage / "checkout")
+    place.path.mkdir()
+    MARKERS[kind](place.path / MARKER)
+    assert owner_of(place.path) == ""
+    refused_in_every_way(place)
+    assert abandoned_workdirs(storage) == []
+
+
+@project.needs_root
+def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
+    gone = storage / "no such checkout"
+    place = WorkDir(storage, gone)
+    place.path.mkdir()
+    (place.path / MARKER).write_text(json.dumps({"owner": str(gone)}))
+    assert [workdir.path for workdir in abandoned_workdirs(storage)] == [place.path]
+    os.chown(place.path, 12345, 12345)
+    (place.path / MARKER).unlink()
+    os.mkfifo(place.path / MARKER)
+    assert abandoned_workdirs(storage) == []
+    refused_in_every_way(place)
