@@ -10,7 +10,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json
 from vcsbench.prepare import loader
 from vcsbench.prepare.repositories import loaded_path
-from vcsbench.records import LoadRecord
+from vcsbench.records import LoadRecord, PackRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
 
@@ -30,14 +30,14 @@ def pack() -> None:
         )
     with naming(repository.parent):
         pack_seconds = loader.make_packed(repository)
-    facts = {
+    pack_record: PackRecord = {
         "repo": record["repo"],
         "format": record["format"],
         "made": snakemake.params.rebuild_token,
         "pack_seconds": round(pack_seconds, 2),
         "seconds": round(time.monotonic() - begun, 1),
     }
-    write_json(snakemake.output[0], facts)
+    write_json(snakemake.output[0], pack_record)
 
 
 os.umask(0o022)  # the servers run as another user

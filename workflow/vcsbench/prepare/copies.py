@@ -239,9 +239,7 @@ def _plan_jobs(
 
     `folder` is the work folder. Raise UserError if a variant has none of these.
     """
-    missing = missing_copies(
-        folder, variants, settings.copies, fragmentation_kib=settings.fragmentation_kib
-    )
+    missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     jobs = {}
     for variant, number in missing:
         source = staged_path(loads[variant.repo, variant.format], variant)

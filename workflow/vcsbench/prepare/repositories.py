@@ -244,7 +244,7 @@ class PreparedRepositories:
         """
         workdir = self.workdir(storage).path
         missing = missing_copies(
-            workdir, self.needed[storage], self.copies, SAMPLED_FILES, self.fragmentation_kib
+            workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
         if missing and record.get("place") == str(workdir):
@@ -296,13 +296,13 @@ def missing_copies(
     workdir: Path,
     variants: Sequence[Variant],
     copies: int,
+    fragmentation_kib: float,
     files: float = math.inf,
-    fragmentation_kib: float | None = None,
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies by variant and number, each with the reason in a clause.
 
     About `files` files are checked, in random shards; by default all. A copy with another `fragmentation_kib`
-    counts as missing; None is any.
+    counts as missing.
     """
     metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -320,8 +320,7 @@ def missing_copies(
             shards = math.ceil(files / total_files * len(all_shards))
         path = copy_path(workdir, variant.name, number)
         problem = problem_with(path, metadata, variant, number, shards)
-        made_with_kib = metadata.get("fragmentation_kib")
-        if not problem and fragmentation_kib not in (None, made_with_kib):
+        if not problem and metadata.get("fragmentation_kib") != fragmentation_kib:
             problem = "it was made with another `fragmentation_kib`"
         if problem:
             missing[variant, number] = problem
