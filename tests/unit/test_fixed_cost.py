@@ -9,7 +9,7 @@ from unit.study_grid import study_environment, study_grid
 from unit.synthetic import finding
 from vcsbench.codes import Verdict
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import separate_fixed_cost
+from vcsbench.evidence.collection import separate_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.statistics.findings import evaluate_findings
 
