@@ -24,7 +24,7 @@ MAX_RATIO = 0.5
 Positions = Mapping[str, Mapping[int, int]]
 
 
-class Layout(enum.StrEnum):
+class LayoutVerdict(enum.StrEnum):
     """The verdicts on the layout of copies."""
 
     INTERLEAVED = "interleaved"
@@ -38,7 +38,7 @@ class Layout(enum.StrEnum):
 def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     """Return the layout of copies, by name, from their extents.
 
-    - `verdict`: a word of Layout.
+    - `verdict`: a word of LayoutVerdict.
     - `sentence`: the text after "The copies", with the evidence.
     - `apart`: the copies outside of the largest group.
     """
@@ -62,7 +62,7 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         return _unknown("no file lies in an extent of its own")
     if all(len(positions) < 2 for positions in kinds):
         sentence = "are the only copies of their kind"
-        return {"verdict": Layout.ALONE, "sentence": sentence, "apart": []}
+        return {"verdict": LayoutVerdict.ALONE, "sentence": sentence, "apart": []}
 
     # Bytes between a step and the same one of the nearest other copy, and between two steps of a copy
     # (median).
@@ -84,19 +84,19 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         "sampled files, by FIEMAP)"
     )
     if not apart:
-        verdict, sentence = Layout.INTERLEAVED, f"lie interleaved: {evidence}"
+        verdict, sentence = LayoutVerdict.INTERLEAVED, f"lie interleaved: {evidence}"
     elif len(apart) == len(other_step_gaps):
-        verdict, sentence = Layout.APART, f"do NOT lie interleaved: {evidence}"
+        verdict, sentence = LayoutVerdict.APART, f"do NOT lie interleaved: {evidence}"
     else:
         number = words.count_of(len(apart), "copy lies", "copies lie")
-        verdict = Layout.PARTLY
+        verdict = LayoutVerdict.PARTLY
         sentence = f"lie interleaved only in part, {number} apart: {evidence}"
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
 
 
 def _unknown(reason: str) -> CopyLayout:
     sentence = f"cannot be shown to lie interleaved: {reason}"
-    return {"verdict": Layout.UNKNOWN, "sentence": sentence, "apart": []}
+    return {"verdict": LayoutVerdict.UNKNOWN, "sentence": sentence, "apart": []}
 
 
 def _comparable(positions: Positions) -> Positions:
