@@ -9,7 +9,7 @@ from project import CONFIG
 from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE, Advice
-from vcsbench.advice.labels import questions_of
+from vcsbench.advice.questions import read_questions
 from vcsbench.config.definitions import read_expectations
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.measurements import read_grid, write_frame
@@ -71,7 +71,7 @@ def derive(
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = Advice()
     if len(frame):
-        values, questions = _values(study, frame), questions_of(study.questions, {})
+        values, questions = _values(study, frame), read_questions(study.questions, {})
         settings = AdviceSettings(values, study.scenario_axes, study.block, questions)
         advice = advise(settings, frame, tables, grid, failed)
     (folder / "advice" / f"{study.name}.json").write_bytes(ADVICE.dump_json(advice))

@@ -28,7 +28,6 @@ def root(tmp_path_factory):
     results, study = made.results, default_study(STUDY)
     for part in ("studies", "published"):
         shutil.copytree(CONFIG / part, root / "config" / part)
-    shutil.copy(CONFIG / "words.yaml", root / "config")
     page = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
     for name, content in (("provenance", HERE), ("page", page)):
         (results / name).mkdir()

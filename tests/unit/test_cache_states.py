@@ -15,7 +15,7 @@ STUDY = "fsfs-san-2014"
 def frozen(monkeypatch):
     """Add a state that is colder than cold."""
     steps = {**STATES["cold"].steps, "promises": {"os": "cold", "server": "new"}}
-    monkeypatch.setitem(STATES, "frozen", CacheState(steps, "frozen", "▫"))
+    monkeypatch.setitem(STATES, "frozen", CacheState(steps, "▫"))
 
 
 @pytest.mark.usefixtures("frozen")

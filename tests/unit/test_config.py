@@ -20,14 +20,14 @@ import yaml
 from config_tables import PAGES, with_keys
 from fuzz import dice_of, limits
 from project import CONFIG, DEFAULT, ROOT, needs
-from unit.study_grid import merge, study_grid
+from unit.study_grid import merge
 from vcsbench.config import validation
 from vcsbench.config.configuration import (
     load_config,
     merge_configurations,
     read_configuration,
 )
-from vcsbench.config.definitions import load_glossary, read_expectations
+from vcsbench.config.definitions import read_expectations
 from vcsbench.config.models import Settings
 from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile, load_study
 from vcsbench.config.validation import (
@@ -40,7 +40,6 @@ from vcsbench.config.validation import (
 )
 from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
-from vcsbench.formats import RELEASES
 from vcsbench.measure.prepared_cell import SUBJECTS, PreparedCell
 from vcsbench.run.project import Project
 from vcsbench.sources import own_repository
@@ -459,37 +458,11 @@ def test_config_readme_has_each_key_of_the_settings_once():
     assert sorted(listed) == sorted(Settings.model_fields)
 
 
-@pytest.mark.parametrize("path", sorted((CONFIG / "studies").glob("*.yaml")), ids=lambda p: p.stem)
-def test_actions_of_studies_have_their_cost_and_the_way_back(path):
-    actions = {
-        (axis, value): action
-        for axis, question in load_study(path).questions.items()
-        for value, action in question.get("actions", {}).items()
-        if value not in ("as-is", "partly")
-    }
-    assert [of for of, a in actions.items() if not (a.get("cost") and a.get("undo"))] == []
-
-
 @needs("git")
 @pytest.mark.parametrize(("folder", "name"), [("My repo", "My-repo"), ("ruby.git", "ruby-own")])
 def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / folder], check=True)
     assert list(own_repository(str(tmp_path / folder), {"ruby": {}})) == [name]
-
-
-def test_glossary_has_values_of_default_grids():
-    values = {("format", name) for f in RELEASES if f != "f8" for name in (f, f"{f}-to-f8")}
-    for name in read_yaml(DEFAULT)["grid"]:
-        values |= {pair for cell in study_grid(name)[1] for pair in cell.axes.items() if pair[1]}
-    glossary = load_glossary(ROOT)
-    assert len(values) > 80 and [pair for pair in sorted(values) if not glossary.of(*pair)] == []
-
-
-def test_load_glossary_invalid_file_is_named(tmp_path):
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
-    with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5'"):
-        load_glossary(tmp_path)
 
 
 # Mutated configurations, studies, findings and expectations

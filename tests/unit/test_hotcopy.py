@@ -11,10 +11,10 @@ import pytest
 
 from dump_streams import DATE, HEAD, revision
 from git_histories import listing
-from project import ROOT, needs
+from project import needs
 from shards import set_shard_size
 from vcsbench import formats, sources
-from vcsbench.config.validation import read_yaml
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.errors import UserError
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
@@ -289,16 +289,14 @@ def test_load_source_and_pack_make_one_repository_each(
 
 
 def advised_loads():
-    loads = []
-    for study in ("own-repository", "fsfs-san-2014", "fsfs-ssd-2014"):
-        actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["actions"]
-        commands = {fmt: action.get("command", "") for fmt, action in actions.items()}
-        loads += [(study, fmt, c) for fmt, c in commands.items() if "svnadmin load" in c]
-    return loads
+    """Return the command that loads a repository into each format."""
+    formats_of_words = load_vocabulary().axis("format").values
+    actions = {fmt: words.action for fmt, words in formats_of_words.items() if words.action}
+    return [(fmt, a.command) for fmt, a in actions.items() if "svnadmin load" in a.command]
 
 
-@pytest.mark.parametrize(("study", "fmt", "command"), advised_loads())
-def test_advised_load_makes_measured_format(make, tmp_path, study, fmt, command):
+@pytest.mark.parametrize(("fmt", "command"), advised_loads())
+def test_advised_load_makes_measured_format(make, tmp_path, fmt, command):
     old = HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE})
     argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", make(name="OLD")]
     subprocess.run(argv, input=old, check=True)

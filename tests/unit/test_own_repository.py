@@ -9,7 +9,7 @@ from shards import set_shard_size
 from unit.study_grid import study_grid
 from vcsbench import sources
 from vcsbench.axes import axis_of
-from vcsbench.axes.subject_axes import current_format, current_packing
+from vcsbench.axes.repository_axes import current_format, current_packing
 from vcsbench.errors import UserError
 from vcsbench.formats import Shape
 from vcsbench.plan.grid import is_fixed_cost
@@ -157,31 +157,29 @@ def test_packing_partly_stays_and_can_be_packed(make):
     assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")
 
 
+UNPACKED, WHOLLY_PACKED = {}, {"shard": 2, "pack": True}
+
+
 @pytest.mark.parametrize(
-    ("value", "default", "ending"),
+    ("made", "value", "default", "ending"),
     [
-        ("", {}, ""),
-        ("", {"packing": "nopack"}, ""),
-        ("partly", {}, " is nopack, and a copy keeps that"),
+        # A study without the axis has a default, or none.
+        (UNPACKED, "", {}, ""),
+        (UNPACKED, "", {"packing": "nopack"}, ""),
+        (UNPACKED, "partly", {}, " is nopack, and a copy keeps that"),
+        (WHOLLY_PACKED, "", {}, ""),
+        (WHOLLY_PACKED, "", {"packing": "nopack"}, "unpack"),
     ],
 )
-def test_packing_of_unpacked_copy_is_not_to_be_unpacked(make, value, default, ending):
-    here, parts = here_of(make("f6")), {"name": "mine", "format": "as-is", **default}
+def test_packing_of_a_copy_is_that_of_the_repository(make, made, value, default, ending):
+    here, parts = here_of(make("f6", **made)), {"name": "mine", "format": "as-is", **default}
     why = axis_of("packing").why_not(value, {"repository": parts}, here)
-    assert why.endswith(ending) and bool(why) is bool(ending)
-
-
-@pytest.mark.parametrize(("default", "ending"), [({}, ""), ({"packing": "nopack"}, "unpack")])
-def test_packing_of_packed_copy_without_axis_is_that_of_the_default(make, default, ending):
-    here = here_of(make("f6", shard=2, pack=True))
-    parts = {"name": "mine", "format": "as-is", **default}
-    why = axis_of("packing").why_not("", {"repository": parts}, here)
     assert why.endswith(ending) and bool(why) is bool(ending)
 
 
 @pytest.mark.parametrize(
     ("made", "packings"),
-    [({"shard": 2, "pack": True}, ["pack", "pack", "pack"]), ({}, ["nopack", "nopack", "nopack"])],
+    [(WHOLLY_PACKED, ["pack", "pack", "pack"]), (UNPACKED, ["nopack", "nopack", "nopack"])],
 )
 def test_grid_current_and_packable_values_are_those_of_repository(make, made, packings):
     cold = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}

@@ -66,7 +66,7 @@ def study():
 def error_of(root, study, part):
     """Return the error of a configuration with the study `own` and a part of its grid."""
     (root / "config" / "studies").mkdir(parents=True)
-    for name in ("servers", "published", "words.yaml", "expectations.yaml"):
+    for name in ("servers", "published", "expectations.yaml"):
         if not (root / "config" / name).exists():
             (root / "config" / name).symlink_to(CONFIG / name)
     # The default configuration has grids of its own studies.
@@ -86,7 +86,6 @@ LOCAL = {
 }
 TAPE = {"storage": ["disk", "tape"]}
 WHICH = {"question": "Which?"}
-ACTION = {"all": {"command": "x"}}
 ON_FILESYSTEM = {"defaults": {"filesystem": "storage"}}
 TO_TARGET = {"output": "target", "output_location": "scratch"}
 SPEED = {"metric": "speed", "rows": [], "columns": []}
@@ -139,7 +138,6 @@ WHERE = {
         ),
         ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions.moon`: the study has no axis"]),
         ({"questions": {"ra": WHICH | {"yes_value": "x"}}}, {}, LOG, ["`questions.ra.yes_value`"]),
-        ({"questions": {"ra": WHICH | {"actions": ACTION}}}, {}, LOG, ["`questions.ra.actions`"]),
         (HOTTER, {}, LOG, ["`tables.a.compare.baseline`: the axis has no value 'hotter'. Use"]),
         (OF_CACHES, {}, LOG, ["`tables.a.compare.candidates`: the axis has no value 'hot'. Use"]),
         (MOONS, {}, LOG, ["`tables.a.compare.axis`: the study has no axis 'moon'"]),
@@ -402,9 +400,7 @@ def test_project_storage_that_no_cell_uses_may_be_missing():
         Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT]).check_machine()
 
 
-@pytest.mark.parametrize(
-    "name", ["published/fsfs-san-2014.csv", "published/findings.yaml", "words.yaml"]
-)
+@pytest.mark.parametrize("name", ["published/fsfs-san-2014.csv", "published/findings.yaml"])
 @pytest.mark.parametrize("kind", [*ODD_FILES, "binary", "missing"])
 def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkeypatch, name, kind):
     shutil.copytree(ROOT / "config", tmp_path / "config")

@@ -8,7 +8,7 @@ import pytest
 from project import ROOT
 from unit.study_grid import published_table, study_grid
 from vcsbench.axes import axis_of
-from vcsbench.axes.client_server import cache_bytes
+from vcsbench.axes.server_axes import cache_bytes
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
 from vcsbench.plan.recipe import draft_recipe

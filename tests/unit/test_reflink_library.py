@@ -5,7 +5,7 @@ import json
 import pytest
 
 from project import ROOT, needs, run_python
-from vcsbench.axes.client_server import REFLINK_LIBRARY
+from vcsbench.axes.client_axes import REFLINK_LIBRARY
 from vcsbench.storages.cell_filesystem import why_cannot_make
 
 BUILT = ROOT / REFLINK_LIBRARY

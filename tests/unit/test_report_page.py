@@ -26,8 +26,9 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.codes import Call, Result
-from vcsbench.config.definitions import Glossary, read_expectations
+from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
@@ -223,6 +224,10 @@ def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(resul
     assert whole["picks"] == []
     own = page_of(replace(results, own_repository="/srv/repo"))
     assert [pick.preset for pick in own["picks"]] == ["", "f6", "nopack", "slow"]
+    # The wishes are about the preset values, so only an own repository has them.
+    assert page["wishes"] == []
+    assert {wish.axis for wish in own["wishes"]} <= {"format", "packing", "config"}
+    assert own["wishes"]
 
 
 def answer_on(page, picks):
@@ -401,17 +406,14 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
     assert "invalid" not in page["incomplete"]
 
 
-def test_words_of_the_page_are_all_words_and_the_values_of_its_grid(results):
-    axes = {"format": {"f6": "the sixth", "f9": "not in the grid"}}
-    glossary = Glossary(axes=axes, others={"card": "a `card`", "<e>": "escaped"})
-    tree = parse(build_page(replace(results, glossary=glossary)))
+def test_words_of_the_page_are_all_terms_and_the_values_of_its_grid(results):
+    tree = parse(build_page(results))
     (section,) = (one for one in tree.all("section") if one.attributes.get("id") == "words")
-    shown = zip(section.all("dt"), section.all("dd"), strict=True)
-    assert [(dt.text, dd.text) for dt, dd in shown][-3:] == [
-        ("card", "a card"),
-        ("<e>", "escaped"),
-        ("f6", "the sixth"),
-    ]
+    shown = {dt.text for dt in section.all("dt")}
+    assert {*load_vocabulary().terms} <= shown
+    assert {"f6", "not packed", "server cache warm"} <= shown
+    # It is in no cell of the grid.
+    assert "f1" not in shown
 
 
 def test_policy_of_the_page_has_the_digests_of_its_script_and_style(results):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from project import CONFIG
-from vcsbench.advice.labels import HTTPD_LOCATION, HTTPD_SERVER, questions_of
-from vcsbench.axes.client_server import ACCESS, server_settings
+from vcsbench.advice.questions import read_questions
+from vcsbench.advice.server_actions import HTTPD_LOCATION, HTTPD_SERVER
+from vcsbench.axes.server_axes import ACCESS, server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.programs import Programs, server_file, server_files, server_files_digest
@@ -161,7 +162,7 @@ def check_httpd(folder, server, location):
 @pytest.mark.parametrize("name", [n for n in FOLDERS if (SERVERS / n / "httpd.conf").exists()])
 def test_httpd_accepts_the_directives_of_an_answer_where_it_puts_them(tmp_path, name):
     settings = {"config": {name: server_settings(CONFIG.parent, name)}}
-    (question,) = questions_of({"config": {"question": "Which?"}}, settings)
+    (question,) = read_questions({"config": {"question": "Which?"}}, settings)
     steps = [step for step in question.actions[name].steps if step.server == "httpd"]
     server, location = (
         "\n".join(step.command for step in steps if step.note.endswith(place))

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from vcsbench.advice.cards import Card, Choice, Situation
-from vcsbench.advice.decision import Case, Pair
-from vcsbench.advice.labels import CardAction, CardQuestion
+from vcsbench.advice.decision import Case, Pair, WeightedOperation
+from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.steps import (
     ChangeEffect,
     ReaderState,
@@ -122,7 +122,7 @@ def test_better_value_with_a_condition_is_named_instead_of_the_step():
 @pytest.mark.parametrize(("weights", "worth"), [((90, 10), Worth.DEPENDS), ((10, 90), Worth.DO)])
 def test_workload_decides_by_the_weighted_mean(weights, worth):
     workload = [
-        {"weight": weight, "where": {"command": command}, "name": command}
+        WeightedOperation(command, weight, {"command": command})
         for weight, command in zip(weights, ("log", "export"), strict=True)
     ]
     mixed = packing((LOG, WORSE, 1 / 1.3), (EXPORT, BETTER, 1.5))

@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from unit.test_advice import card, row
-from vcsbench.advice.cards import ADVICE, Advice, card_of
+from vcsbench.advice.cards import ADVICE, Advice, make_card
 from vcsbench.advice.decision import Withheld
-from vcsbench.advice.labels import CardQuestion
+from vcsbench.advice.questions import CardQuestion
 from vcsbench.codes import WithheldCode
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
@@ -139,7 +139,9 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
 
 def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
     withheld = [Withheld({}, "f6", "f7", (WithheldCode.SAME_RUNS,))]
-    cards = [card_of(question, "f6", [], [], 10.0, withheld=withheld) for question in (PACK, SERVE)]
+    cards = [
+        make_card(question, "f6", [], [], 10.0, withheld=withheld) for question in (PACK, SERVE)
+    ]
     printed = lines([summary(*cards, account={})])[len(HEADER) :]
     assert printed[0].startswith("Uncompared  Format?, Access?: 1 comparison left out: Nothing has")
     assert printed[-1] == "Answered    no comparison has a result"

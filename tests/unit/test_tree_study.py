@@ -210,7 +210,7 @@ def test_same_work_of_unchecked_work_is_refused():
 def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
     """Without a journal, the removal of old files would be part of the measurement."""
     here, _ = made()
-    axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
+    axis, place = axis_of("filesystem"), "vcsbench.axes.storage_axes"
     for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
         monkeypatch.setattr(f"{place}.lacks_journal", lambda _path, lacks=lacks: lacks)
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from dump_streams import BASE, deleted, file, folder, revision
-from project import CONFIG, ROOT, needs
+from project import ROOT, needs
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
-from vcsbench.axes import axis_of, client_server
-from vcsbench.config.validation import read_yaml
+from vcsbench.advice.vocabulary import load_vocabulary
+from vcsbench.axes import axis_of, client_axes
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
@@ -44,9 +44,10 @@ def test_published_numbers_reach_tables():
 
 @pytest.mark.parametrize(("value", "setting"), [("exclusive", "yes"), ("default", "no")])
 def test_command_of_locking_sets_it_in_the_configuration_of_a_client(value, setting):
-    questions = read_yaml(CONFIG / "studies" / f"{STUDY}.yaml")["questions"]
+    action = load_vocabulary().value("sqlite_locking", value).action
+    assert action
     parser = configparser.ConfigParser()
-    parser.read_string(questions["sqlite_locking"]["actions"][value]["command"])
+    parser.read_string(action.command)
     assert parser["working-copy"]["exclusive-locking"] == setting
 
 
@@ -59,9 +60,9 @@ def reason(**axes):
 
 def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
-    monkeypatch.setattr(client_server, "_version", lambda *program: "1.14.2")
+    monkeypatch.setattr(client_axes, "program_version", lambda *program: "1.14.2")
     assert "pristines since 1.15" in reason(pristines="none")
-    monkeypatch.setattr(client_server, "_version", lambda *program: "1.15.0")
+    monkeypatch.setattr(client_axes, "program_version", lambda *program: "1.15.0")
     assert "pristines" not in reason(pristines="none")
     assert "nothing to clone" in reason(pristines="none", reflink="on")
     delayed = reason(network_delay="1ms")

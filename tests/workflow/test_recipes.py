@@ -70,7 +70,7 @@ def add_server_configuration(project):
 
 
 def add_access(project):
-    access = project.path / "workflow" / "vcsbench" / "axes" / "client_server.py"
+    access = project.path / "workflow" / "vcsbench" / "axes" / "server_axes.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
     start = "ACCESS: dict[str, Access] = {\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from project import ROOT, free_port, invalid_flags, mounted, needs, ruby, wait_for
-from vcsbench.axes.client_server import REFLINK_LIBRARY
+from vcsbench.axes.client_axes import REFLINK_LIBRARY
 from vcsbench.storages.cell_filesystem import why_cannot_make
 
 STUDY = "working-copy-2012"
@@ -129,7 +129,7 @@ def test_client_settings_without_effect_fail_their_cells(project):
     library.unlink()
     # A library without functions.
     subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
-    axis = project.path / "workflow/vcsbench/axes/client_server.py"
+    axis = project.path / "workflow/vcsbench/axes/client_axes.py"
     axis.write_text(axis.read_text().replace("exclusive-locking=yes", "exclusive-locking=no"))
     project.tool("run", "measured", code=1)
     found = {cell: why for cell, why in reasons(project).items() if "/empty/" not in cell}

@@ -1,12 +1,11 @@
 # Reports: a self-contained page for each study, and an index of the pages in the folder.
-from vcsbench.config.definitions import GLOSSARY
 from vcsbench.run.provenance import config_digest
 
-# An edit of a template makes the pages again.
+# An edit of a template or of words.yaml makes the pages again.
 TEMPLATES = sorted(
     str(path)
     for path in (WORKFLOW / "report").rglob("*.*")
-    if path.suffix in (".jinja", ".css", ".js")
+    if path.suffix in (".jinja", ".css", ".js", ".yaml")
 )
 
 
@@ -14,7 +13,6 @@ rule report:
     input:
         study="config/studies/{study}.yaml",
         definitions=inputs.FINDINGS,
-        words=str(GLOSSARY),
         grid="results/grid/{study}.csv",
         # The page reads the contexts of these cell-rounds, too, because no table has their machine, storage, servers
         # and commands, and the records of loads and of nodes. As inputs they would start the rules that prepare and

@@ -61,6 +61,7 @@ rule tables:
         workload=lambda wildcards: PROJECT.params_of(wildcards.study).workload,
         reference_commands=lambda wildcards: PROJECT.params_of(wildcards.study).reference_commands,
         apply_commands=lambda wildcards: PROJECT.params_of(wildcards.study).apply_commands,
+        words=code_digest([str(WORKFLOW / "report" / "words.yaml")]),
     script:
         "../scripts/make_tables.py"
 

@@ -12,7 +12,8 @@ import pandas as pd
 
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE
-from vcsbench.advice.labels import questions_of
+from vcsbench.advice.decision import WeightedOperation
+from vcsbench.advice.questions import read_questions
 from vcsbench.evidence.measurements import (
     read_frame,
     read_grid,
@@ -141,8 +142,8 @@ def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: Stud
         settings.order,
         params.scenario_axes,
         settings.block,
-        questions_of(params.questions, params.apply_commands),
-        params.workload,
+        read_questions(params.questions, params.apply_commands),
+        [WeightedOperation(**operation) for operation in params.workload],
         settings.limits,
     )
     comparing = replace(settings, tables=settings.comparing_tables)

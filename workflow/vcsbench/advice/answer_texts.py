@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from vcsbench.advice import decision, labels
 from vcsbench.advice.decision import Case, Pair, Where
-from vcsbench.advice.labels import CardQuestion
-from vcsbench.advice.rules import find_rule
+from vcsbench.advice.questions import CardQuestion
+from vcsbench.advice.rules import Rule, find_rule
+from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import DIFFERENCES, Limits
 from vcsbench.words import enumeration
 
+# The commands of svnbench: null-log and null-export.
 BENCHMARK_ONLY = "null-"
-ACCESS = "ra"
 LESS_WORK = "over svn, its client does less work"
 MAX_WORDS = 25
-# In the counts of an answer: its value against the best other one.
-FASTER, SLOWER = "faster", "slower"
 NO_DECISION = {
     AnswerKind.NOT_MEASURED: "No case of this question has a result.",
     AnswerKind.NOT_COMPARED: "Its cells were measured, but cannot be compared.",
@@ -31,7 +31,7 @@ NO_DECISION = {
 class Answer:
     """An answer: its kind, one or two words, a sentence, and a short effect for the terminal.
 
-    `value` is "" without a decision.
+    `value` is the value to choose, "" without a decision.
     """
 
     kind: AnswerKind = AnswerKind.NOT_MEASURED
@@ -44,27 +44,201 @@ class Answer:
 NO_ANSWER = Answer()
 
 
+@dataclass(frozen=True)
+class AnswerSettings:
+    """What an answer depends on besides its cases.
+
+    `reference` is the value that stays if nothing is changed. `current` is the value that the reader has, ""
+    if it is unknown. `has_workload`: the cases are weighted by the user's workload.
+    """
+
+    reference: str
+    current: str
+    min_effect_pct: float
+    has_workload: bool
+
+
+class CaseOutcome(StrEnum):
+    """The outcome of a value in one case, against the best other value, in the order of texts."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUAL = "equal"
+    BOUNDED = "bounded"
+    TOO_SMALL = "too small"
+    UNDECIDED = "undecided"
+    # The case compares other values only.
+    NOT_COMPARED = "not compared"
+
+
+# Outcomes with the same words as the result of a comparison.
+RESULT_OUTCOMES = {
+    CaseOutcome.EQUAL: Result.EQUAL,
+    CaseOutcome.BOUNDED: Result.BOUNDED,
+    CaseOutcome.TOO_SMALL: Result.TOO_SMALL,
+    CaseOutcome.UNDECIDED: Result.UNDECIDED,
+}
+
+
+@dataclass(frozen=True)
+class CaseEffect:
+    """The outcome of a value in one case.
+
+    `gain` is the factor by which it is faster, `regret` the one by which it is slower than the best value;
+    None if it is not. Both are possible: a value can be better than the reference and worse than the best.
+    """
+
+    outcome: CaseOutcome
+    gain: float | None = None
+    regret: float | None = None
+
+
+def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
+    """Return the effect of a value against another one; against itself, the slowest value takes its place."""
+    costs = case.costs
+    if value not in costs:
+        if case.is_decided:
+            return CaseEffect(CaseOutcome.NOT_COMPARED)
+        return CaseEffect(_outcome_without_decision(case))
+    cost = costs[value]
+    if against != value:
+        # None if the case does not decide the other value.
+        other_cost = costs.get(against)
+    else:
+        # A reader who has the reference can only lose, so that its gain is over the slowest value.
+        other_costs = [costs[other] for other in costs if other != value]
+        other_cost = max(other_costs, default=None)
+    # The best value of the case has the cost 1.
+    regret = cost if cost > 1 + decision.SAME else None
+    if other_cost is not None and other_cost > cost * (1 + decision.SAME):
+        return CaseEffect(CaseOutcome.FASTER, other_cost / cost, regret)
+    if regret is not None:
+        return CaseEffect(CaseOutcome.SLOWER, regret=regret)
+    if other_cost is not None:
+        return CaseEffect(CaseOutcome.EQUAL)
+    return CaseEffect(_outcome_without_decision(case))
+
+
+def _outcome_without_decision(case: Case) -> CaseOutcome:
+    if case.is_small:
+        return CaseOutcome.TOO_SMALL
+    is_bounded = any(pair.result == Result.BOUNDED for pair in case.pairs)
+    return CaseOutcome.BOUNDED if is_bounded else CaseOutcome.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of a value over cases.
+
+    `gains` and `regrets` have the factors of its CaseEffects, by the group of their cases: `cold log`. The
+    group with the largest factor comes first, of commands that people run if there are any. `counts` are the
+    numbers of cases by outcome.
+    """
+
+    gains: Mapping[str, Sequence[float]]
+    regrets: Mapping[str, Sequence[float]]
+    counts: Counter[CaseOutcome]
+    min_effect_pct: float
+
+    @property
+    def most(self) -> float:
+        """Return the largest gain of the first group, 1 without any."""
+        first_gains = next(iter(self.gains.values()), [1.0])
+        return max(first_gains)
+
+    @property
+    def wins(self) -> str:
+        """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`."""
+        if not self.gains:
+            return ""
+        first_group, *other_groups = self.gains
+        first_gains = self.gains[first_group]
+        first_text = f"{first_group} {labels.factors(first_gains)}".strip()
+        if not other_groups:
+            return f"{first_text} faster{labels.slight(first_gains, self.min_effect_pct)}"
+        other_gains = [gain for group in other_groups for gain in self.gains[group]]
+        slight = labels.slight(other_gains, self.min_effect_pct)
+        # Groups with the same range need no names: `1.2x to 1.9x faster`.
+        if labels.factors(other_gains) == labels.factors(first_gains):
+            return f"{labels.factors(first_gains)} faster{slight}"
+        others = other_groups[0] if len(other_groups) == 1 else "others"
+        return f"{first_text}, {others} {labels.factors(other_gains)} faster{slight}"
+
+    @property
+    def losses(self) -> str:
+        """Return `cold log 7 to 12 % slower` if all losses are in one group, or `at most 12 % slower`."""
+        if not self.regrets:
+            return "slower in no case measured"
+        regrets = [regret for group in self.regrets.values() for regret in group]
+        slight = labels.slight(regrets, self.min_effect_pct)
+        group, *other_groups = self.regrets
+        if group and not other_groups:
+            return f"{group} {labels.factors(regrets)} slower{slight}"
+        return f"at most {labels.factor(max(regrets))} slower{slight}"
+
+    @property
+    def outcomes(self) -> str:
+        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`."""
+        parts = []
+        for outcome in CaseOutcome:
+            number = self.counts[outcome]
+            # A reader looks for these two, also if there are none.
+            if number or outcome in (CaseOutcome.FASTER, CaseOutcome.SLOWER):
+                result = RESULT_OUTCOMES.get(outcome)
+                name = texts.RESULTS[result] if result else str(outcome)
+                parts.append(f"{number} {name}")
+        return f"of {self.counts.total()} cases {', '.join(parts)}"
+
+
+def combine_effects(
+    value: str, cases: Sequence[Case], against: str, min_effect_pct: float
+) -> Effect:
+    """Return the effect of a value over cases, against another value or, against itself, the slowest one."""
+    gains: dict[str, list[float]] = {}
+    regrets: dict[str, list[float]] = {}
+    counts: Counter[CaseOutcome] = Counter()
+    for case in cases:
+        group = labels.group_label(case.where)
+        effect = effect_in_case(value, case, against)
+        counts[effect.outcome] += 1
+        if effect.gain is not None:
+            gains.setdefault(group, []).append(effect.gain)
+        if effect.regret is not None:
+            regrets.setdefault(group, []).append(effect.regret)
+    return Effect(_largest_first(gains), _largest_first(regrets), counts, min_effect_pct)
+
+
+def _largest_first(factors: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """Return the groups in the order of their largest factor, those of svnbench's commands last."""
+
+    def rank(group: str) -> tuple[bool, float]:
+        return BENCHMARK_ONLY in group, -max(factors[group])
+
+    return {group: factors[group] for group in sorted(factors, key=rank)}
+
+
 def in_cases(number: int, total: int) -> str:
     """Return ` in 2 of 3 cases`, "" for the only case."""
     return f" in {number} of {total} cases" if total > 1 else ""
 
 
 def answer_without_choice(
-    kind: AnswerKind, value: str, cases: Sequence[Case], current: str, min_effect_pct: float
+    kind: AnswerKind, value: str, cases: Sequence[Case], settings: AnswerSettings
 ) -> Answer:
     """Return the answer if there is nothing to choose: equal, undecided, or without a result."""
     short = str(kind)
     if kind in NO_DECISION:
         sentence = NO_DECISION[kind]
-        effect = sentence.rstrip(".")
-        return Answer(kind, "", short, sentence, effect[0].lower() + effect[1:])
+        clause = sentence.rstrip(".")
+        return Answer(kind, "", short, sentence, clause[0].lower() + clause[1:])
     if kind == AnswerKind.EQUAL:
-        number = sum(case.decides(current) for case in cases)
-        text = f"within {min_effect_pct:g} %{in_cases(number, len(cases))}"
+        number = sum(case.decides(settings.current) for case in cases)
+        text = f"within {settings.min_effect_pct:g} %{in_cases(number, len(cases))}"
     else:
         reasons: Counter[str] = Counter()
         for case in cases:
-            pair = next(p for p in case.pairs if current in ("", p.baseline, p.candidate))
+            # Every case compares the reader's value (cards.Card.answer_for).
+            pair = next(pair for pair in case.pairs if pair.compares(settings.current))
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
         text = reason + in_cases(number, len(cases))
@@ -83,188 +257,127 @@ def answer_with_choice(
     kind: AnswerKind,
     value: str,
     cases: Sequence[Case],
-    reference: str,
-    current: str,
-    min_effect_pct: float,
-    has_workload: bool,
+    settings: AnswerSettings,
 ) -> Answer:
-    """Return the answer that recommends a value, for a reader who has the value `current` ("" if unknown)."""
-    axis = question.axis
-    against = current if current and current != value else reference
-    effect = Effect.of(value, cases, against, min_effect_pct)
+    """Return the answer that recommends a value. `kind` is VALUE or DEPENDS."""
+    current, min_effect_pct = settings.current, settings.min_effect_pct
+    # The recommended value is compared with what the reader has, or would have without a change.
+    against = settings.reference
+    if current and current != value:
+        against = current
+    effect = combine_effects(value, cases, against, min_effect_pct)
     if current and not effect.gains:
         # Of equal values the reader keeps the current one.
-        value, effect = current, Effect.of(current, cases, reference, min_effect_pct)
-    label = labels.value_label(axis, value)
+        value = current
+        effect = combine_effects(current, cases, settings.reference, min_effect_pct)
     if kind == AnswerKind.DEPENDS:
-        decided = [case for case in cases if case.decides(current)]
-        most = labels.factor(effect.most)
-        single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
-        rule = find_rule(decided, value, reference, Limits(min_effect_pct))
-        rule_text = _rule_text(axis, value, rule, single)
-        text = f"{rule_text}; {single}" if rule_text else single
-        if len(decided) < len(cases):
-            text += f". Decided: {len(decided)} of {len(cases)} cases"
+        text = _choice_that_depends(question.axis, value, cases, effect, settings)
         return Answer(kind, value, str(kind), f"Choose {text}.", text)
+
+    label = labels.value_label(question.axis, value)
     short = label
     if question.yes_value:
         short = "yes" if value == question.yes_value else "no"
-    parts = [effect.wins]
-    if effect.regrets:
-        parts.append(effect.losses)
-    text = ", ".join(filter(None, parts))
-    if len(cases) > 1:
-        # Two brackets in a row become one.
-        head, note = (text[:-1], "; ") if text.endswith(")") else (text, " (")
-        text = f"{head}{note}{effect.outcomes})"
-    sentence = f"{'For your workload choose' if has_workload else 'Choose'} {label}: {text}."
+    text = _effect_text(effect, len(cases))
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
+    elif settings.has_workload:
+        sentence = f"For your workload choose {label}: {text}."
+    else:
+        sentence = f"Choose {label}: {text}."
     return Answer(kind, value, short, sentence, text)
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The factors by which a value is faster (`gains`) and slower (`regrets`), by group of cases, and the
-    number of cases of each result (`counts`).
+def _effect_text(effect: Effect, cases: int) -> str:
+    """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`."""
+    parts = []
+    if effect.gains:
+        parts.append(effect.wins)
+    if effect.regrets:
+        parts.append(effect.losses)
+    text = ", ".join(parts)
+    if cases == 1:
+        return text
+    # Two brackets in a row become one.
+    if text.endswith(")"):
+        return f"{text.removesuffix(')')}; {effect.outcomes})"
+    return f"{text} ({effect.outcomes})"
 
-    A gain is against the reference, or against the slowest value if this is the reference. A regret is
-    against the best value. A case without a gain is `slower` with a regret, `undecided` without the other
-    value. The group with the largest factor comes first, of commands that people run if there are any.
+
+def _choice_that_depends(
+    axis: str, value: str, cases: Sequence[Case], effect: Effect, settings: AnswerSettings
+) -> str:
+    """Return the rule by kind of case if there is one, and the value to choose for all cases.
+
+    Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
+    faster. Decided: 2 of 3 cases`
     """
-
-    gains: Mapping[str, Sequence[float]]
-    regrets: Mapping[str, Sequence[float]]
-    counts: Counter[str]
-    min_effect_pct: float
-
-    @classmethod
-    def of(cls, value: str, cases: Sequence[Case], against: str, min_effect_pct: float) -> Effect:
-        gains: dict[str, list[float]] = {}
-        regrets: dict[str, list[float]] = {}
-        counts: Counter[str] = Counter()
-        for case in cases:
-            costs, group = case.costs, labels.group_label(case.where)
-            result = str(case_result(case))
-            if value in costs:
-                others = [cost for other, cost in costs.items() if other != value]
-                other = costs.get(against) if against != value else max(others, default=None)
-                if costs[value] > 1 + decision.SAME:
-                    regrets.setdefault(group, []).append(costs[value])
-                if other and other > costs[value] * (1 + decision.SAME):
-                    gains.setdefault(group, []).append(other / costs[value])
-                    result = FASTER
-                elif costs[value] > 1 + decision.SAME:
-                    result = SLOWER
-                elif other:
-                    result = str(Result.EQUAL)
-            elif case.is_decided:
-                result = str(AnswerKind.NOT_COMPARED)
-            counts[result] += 1
-
-        def rank(group: tuple[str, list[float]]) -> tuple[bool, float]:
-            return BENCHMARK_ONLY in group[0], -max(group[1])
-
-        first, second = (dict(sorted(of.items(), key=rank)) for of in (gains, regrets))
-        return cls(first, second, counts, min_effect_pct)
-
-    @property
-    def most(self) -> float:
-        return max(next(iter(self.gains.values()), [1.0]))
-
-    @property
-    def wins(self) -> str:
-        """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`."""
-        if not self.gains:
-            return ""
-        (group, gains), *rest = self.gains.items()
-        others = [gain for _, of in rest for gain in of]
-        text = f"{group} {labels.factors(gains)}".strip()
-        if rest and labels.factors(others) == labels.factors(gains):
-            text = labels.factors(gains)
-        elif rest:
-            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {labels.factors(others)}"
-        return f"{text} faster{labels.slight(others or gains, self.min_effect_pct)}"
-
-    @property
-    def losses(self) -> str:
-        """Return `cold log 7 to 12 % slower` if all losses are in one group, or `at most 12 % slower`."""
-        if not self.regrets:
-            return "slower in no case measured"
-        all_ = [regret for of in self.regrets.values() for regret in of]
-        (group, *rest), note = self.regrets, labels.slight(all_, self.min_effect_pct)
-        if group and not rest:
-            return f"{group} {labels.factors(all_)} slower{note}"
-        return f"at most {labels.factor(max(all_))} slower{note}"
-
-    @property
-    def outcomes(self) -> str:
-        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`."""
-        shown = [f"{self.counts[name]} {name}" for name in (FASTER, SLOWER)]
-        others = (Result.EQUAL, Result.BOUNDED, Result.TOO_SMALL, Result.UNDECIDED)
-        for result in others:
-            if self.counts[result]:
-                shown.append(f"{self.counts[result]} {texts.RESULTS[result]}")
-        not_compared = self.counts[AnswerKind.NOT_COMPARED]
-        if not_compared:
-            shown.append(f"{not_compared} {AnswerKind.NOT_COMPARED}")
-        return f"of {self.counts.total()} cases {', '.join(shown)}"
+    # The other cases leave open whether the reader's value is worse.
+    decided = [case for case in cases if case.decides(settings.current)]
+    label = labels.value_label(axis, value)
+    most = labels.factor(effect.most)
+    text = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
+    rule = find_rule(decided, value, settings.reference, Limits(settings.min_effect_pct))
+    rule_text = _rule_text(axis, value, rule, text)
+    if rule_text:
+        text = f"{rule_text}; {text}"
+    if len(decided) < len(cases):
+        text += f". Decided: {len(decided)} of {len(cases)} cases"
+    return text
 
 
-def case_result(case: Case) -> Result:
-    """Return the result of a case without a decision about a value."""
-    if case.is_small:
-        return Result.TOO_SMALL
-    is_bounded = any(pair.result == Result.BOUNDED for pair in case.pairs)
-    return Result.BOUNDED if is_bounded else Result.UNDECIDED
+def _rule_text(axis: str, value: str, rule: Rule, later_text: str) -> str:
+    """Return `f7 for cold log, f6 for export`, or a shorter text if the sentence is too long.
 
-
-def is_benchmark(where: Where) -> bool:
-    """Return True for a command of svnbench, which nobody runs at work."""
-    return where.get("command", "").startswith(BENCHMARK_ONLY)
-
-
-def has_less_work(axis: str, where: Where) -> bool:
-    """Return True if LESS_WORK holds for a comparison of values of `axis`."""
-    return axis == ACCESS and is_benchmark(where)
-
-
-def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: str) -> str:
-    """Return `f7 for cold log, f6 for export`, shorter if the sentence with `rest` is too long."""
+    `value` is the choice for all cases: `f6 for export, otherwise f7`. Return "" without a rule, or if both
+    are too long in front of the `later_text`.
+    """
     if not rule:
         return ""
     parts = {}
     for choice, names in rule.items():
-        is_access = all(name.startswith("over ") for name in names)
-        before = "over " if is_access else "for "
-        groups = enumeration([name.removeprefix("over ") if is_access else name for name in names])
-        parts[choice] = f"{labels.value_label(axis, choice)} {before}{groups}"
+        label = labels.value_label(axis, choice)
+        # `f7 over http and svn`, but `f7 for log`.
+        if all(name.startswith("over ") for name in names):
+            accesses = [name.removeprefix("over ") for name in names]
+            parts[choice] = f"{label} over {enumeration(accesses)}"
+        else:
+            parts[choice] = f"{label} for {enumeration(names)}"
     whole = ", ".join(parts.values())
-    others = ", ".join(text for choice, text in parts.items() if choice != value)
-    shorter = f"{others}, otherwise {labels.value_label(axis, value)}"
+    exceptions = ", ".join(text for choice, text in parts.items() if choice != value)
+    shorter = f"{exceptions}, otherwise {labels.value_label(axis, value)}"
+    # Readers do not finish longer sentences.
     for text in (whole, shorter):
-        if len(f"Choose {text} {rest}".split()) <= MAX_WORDS:
+        if len(f"Choose {text} {later_text}".split()) <= MAX_WORDS:
             return text
     return ""
 
 
+def is_benchmark(where: Where) -> bool:
+    """Return True for a command of svnbench, which nobody runs at work."""
+    return where.get(COMMAND_AXIS, "").startswith(BENCHMARK_ONLY)
+
+
+def has_less_work(axis: str, where: Where) -> bool:
+    """Return True if LESS_WORK holds for a comparison of values of `axis`."""
+    return axis == ACCESS_AXIS and is_benchmark(where)
+
+
 def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
     """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
-    note = labels.slight([pair.ratio], min_effect_pct)
-    is_called = pair.call in DIFFERENCES
-    if not is_called:
+    candidate = labels.value_label(axis, pair.candidate)
+    if pair.call not in DIFFERENCES:
         outcome = pair_outcome(pair)
-        if not of_candidate:
-            return outcome
-        return f"{outcome} ({labels.value_label(axis, pair.candidate)} {labels.change(pair.ratio)})"
-    at_least = "at least " if pair.is_at_least else ""
-    ratio = pair.near_end if pair.is_at_least else pair.ratio
+        return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_candidate else outcome
+    note = labels.slight([pair.ratio], min_effect_pct)
+    ratio, at_least = pair.ratio, ""
+    # Start-up, which is part of both times, hides a part of the difference.
+    if pair.is_at_least:
+        ratio, at_least = pair.near_end, "at least "
     if of_candidate:
-        change = labels.change(ratio)
-        return f"{labels.value_label(axis, pair.candidate)} {at_least}{change}{note}"
-    won = pair.candidate if pair.ratio >= 1 else pair.baseline
-    factor = labels.factor(labels.at_least_1(ratio))
-    return f"{labels.value_label(axis, won)} {at_least}{factor} faster{note}"
+        return f"{candidate} {at_least}{labels.change(ratio)}{note}"
+    winner = candidate if pair.ratio >= 1 else labels.value_label(axis, pair.baseline)
+    return f"{winner} {at_least}{labels.factor(labels.at_least_1(ratio))} faster{note}"
 
 
 def pair_outcome(pair: Pair) -> str:

@@ -5,8 +5,8 @@ A candidate with the binaries of the baseline is a noise check (A/A test) and ge
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -33,106 +33,144 @@ from vcsbench.statistics.noise import Noise
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
 
 
+@dataclass
+class Candidate:
+    """A candidate, such as a build, with its comparisons, the values of their cases, and their average."""
+
+    name: str
+    pairs: list[Pair] = field(default_factory=list)
+    wheres: list[Where] = field(default_factory=list)
+    average: Estimate = NO_ESTIMATE
+
+    @property
+    def is_noise_check(self) -> bool:
+        return all(pair.is_noise_check for pair in self.pairs)
+
+
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Add an answer for each candidate, and lines that compare it with each noise check."""
-    pairs: dict[str, list[Pair]] = {}
-    wheres: dict[str, list[Where]] = {}
+    candidates: dict[str, Candidate] = {}
     for case in card.cases:
         for pair in case.pairs:
-            pairs.setdefault(pair.candidate, []).append(pair)
-            wheres.setdefault(pair.candidate, []).append(case.where)
-    averages = {}
-    checks = []
-    for name, compared in pairs.items():
-        averages[name] = mean(wheres[name], (compared[0].baseline, name))
-        if all(pair.is_noise_check for pair in compared):
-            checks.append(name)
-    others = {name: average for name, average in averages.items() if name not in checks}
-    answers = [
-        _answer(name, pairs[name], average, card.min_effect_pct) for name, average in others.items()
-    ]
-    lines = [
-        line for name in checks for line in _noise_check(name, pairs[name], averages[name], others)
-    ]
-    lines += [lost.sentence(lost.value) for lost in card.missing]
-    card = replace(card, notes=[], lines=[*lines, *card.notes], candidates=answers)
-    if not answers:
-        short = "no other build" if pairs else "no result"
-        text = f"{short} was compared.".capitalize()
-        return replace(card, answer=Answer(AnswerKind.EQUAL, "", short, text, text))
-    return replace(card, answer=answers[0])
+            candidate = candidates.setdefault(pair.candidate, Candidate(pair.candidate))
+            candidate.pairs.append(pair)
+            candidate.wheres.append(case.where)
+    for candidate in candidates.values():
+        # All pairs of a candidate have one baseline: such a question has one table.
+        sides = (candidate.pairs[0].baseline, candidate.name)
+        candidate.average = mean(candidate.wheres, sides)
+    checks = [candidate for candidate in candidates.values() if candidate.is_noise_check]
+    others = [candidate for candidate in candidates.values() if not candidate.is_noise_check]
+
+    lines: list[str] = []
+    for check in checks:
+        lines += _noise_check(check, others)
+    lines += [missing.sentence(missing.value) for missing in card.missing]
+    lines += card.notes
+    answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
+    if answers:
+        first = answers[0]
+    elif checks:
+        first = _nothing_compared("no other build")
+    else:
+        first = _nothing_compared("no result")
+    return replace(card, notes=[], lines=lines, candidates=answers, answer=first)
 
 
-def _answer(
-    candidate: str, pairs: Sequence[Pair], average: Estimate, min_effect_pct: float
-) -> Answer:
+def _nothing_compared(short: str) -> Answer:
+    sentence = f"{short.capitalize()} was compared."
+    return Answer(AnswerKind.EQUAL, "", short, sentence, sentence)
+
+
+def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """Return the answer for a candidate: `new: 1.2x slower in 1, 1.1x to 1.4x faster in 5 of 8`."""
-    slower = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT and pair.ratio < 1]
-    faster = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT and pair.ratio > 1]
-    others = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
+    pairs = candidate.pairs
+    different = [pair for pair in pairs if pair.result == Result.DIFFERENT]
+    slower = [labels.at_least_1(pair.ratio) for pair in different if pair.ratio < 1]
+    faster = [labels.at_least_1(pair.ratio) for pair in different if pair.ratio > 1]
+    # The other pairs by their outcome in words: `equal`, `wide interval`.
+    outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     number_equal = sum(pair.result == Result.EQUAL for pair in pairs)
 
     def with_number(text: str, number: int) -> str:
+        """Return `1.2x slower in 3`; the only pair needs no number."""
         return f"{text} in {number}" if len(pairs) > 1 else text
 
     total = f" of {len(pairs)}" if len(pairs) > 1 else ""
     called = []
-    for ratios, change in ((slower, "slower"), (faster, "faster")):
-        if ratios:
-            sizes = [labels.at_least_1(ratio) for ratio in ratios]
-            called.append(with_number(f"{labels.factors(sizes)} {change}", len(sizes)))
-    rest = [with_number(text, number) for text, number in others.items()]
+    # A developer looks for regressions first.
+    if slower:
+        called.append(with_number(f"{labels.factors(slower)} slower", len(slower)))
+    if faster:
+        called.append(with_number(f"{labels.factors(faster)} faster", len(faster)))
+    # Outcomes that the head of the answer does not contain.
+    further = [with_number(text, number) for text, number in outcomes.items()]
     if called:
         kind = AnswerKind.DEPENDS if slower else AnswerKind.VALUE
         head = ", ".join(called) + total
     elif number_equal:
         kind = AnswerKind.EQUAL
         equal = str(Result.EQUAL)
-        rest = [with_number(text, n) for text, n in others.items() if text != equal]
+        further = [with_number(text, n) for text, n in outcomes.items() if text != equal]
         head = with_number(f"equal within {min_effect_pct:g} %", number_equal) + total
     else:
         kind = AnswerKind.UNDECIDED
-        head, rest = f"undecided ({', '.join(rest)}{total})", []
-    short = f"{candidate}: {head}"
-    remarks = "; ".join(filter(None, [", ".join(rest), _average_text(average)]))
-    sentence = f"{remarks}.".capitalize() if remarks else ""
-    value = candidate if kind == AnswerKind.VALUE else ""
-    return Answer(kind, value, short, sentence, "; ".join(filter(None, [short, remarks])))
+        head = f"undecided ({', '.join(further)}{total})"
+        further = []
+
+    short = f"{candidate.name}: {head}"
+    remarks = "; ".join(filter(None, [", ".join(further), _average_text(candidate.average)]))
+    return Answer(
+        kind=kind,
+        value=candidate.name if kind == AnswerKind.VALUE else "",
+        short=short,
+        sentence=f"{remarks}.".capitalize() if remarks else "",
+        effect=f"{short}; {remarks}" if remarks else short,
+    )
 
 
-def _noise_check(
-    name: str, pairs: Sequence[Pair], average: Estimate, others: Mapping[str, Estimate]
-) -> list[str]:
-    """Return sentences on a noise check, with the averages of the other candidates."""
+def _noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
+    """Return sentences on a noise check, whose average is the limit for those of the other candidates."""
+    pairs, average = check.pairs, check.average
     results = Counter(pair.result for pair in pairs)
     differ = results[Result.DIFFERENT]
-    open_ = len(pairs) - differ - results[Result.EQUAL]
-    parts = [f"{differ} of {len(pairs)} differ"]
-    if open_:
-        parts[0] += f", {open_} undecided"
-    parts.append(_average_text(average))
-    lines = [f"Noise check: {name}, the same build: {'; '.join(filter(None, parts))}."]
-    most = max(average.high, 1 / average.low)
-    for candidate, other in others.items():
-        size = labels.at_least_1(other.value)
-        if math.isfinite(most + size):
-            is_larger = size > most and not other.low < 1 < other.high
-            verb = "exceeds" if is_larger else "does not exceed"
-            why = "" if is_larger else ": it can be noise"
-            mean, limit = labels.factor(size), labels.factor(most)
-            line = f"The average difference of {candidate} ({mean}) {verb} that of the same build"
-            lines.append(f"{line} (at most {limit}){why}.")
+    undecided = len(pairs) - differ - results[Result.EQUAL]
+    summary = f"{differ} of {len(pairs)} differ"
+    if undecided:
+        summary += f", {undecided} undecided"
+    average_text = _average_text(average)
+    if average_text:
+        summary += f"; {average_text}"
+    lines = [f"Noise check: {check.name}, the same build: {summary}."]
+
+    # The end of the interval that is farther from 1, as a factor of at least 1.
+    largest_noise = max(average.high, 1 / average.low)
+    for candidate in others:
+        size = labels.at_least_1(candidate.average.value)
+        # One of the averages is unknown, with too few rounds for example.
+        if not math.isfinite(largest_noise + size):
+            continue
+        mean, limit = labels.factor(size), labels.factor(largest_noise)
+        average_of = f"The average difference of {candidate.name} ({mean})"
+        is_shown = not candidate.average.low < 1 < candidate.average.high
+        if size > largest_noise and is_shown:
+            lines.append(f"{average_of} exceeds that of the same build (at most {limit}).")
+        else:
+            lines.append(
+                f"{average_of} does not exceed that of the same build (at most {limit}): it can be noise."
+            )
     if differ:
         lines.append("Measure again: if it differs again, the machine is too noisy.")
     return lines
 
 
 def _average_text(average: Estimate) -> str:
+    """Return `on average 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown`, "" if unknown."""
     if not math.isfinite(average.value):
         return ""
-    none = ", no difference shown" if average.low < 1 < average.high else ""
     interval = labels.change_between(average.low, average.high)
-    return f"on average {labels.change(average.value)} ({interval}){none}"
+    text = f"on average {labels.change(average.value)} ({interval})"
+    return f"{text}, no difference shown" if average.low < 1 < average.high else text
 
 
 # With two rounds, 95 % intervals of averages over one block held the truth in 91 to 92 % of simulated cases.
@@ -150,30 +188,55 @@ def geometric_mean(
 ) -> Estimate:
     """Return the geometric mean of the ratios baseline / candidate (`sides`), with its interval.
 
-    Each round is averaged within a block, whose cells share their rounds. Errors of blocks add up.
+    `rounds` come from by_round, whose cells the axes in `order` identify. `wheres` are the values of the
+    other axes in the cases to average. Each round is averaged within a block, whose cells share their
+    rounds. Errors of blocks add up.
     """
-    others, place = [name for name in order if name != axis], order.index(axis)
-    included = {tuple(where.get(name, "") for name in others) for where in wheres}
-    pairs = pair_rows(rounds, axis, sides, [*others, "host", "round"])
-    keys = [*zip(*(pairs[name] for name in others), strict=True)]
+    other_axes = [name for name in order if name != axis]
+    included = {tuple(where.get(name, "") for name in other_axes) for where in wheres}
+    # One row for both sides of each case and round, with the time of each.
+    pairs = pair_rows(rounds, axis, sides, [*other_axes, "host", "round"])
+    keys = [*zip(*(pairs[name] for name in other_axes), strict=True)]
     logs = np.log(pairs[f"{DEFAULT}_baseline"] / pairs[f"{DEFAULT}_candidate"])
     pairs = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
     pairs = pairs[pairs["key"].isin(included)]
+    # Times of several hosts are never averaged.
     if pairs.empty or rounds["host"].nunique() != 1:
         return NO_ESTIMATE
-    estimates = []
-    for _, of_block in group_rows(pairs, block):
-        logs = of_block.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        both = [tuple((*k[:place], side, *k[place:]) for side in reversed(sides)) for k in logs]
-        means = logs.apply(math.fsum, axis=1) / len(both)
-        estimates.append(noise.with_error(ratio_interval(means, len(both)), both))  # type: ignore[arg-type]
-    if any(e.n < MIN_AVERAGE_ROUNDS for e in estimates):
-        return NO_ESTIMATE
-    whole = math.fsum(e.averaged for e in estimates)
-    log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / whole
-    variances = [
-        Variance(e.error**2, e.degrees).scaled((e.averaged / whole) ** 2) for e in estimates
+    estimates = [
+        _block_mean(rows, axis, order, sides, noise) for _, rows in group_rows(pairs, block)
     ]
+    # One block with few rounds would make the interval of the whole too narrow.
+    if any(estimate.n < MIN_AVERAGE_ROUNDS for estimate in estimates):
+        return NO_ESTIMATE
+    # Each block counts by its number of cases.
+    number = math.fsum(estimate.averaged for estimate in estimates)
+    log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / number
+    variances = []
+    for estimate in estimates:
+        share = estimate.averaged / number
+        variances.append(Variance(estimate.error**2, estimate.degrees).scaled(share**2))
     error = sum_variances(variances)
+    # Without any scatter there are no degrees of freedom, and the interval is a point.
     degrees = error.degrees if error.variance else 1.0
-    return interval(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)
+    fewest_rounds = min(estimate.n for estimate in estimates)
+    return interval(log, math.sqrt(error.variance), degrees, fewest_rounds, number)
+
+
+def _block_mean(
+    pairs: pd.DataFrame, axis: str, order: Sequence[str], sides: tuple[str, str], noise: Noise
+) -> Estimate:
+    """Return the mean ratio in a block, over the rounds in which all its cases were measured.
+
+    `pairs` has a row per case (`key`: its values of the other axes) and `round`, with the `log` of the ratio.
+    """
+    logs = pairs.pivot(index="round", columns="key", values="log").dropna().sort_index()
+    place = order.index(axis)
+    baseline, candidate = sides
+    # The cells of each case, candidate first, whose duplicates show the noise of the ratio.
+    cells = []
+    for key in logs.columns.to_list():
+        before, after = key[:place], key[place:]
+        cells.append(((*before, candidate, *after), (*before, baseline, *after)))
+    means = logs.apply(math.fsum, axis=1) / len(cells)
+    return noise.with_error(ratio_interval(means, len(cells)), cells)

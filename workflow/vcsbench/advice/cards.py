@@ -11,15 +11,16 @@ from pydantic import TypeAdapter
 
 from vcsbench.advice import decision
 from vcsbench.advice.answer_texts import (
-    ACCESS,
     NO_ANSWER,
     Answer,
+    AnswerSettings,
     answer_with_choice,
     answer_without_choice,
     is_benchmark,
 )
-from vcsbench.advice.decision import Case, Missing, Pair, Row, Where, Withheld
-from vcsbench.advice.labels import CardQuestion
+from vcsbench.advice.decision import Case, Missing, WeightedOperation, Where, Withheld
+from vcsbench.advice.questions import CardQuestion
+from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.config.study import matches_cell
 from vcsbench.statistics import texts
@@ -31,8 +32,9 @@ from vcsbench.words import count_of
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases. An
-    aggregate has `candidates` with an answer each, and `lines`.
+    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases.
+    `has_workload`: the cases have weights of the user's workload. An aggregate has `candidates` with an
+    answer each, and `lines`.
     """
 
     question: CardQuestion
@@ -41,7 +43,7 @@ class Card:
     cases: Sequence[Case]
     answer: Answer = NO_ANSWER
     min_effect_pct: float = 10.0
-    weights: Sequence[float] = ()
+    has_workload: bool = False
     missing: Sequence[Missing] = ()
     candidates: Sequence[Answer] = ()
     lines: Sequence[str] = ()
@@ -52,37 +54,47 @@ class Card:
         """Return the answer over the cases that fit `picks`, which may include the reader's current value.
 
         Cases that do not compare the current value are left out. Those that do not decide it count as
-        undecided. Commands of svnbench alone decide nothing if there are others, and never between
-        accesses: over svn, its client does less work.
+        undecided.
         """
         current = picks.get(self.question.axis, "")
-        chosen = []
-        for number, case in enumerate(self.cases):
-            is_compared = any(has_side(pair, current) for pair in case.pairs)
-            if is_compared and fits(case.where, picks):
-                chosen.append(number)
-        for_work = [number for number in chosen if not is_benchmark(self.cases[number].where)]
-        is_undecided = for_work and not any(self.cases[n].decides(current) for n in for_work)
-        if is_undecided or self.question.axis == ACCESS:
-            chosen = for_work
-        cases = [self.cases[number] for number in chosen]
-        if current:
-            chosen = [number for number in chosen if current in self.cases[number].costs]
-        deciding = [self.cases[number] for number in chosen]
-        weights = [self.weights[number] for number in chosen] if self.weights else []
+        cases = self._answering_cases(picks, current)
+        # A case that does not decide the current value has no loss of it.
+        deciding = [case for case in cases if not current or current in case.costs]
         limits = Limits(self.min_effect_pct)
-        kind, value = decision.recommend(deciding, self.reference, limits, weights)
+        kind, value = decision.recommend(deciding, self.reference, limits)
+        # No case decides the current value. Perhaps some cases compare it, or could not be compared.
         if kind == AnswerKind.NOT_MEASURED:
-            withheld = (c for c in self.withheld if fits(c.where, picks) and has_side(c, current))
+            withheld = [comparison for comparison in self.withheld if fits(comparison.where, picks)]
             if cases:
                 kind = AnswerKind.UNDECIDED
-            elif any(withheld):
+            elif any(comparison.compares(current) for comparison in withheld):
                 kind = AnswerKind.NOT_COMPARED
-        if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-            return answer_without_choice(kind, value, cases, current, self.min_effect_pct)
-        effect = self.min_effect_pct
-        settings = (self.reference, current, effect, bool(self.weights))
-        return answer_with_choice(self.question, kind, value, cases, *settings)
+        settings = AnswerSettings(
+            reference=self.reference,
+            current=current,
+            min_effect_pct=self.min_effect_pct,
+            has_workload=self.has_workload,
+        )
+        if kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+            return answer_with_choice(self.question, kind, value, cases, settings)
+        return answer_without_choice(kind, value, cases, settings)
+
+    def _answering_cases(self, picks: Where, current: str) -> list[Case]:
+        """Return the cases that fit the picks and compare the current value ("" for any).
+
+        Commands of svnbench decide nothing if there are others.
+        """
+        fitting = []
+        for case in self.cases:
+            if fits(case.where, picks) and any(pair.compares(current) for pair in case.pairs):
+                fitting.append(case)
+        for_work = [case for case in fitting if not is_benchmark(case.where)]
+        # Between accesses svnbench never decides: over svn, its client does less work.
+        if self.question.axis == ACCESS_AXIS:
+            return for_work
+        # If commands for work decide, those of svnbench only add cases to the answer.
+        is_undecided = for_work and not any(case.decides(current) for case in for_work)
+        return for_work if is_undecided else fitting
 
 
 @dataclass(frozen=True)
@@ -134,18 +146,19 @@ class Situation:
 
     @property
     def not_slower(self) -> list[Choice]:
+        """Return the choices next to the best one that are not shown to be slower."""
         return [choice for choice in self.choices[1:] if not choice.is_slower]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on a study, written and read as JSON by ADVICE. `workload` has weight, name and where."""
+    """Advice on a study, written and read as JSON by ADVICE."""
 
     cards: Sequence[Card] = ()
     situations: Sequence[Situation] = ()
     less_work: Sequence[str] = ()
     min_effect_pct: float = 10.0
-    workload: Sequence[Row] = ()
+    workload: Sequence[WeightedOperation] = ()
 
 
 ADVICE = TypeAdapter(Advice)
@@ -155,48 +168,65 @@ ADVICE = TypeAdapter(Advice)
 fits = partial(matches_cell, fits_empty=True)
 
 
-def has_side(comparison: Pair | Withheld, value: str) -> bool:
-    """Return True if a comparison is one of a value, or the value is ""."""
-    return value in ("", comparison.baseline, comparison.candidate)
-
-
-def card_of(
+def make_card(
     question: CardQuestion,
     reference: str,
     axes: Sequence[str],
     cases: Sequence[Case],
     min_effect_pct: float,
-    workload: Sequence[Row] = (),
+    workload: Sequence[WeightedOperation] = (),
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
 ) -> Card:
-    """Return a card; `axes` are the study's, `workload` has weight, name and where.
-
-    The cases that match an operation share its weight.
-    """
-    shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    weights = [0.0] * len(cases) if workload else []
-    notes = []
-    for operation in workload:
-        matching = [n for n, case in enumerate(cases) if fits(case.where, operation["where"])]
-        for n in matching:
-            weights[n] += operation["weight"] / len(matching)
-        if not any(cases[n].is_decided for n in matching):
-            name = f"{operation['name']} ({operation['weight']:g} %)"
-            notes.append(f"Your workload's {name} has no result here.")
-    reasons = Counter(comparison.reason for comparison in withheld)
-    for reason, number in reasons.most_common(1):
-        share = f" ({number} of them)" if len(reasons) > 1 else ""
-        notes.append(f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}")
+    """Return a card with its answer over all cases. `axes` are the study's."""
+    # An axis with one value in all cases distinguishes none of them.
+    shown = []
+    for axis in axes:
+        if len({case.where.get(axis, "") for case in cases}) > 1:
+            shown.append(axis)
     card = Card(
         question,
         reference,
         shown,
-        cases,
+        _weigh_cases(cases, workload),
         min_effect_pct=min_effect_pct,
-        weights=weights,
+        has_workload=bool(workload),
         missing=missing,
-        notes=notes,
+        notes=[*_workload_notes(cases, workload), *_withheld_notes(withheld)],
         withheld=withheld,
     )
     return replace(card, answer=card.answer_for({}))
+
+
+def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[Case]:
+    """Return the cases with their weights. The cases that match an operation share its weight."""
+    weights = [0.0] * len(cases)
+    for operation in workload:
+        matching = [n for n, case in enumerate(cases) if fits(case.where, operation.where)]
+        for number in matching:
+            weights[number] += operation.weight / len(matching)
+    return [replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)]
+
+
+def _workload_notes(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[str]:
+    """Return a sentence for each operation of the workload without a decided case."""
+    notes = []
+    for operation in workload:
+        matching = [case for case in cases if fits(case.where, operation.where)]
+        if not any(case.is_decided for case in matching):
+            name = f"{operation.name} ({operation.weight:g} %)"
+            notes.append(f"Your workload's {name} has no result here.")
+    return notes
+
+
+def _withheld_notes(withheld: Sequence[Withheld]) -> list[str]:
+    """Return a sentence on the comparisons without a result, with the most frequent reason.
+
+    Example: `8 comparisons left out (5 of them): measured on several machines. ...`
+    """
+    if not withheld:
+        return []
+    reasons = Counter(comparison.reason for comparison in withheld)
+    reason, number = reasons.most_common(1)[0]
+    share = f" ({number} of them)" if len(reasons) > 1 else ""
+    return [f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}"]

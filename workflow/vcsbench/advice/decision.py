@@ -6,7 +6,7 @@ bounded has its bound as the largest loss. One that is mostly start-up has no lo
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,11 +19,21 @@ from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_ro
 from vcsbench.statistics.texts import withheld_text
 from vcsbench.words import count_of
 
+# A row of a CSV file by column: of a table, a grid or the failures.
 Row = Mapping[Any, Any]
+# Values by axis.
 Where = Mapping[str, str]
-
-# Losses that are equal but for rounding.
+# Losses that are equal but for rounding differ by less.
 SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class WeightedOperation:
+    """An operation of the user's workload: the cells of `where` have `weight` per cent of the whole."""
+
+    name: str
+    weight: float
+    where: Where
 
 
 @dataclass(frozen=True)
@@ -52,27 +62,34 @@ class Pair:
 
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
-        """Return the comparison of a row. Unknown numbers are 0, because JSON has no NaN."""
-        numbers = {
-            name: getattr(row, name) if math.isfinite(getattr(row, name)) else 0.0
-            for name in ("low", "high", "within", "fixed_share", "detectable")
-        }
+        """Return the comparison of a row. Unknown numbers are 0, because JSON has no NaN.
+
+        A row with a ratio but without a call has too few rounds for one: it counts as undecided.
+        """
         return cls(
-            row.baseline,
-            row.candidate,
-            row.ratio,
+            baseline=row.baseline,
+            candidate=row.candidate,
+            ratio=row.ratio,
+            low=_known_or_0(row.low),
+            high=_known_or_0(row.high),
             rounds=row.n,
             call=row.call or Call.UNDECIDED,
             result=row.result or Result.UNDECIDED,
             why_undecided=row.why_undecided,
+            within=_known_or_0(row.within),
+            fixed_share=_known_or_0(row.fixed_share),
+            detectable=_known_or_0(row.detectable),
             flags=row.flags,
             times=(row.baseline_mean, row.candidate_mean),
-            **numbers,
         )
 
     @property
     def sides(self) -> tuple[str, str]:
         return self.baseline, self.candidate
+
+    def compares(self, value: str) -> bool:
+        """Return True if `value` is a side of the comparison, or "" (any value)."""
+        return value in ("", self.baseline, self.candidate)
 
     @property
     def is_decided(self) -> bool:
@@ -102,33 +119,43 @@ class Pair:
 
     def largest_loss(self, value: str) -> float:
         """Return the largest factor by which one side of a bounded comparison can be slower."""
-        is_leading = (self.ratio > 1) == (value == self.candidate)
-        factor = max(self.ratio, 1 / self.ratio)
+        faster = self.candidate if self.ratio > 1 else self.baseline
+        if value != faster:
+            return self.within
         # `within` is the factor times the error. Against the direction of the factor, only the error counts.
-        return max(1.0, self.within / factor**2) if is_leading else self.within
+        factor = max(self.ratio, 1 / self.ratio)
+        return max(1.0, self.within / factor**2)
+
+
+def _known_or_0(number: float) -> float:
+    return number if math.isfinite(number) else 0.0
 
 
 @dataclass(frozen=True)
 class Case:
     """The comparisons of cells that differ in the axis of the question only.
 
-    `where` has the values of the other axes, `times` the geometric mean in seconds of each value.
+    `where` has the values of the other axes, `times` the geometric mean in seconds of each value. `weight` is
+    the case's part of the user's workload, in per cent.
     """
 
     where: Where
     pairs: tuple[Pair, ...]
     times: Mapping[str, float] = field(default_factory=dict)
+    weight: float = 0.0
 
     @cached_property
     def costs(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best one, from the decided pairs.
 
-        Values without a decided path to the first pair's baseline are missing.
+        Pairs chain their values: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. Values
+        without a decided path to the first pair's baseline are missing.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
-        logs: dict[str, float] = {}
-        if decided:
-            logs[decided[0].baseline] = 0.0
+        if not decided:
+            return {}
+        # The logarithm of the time of each value over that of the first baseline.
+        logs = {decided[0].baseline: 0.0}
         # Each pass reaches at least one more value, if there is a path to it.
         for _ in decided:
             for pair in decided:
@@ -137,13 +164,17 @@ class Case:
                     logs[pair.candidate] = logs[pair.baseline] - step
                 elif pair.candidate in logs and pair.baseline not in logs:
                     logs[pair.baseline] = logs[pair.candidate] + step
-        least = min(logs.values(), default=0.0)
+        least = min(logs.values())
+        # The best value gets the cost 1.
         return {value: math.exp(log - least) for value, log in logs.items()}
 
     @cached_property
     def small(self) -> set[str]:
         """Return the values that are only compared in pairs that are mostly start-up."""
-        sides = {side for p in self.pairs if p.result == Result.TOO_SMALL for side in p.sides}
+        sides: set[str] = set()
+        for pair in self.pairs:
+            if pair.result == Result.TOO_SMALL:
+                sides.update(pair.sides)
         return sides - self.costs.keys()
 
     @property
@@ -162,6 +193,7 @@ class Case:
         """Return the factor by which a value is slower than the best one, at most."""
         if value in self.costs:
             return self.costs[value]
+        # What is mostly start-up counts neither for nor against a value.
         if value in self.small:
             return 1.0
         bounds = [
@@ -171,6 +203,7 @@ class Case:
         ]
         if bounds:
             return max(bounds)
+        # Without any comparison a value counts as the reference, which stays if nothing is changed.
         return self.costs.get(reference, 1.0)
 
 
@@ -203,18 +236,27 @@ class Withheld:
     @property
     def reason(self) -> str:
         """Return why there is no result, and what to do."""
-        advice = next((FLAGS[code].advice for code in self.codes if code in FLAGS), "")
-        return f"{withheld_text(self.codes, self.detail)}. {advice}".strip()
+        text = withheld_text(self.codes, self.detail)
+        for code in self.codes:
+            # Most codes are also flags, whose advice is the remedy.
+            if code in FLAGS:
+                return f"{text}. {FLAGS[code].advice}".strip()
+        return f"{text}."
+
+    def compares(self, value: str) -> bool:
+        """Return True if `value` is a side of the comparison, or "" (any value)."""
+        return value in ("", self.baseline, self.candidate)
 
 
 def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
     """Return True if a table compares the elapsed times of values of an axis."""
-    is_of_axis = (definition.get("compare") or {}).get("axis") == axis
+    compare = definition.get("compare", {})
+    # Best or worst runs, and rows by copy or host, are no cases for a decision.
     is_special = "by" in definition or "reduce" in definition
-    return is_of_axis and name_in(definition) == DEFAULT and not is_special
+    return compare.get("axis") == axis and name_in(definition) == DEFAULT and not is_special
 
 
-def cases_of(
+def find_cases(
     axis: str,
     records: Iterable[Row],
     axes: Sequence[str],
@@ -225,32 +267,38 @@ def cases_of(
     `records` are rows of the tables that compare elapsed times of the axis. `axes` are the study's in
     order, `values` restrict what is compared (all if empty).
     """
-    others = [name for name in axes if name != axis]
-    pairs_of: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = {}
+    other_axes = [name for name in axes if name != axis]
+    # By the values of the other axes, then by the two sides: two tables may compare the same cells.
+    pairs_of_case: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = {}
     withheld: list[Withheld] = []
     for row in comparison_rows(records):
-        sides = row.baseline, row.candidate
-        if values and not {*sides} <= {*values}:
+        sides = (row.baseline, row.candidate)
+        # A question about http and svn has no case with file.
+        if values and not set(values).issuperset(sides):
             continue
-        where = {name: row.where.get(name, "") for name in others}
+        where = {name: row.where.get(name, "") for name in other_axes}
         if row.has_ratio:
-            pairs = pairs_of.setdefault(tuple(where.values()), {})
-            # Two tables may compare the same cells.
+            pairs = pairs_of_case.setdefault(tuple(where.values()), {})
             pairs.setdefault(sides, Pair.of_row(row))
-            continue
-        codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
-        comparison = Withheld(where, *sides, codes, row.detail)
-        if comparison not in withheld:
-            withheld.append(comparison)
+        else:
+            codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
+            comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
+            if comparison not in withheld:
+                withheld.append(comparison)
     cases = []
-    for key, pairs in pairs_of.items():
-        times: dict[str, float] = {}
-        for pair in pairs.values():
-            for value, seconds in zip(pair.sides, pair.times, strict=True):
-                times.setdefault(value, seconds)
-        where = dict(zip(others, key, strict=True))
-        cases.append(Case(where, tuple(pairs.values()), times))
+    for key, pairs in pairs_of_case.items():
+        where = dict(zip(other_axes, key, strict=True))
+        cases.append(Case(where, tuple(pairs.values()), _first_times(pairs.values())))
     return cases, withheld
+
+
+def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
+    """Return the seconds of each value, from the first pair that has it: others have other common rounds."""
+    times: dict[str, float] = {}
+    for pair in pairs:
+        for value, seconds in zip(pair.sides, pair.times, strict=True):
+            times.setdefault(value, seconds)
+    return times
 
 
 def missing_values(
@@ -260,14 +308,19 @@ def missing_values(
 
     `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
     """
-    compared = {side for case in cases for pair in case.pairs for side in pair.sides}
+    compared: set[str] = set()
+    for case in cases:
+        for pair in case.pairs:
+            compared.update(pair.sides)
     failed = {row["cell"]: str(row["reason"]) for row in failures}
-    reasons: dict[str, Counter[str]] = {}
+    # How many cells of each value have each reason.
+    reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in grid:
-        value = str(row.get(axis) or "")
-        reason = str(row.get("skip") or "") or failed.get(row["cell"], "")
+        value = row.get(axis, "")
+        # A cell is skipped before the run, or one of its rounds failed.
+        reason = row["skip"] or failed.get(row["cell"], "")
         if value and value not in compared and reason:
-            reasons.setdefault(value, Counter())[reason] += 1
+            reasons[value][reason] += 1
     missing = []
     for value, counts in reasons.items():
         reason, _ = counts.most_common(1)[0]
@@ -275,19 +328,21 @@ def missing_values(
     return missing
 
 
-def recommend(
-    cases: Sequence[Case], reference: str, limits: Limits, weights: Sequence[float] = ()
-) -> tuple[AnswerKind, str]:
+def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer, and the value to choose even if the answer depends on the case.
 
-    `weights` of the cases are of the user's workload. Without a decided case there is no value.
+    Without a decided case there is no value.
     """
+    if not cases:
+        return AnswerKind.NOT_MEASURED, ""
     decided = [case for case in cases if case.is_decided]
     if not decided:
-        return (AnswerKind.UNDECIDED if cases else AnswerKind.NOT_MEASURED), ""
+        return AnswerKind.UNDECIDED, ""
     if all(cost <= 1 + SAME for case in decided for cost in case.costs.values()):
-        values = dict.fromkeys(value for case in decided for value in case.costs)
-        return AnswerKind.EQUAL, reference if reference in values else next(iter(values))
+        values = decided_values(decided)
+        return AnswerKind.EQUAL, reference if reference in values else values[0]
+    # An average over the user's workload decides also where a value loses in some cases.
+    weights = [case.weight for case in cases]
     if any(weights):
         means = {
             value: mean_log_loss(value, cases, reference, weights)
@@ -297,8 +352,9 @@ def recommend(
     best = best_value(cases, reference, limits)
     # A loss that is only possible does not make the answer depend on the case.
     losses = [case.costs[best] for case in decided if best in case.costs]
-    is_small = max(losses, default=1.0) <= limits.margin + SAME
-    return (AnswerKind.VALUE if is_small else AnswerKind.DEPENDS), best
+    if max(losses, default=1.0) <= limits.margin + SAME:
+        return AnswerKind.VALUE, best
+    return AnswerKind.DEPENDS, best
 
 
 def decided_values(cases: Iterable[Case]) -> list[str]:
@@ -325,6 +381,7 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     means = {value: mean_log_loss(value, cases, reference) for value in tied}
     smallest = min(means.values())
     best = [value for value in tied if means[value] <= smallest + SAME]
+    # Nobody has to change anything without a gain.
     return reference if reference in best else best[0]
 
 
@@ -332,7 +389,8 @@ def mean_log_loss(
     value: str, cases: Sequence[Case], reference: str, weights: Sequence[float] = ()
 ) -> float:
     """Return the (weighted) mean of the logarithms of a value's losses."""
-    weights = weights or [1.0] * len(cases)
     logs = [math.log(case.loss(value, reference)) for case in cases]
+    if not weights:
+        return math.fsum(logs) / len(logs)
     total = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
     return total / math.fsum(weights)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -19,30 +20,27 @@ from vcsbench.statistics.noise import Noise
 Cell = tuple[str, ...]
 
 
-def situation_of(
+def compare_choices(
     where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
 ) -> Situation:
     """Return the choices, the fastest one first; comparisons with it are corrected as one family.
 
     `rows` come from by_round in the situation, whose cells `axes` identify.
     """
+    # What was done is unknown by design (`work: unchecked`), so such a cell is no choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-
-    def values_of_choice(cell: Cell) -> dict[str, str]:
-        values = zip(axes, cell, strict=True)
-        return {axis: value for axis, value in values if value and axis not in where}
-
     # Only choices that did the same work are compared.
     alike = same_work.majority(works)
-    other_work = [
-        (values_of_choice(cell), _difference(cell, works, alike))
-        for cell in cells
-        if cell not in alike
-    ]
+    other_work = []
+    for cell in cells:
+        if cell not in alike:
+            values = _values_of_choice(cell, axes, where)
+            other_work.append((values, _difference(cell, works, alike)))
     logs = _logs_by_round({cell: cells[cell] for cell in cells if cell in alike})
-    means = _common_means(logs)
+
+    # The first reason that holds: a later one would be its consequence.
     why = None
     if rows["host"].nunique() > 1:
         why = WhyNoBest.SEVERAL_HOSTS
@@ -55,24 +53,61 @@ def situation_of(
         why = WhyNoBest.OTHER_WORK if other_work else WhyNoBest.ONE_CHOICE
     if why:
         return Situation(where, why=why, other_work=other_work)
+
+    shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
+    ranked = _rank_cells(logs, shares, noise, limits)
+    if all(cell.call == Call.TOO_SMALL for cell in ranked[1:]):
+        return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
+    choices = [
+        Choice(_values_of_choice(rank.cell, axes, where), rank.seconds, rank.ratio, rank.call)
+        for rank in ranked
+    ]
+    return Situation(where, choices, other_work=other_work)
+
+
+def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str, str]:
+    """Return the values that a reader chooses with a cell, without those of the situation."""
+    values = zip(axes, cell, strict=True)
+    return {axis: value for axis, value in values if value and axis not in where}
+
+
+@dataclass(frozen=True)
+class RankedCell:
+    """A cell with its mean time, its ratio to the best cell's time, and the call against that cell."""
+
+    cell: Cell
+    seconds: float
+    ratio: float = 1.0
+    call: Call = Call.EQUAL
+
+
+def _rank_cells(
+    logs: Mapping[Cell, Mapping[float, float]],
+    shares: Mapping[Cell, float],
+    noise: Noise,
+    limits: Limits,
+) -> list[RankedCell]:
+    """Return the cells, the fastest one first.
+
+    `logs` has the logarithms of their times by round, `shares` their shares of fixed cost.
+    """
+    means = _common_means(logs)
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
     ratios = []
     for cell in others:
+        # A pair is compared over its common rounds, which can be more than those of all cells.
         shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
     # The best choice is the candidate: a ratio above 1 means that the other one is slower.
     slower = (Call.SLOWER, Call.FASTER)
     calls = calls_of(ratios, noise.has_duplicates, slower, limits)
-    shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in means}
-    choices = [Choice(values_of_choice(best), math.exp(means[best]), call=Call.EQUAL)]
+    ranked = [RankedCell(best, math.exp(means[best]))]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
         if can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0)):
             call = Call.TOO_SMALL
         seconds = math.exp(means[cell])
-        choices.append(Choice(values_of_choice(cell), seconds, ratio.value, call or Call.UNDECIDED))
-    if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
-        return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
-    return Situation(where, choices, other_work=other_work)
+        ranked.append(RankedCell(cell, seconds, ratio.value, call or Call.UNDECIDED))
+    return ranked
 
 
 def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float, float]]:
@@ -88,9 +123,10 @@ def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float,
 def _common_means(logs: Mapping[Cell, Mapping[float, float]]) -> dict[Cell, float]:
     """Return the mean of each cell over the rounds that all have, if these are enough.
 
-    The machine may drift from round to round.
+    The machine may drift from round to round. A cell with fewer common rounds has the mean of all its own.
     """
-    common = set.intersection(*(set(by_round) for by_round in logs.values())) if logs else set()
+    rounds = [set(by_round) for by_round in logs.values()]
+    common = set.intersection(*rounds)
     means = {}
     for cell, by_round in logs.items():
         used = [log for number, log in by_round.items() if number in common]
@@ -101,10 +137,12 @@ def _common_means(logs: Mapping[Cell, Mapping[float, float]]) -> dict[Cell, floa
 
 
 def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
-    """Return in which figures the work of a choice differs from the others."""
+    """Return in which figures the work of a choice differs from the others: `9 files instead of 10`."""
     refusal = same_work.refusal("", {"": works[cell]})
     if refusal:
         return refusal.reason
-    known = [works[c] for c in alike or works if not same_work.refusal("", {"": works[c]})]
-    other = next(work for work in known if work != works[cell])
-    return same_work.difference(works[cell], other)
+    # Without a majority, the first choice that did other work is named.
+    compared = alike if alike else set(works)
+    others = [works[other] for other in works if other in compared and works[other] != works[cell]]
+    known = [work for work in others if not same_work.refusal("", {"": work})]
+    return same_work.difference(works[cell], known[0])

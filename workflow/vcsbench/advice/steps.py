@@ -6,13 +6,15 @@ those that fit the picks after earlier changes.
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from vcsbench.advice.answer_texts import is_benchmark
-from vcsbench.advice.cards import Card, Choice, Situation, fits, has_side
-from vcsbench.advice.decision import Case, Pair, Row, Where
+from vcsbench.advice.cards import Card, Choice, Situation, fits
+from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation, Where
+from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Call, Result
 
 
@@ -41,12 +43,15 @@ class Worth(enum.StrEnum):
 
 # The order in which a card's changes are considered.
 RANKS = {worth: rank for rank, worth in enumerate(Worth)}
+# The values of command and cache, as items: log over svn and over http are one operation.
+OperationKey = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a change in one case. `factor` is at least 1. Times are in seconds, None if
-    unknown.
+    """The outcome of a change in one case, with the flags of its comparison.
+
+    `factor` is at least 1. Times are in seconds, None if unknown.
     """
 
     where: Where
@@ -59,7 +64,11 @@ class Outcome:
     @property
     def operation(self) -> Where:
         """Return the command and the state of the caches."""
-        return {a: v for a, v in self.where.items() if v and a in ("command", "cache")}
+        return {a: v for a, v in self.where.items() if v and a in (COMMAND_AXIS, CACHE_AXIS)}
+
+    @property
+    def operation_key(self) -> OperationKey:
+        return tuple(self.operation.items())
 
 
 @dataclass(frozen=True)
@@ -111,20 +120,26 @@ def combinations_of(
 
     `axes` are those of the picker with their values. The last axes are left out if there are too many.
     """
-    cells = {tuple(row.get(axis) or "" for axis in axes) for row in grid if not row.get("skip")}
-    kept = list(axes)
-    while math.prod(len(axes[axis]) + 1 for axis in kept) > most:
-        kept.pop()
-    found: list[Where] = []
-    for values in product(*(["", *axes[axis]] for axis in kept)):
-        picks = {axis: value for axis, value in zip(kept, values, strict=True) if value}
-        if any(fits(dict(zip(axes, cell, strict=True)), picks) for cell in cells):
-            found.append(picks)
-    return found
+    # Few of the cells differ in these axes.
+    cells: dict[tuple[str, ...], Where] = {}
+    for row in grid:
+        if not row.get("skip"):
+            cell = {axis: row.get(axis, "") for axis in axes}
+            cells[tuple(cell.values())] = cell
+    # "" stands for no pick.
+    choices = {axis: ["", *values] for axis, values in axes.items()}
+    while math.prod(len(values) for values in choices.values()) > most:
+        choices.popitem()
+    combinations: list[Where] = []
+    for values in product(*choices.values()):
+        picks = {axis: value for axis, value in zip(choices, values, strict=True) if value}
+        if any(fits(cell, picks) for cell in cells.values()):
+            combinations.append(picks)
+    return combinations
 
 
 def plan_of(
-    cards: Sequence[Card], picks: Where, margin: float, workload: Sequence[Row] = ()
+    cards: Sequence[Card], picks: Where, margin: float, workload: Sequence[WeightedOperation] = ()
 ) -> StepPlan:
     """Return the changes for a reader who has `picks`. A factor from the `margin` (such as 1.1) on matters.
 
@@ -136,71 +151,96 @@ def plan_of(
     while True:
         taken = {step.axis for step in steps}
         open_cards = [card for card in cards if card.question.axis not in taken]
-        best_first = [_changes_of(card, states, margin, workload) for card in open_cards]
-        free = []
-        for changes in best_first:
-            possible = [c for c in changes if c.worth is Worth.DO and not c.condition]
-            free += possible[:1]
-        free.sort(key=lambda change: -change.gain)
-        if not free:
+        changes_of_cards = [_changes_of(card, states, margin, workload) for card in open_cards]
+        # The best change of each card that interrupts no service.
+        possible = []
+        for changes in changes_of_cards:
+            worthwhile = [c for c in changes if c.worth is Worth.DO and not c.condition]
+            possible += worthwhile[:1]
+        if not possible:
             break
-        harmless = [change for change in free if not _loses(change, free, states[-1])]
-        step = (harmless or free)[0]
+        step = _next_step(possible, states[-1])
         steps.append(step)
-        states += [
+        # A reader may take any of the steps, so each state gets one with the step and one without.
+        with_step = [
             ReaderState({**state.values, step.axis: step.value}, (*state.steps, len(steps)))
             for state in states
         ]
-        states.sort(key=lambda state: len(state.steps))
-    others = [changes[0] for changes in best_first if changes]
+        states = sorted([*states, *with_step], key=lambda state: len(state.steps))
+
+    others = [changes[0] for changes in changes_of_cards if changes]
     # A better value of the same card can have a condition.
     for number, step in enumerate(steps, 1):
         for change in _changes_of(step.card, states[:1], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
-                others.append(
-                    ValueChange(
-                        step.card, change.value, change.outcomes, change.worth, change.gain, number
-                    )
-                )
+                others.append(replace(change, instead=number))
                 break
     others.sort(key=lambda change: (RANKS[change.worth], -change.gain))
     return StepPlan(steps, others, states)
 
 
+def _next_step(possible: Sequence[ValueChange], state: ReaderState) -> ValueChange:
+    """Return the change with the largest gain, of those that lose nowhere if there are any."""
+    by_gain = sorted(possible, key=lambda change: -change.gain)
+    for change in by_gain:
+        if not _loses(change, by_gain, state):
+            return change
+    return by_gain[0]
+
+
+def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderState) -> bool:
+    """Return True if a change is slower somewhere, now or after one of the other possible changes."""
+    outcomes = list(change.outcomes)
+    for other in possible:
+        if other.axis != change.axis:
+            after = ReaderState({**state.values, other.axis: other.value})
+            outcomes += outcomes_of(change.card, change.value, [after])
+    return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
+
+
 def outcomes_of(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
     """Return the outcomes of a change. Each operation has those of the last state that decides it."""
-    axis = card.question.axis
-    by_operation: dict[tuple[tuple[str, str], ...], list[Outcome]] = {}
+    by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
-        if state.values.get(axis) == value:
-            continue
-        of_state: dict[tuple[tuple[str, str], ...], list[Outcome]] = {}
-        for case in card.cases:
-            for pair in case.pairs:
-                current = state.values.get(axis, "")
-                is_side = value in (pair.baseline, pair.candidate) and has_side(pair, current)
-                if is_side and not pair.is_noise_check and fits(case.where, state.values):
-                    outcome = _outcome(case, pair, value)
-                    key = tuple(outcome.operation.items())
-                    of_state.setdefault(key, []).append(outcome)
-        for key, outcomes in of_state.items():
+        for key, outcomes in _outcomes_in(card, value, state).items():
             is_decided = any(
-                o.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.SMALL) for o in outcomes
+                outcome.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.SMALL)
+                for outcome in outcomes
             )
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
     found = [outcome for outcomes in by_operation.values() for outcome in outcomes]
     # Commands of svnbench decide only if there are no others.
     for_work = [outcome for outcome in found if not is_benchmark(outcome.where)]
-    return for_work or found
+    return for_work if for_work else found
+
+
+def _outcomes_in(card: Card, value: str, state: ReaderState) -> dict[OperationKey, list[Outcome]]:
+    """Return the outcomes of a change in one state, by operation; {} if the reader has the value there."""
+    current = state.values.get(card.question.axis, "")
+    outcomes: dict[OperationKey, list[Outcome]] = {}
+    if current == value:
+        return outcomes
+    for case in card.cases:
+        if not fits(case.where, state.values):
+            continue
+        for pair in case.pairs:
+            if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
+                outcome = _outcome(case, pair, value)
+                outcomes.setdefault(outcome.operation_key, []).append(outcome)
+    return outcomes
 
 
 def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
-    baseline_s, candidate_s = pair.times
-    ratio, before_s, after_s = pair.ratio, baseline_s, candidate_s
+    """Return the outcome of the change to `value`, one side of a pair, from the other side."""
+    ratio = pair.ratio
+    before_s, after_s = pair.times
+    # A table compares the baseline with each candidate. A reader who has a candidate changes the other way.
     if value == pair.baseline:
-        ratio, before_s, after_s = 1 / pair.ratio, candidate_s, baseline_s
+        ratio = 1 / ratio
+        before_s, after_s = after_s, before_s
     effect = ChangeEffect.UNDECIDED
+    # A called difference counts also below the margin: many of them can be worth it.
     if pair.call in (Call.FASTER, Call.SLOWER):
         effect = ChangeEffect.FASTER if ratio >= 1 else ChangeEffect.SLOWER
     elif pair.result == Result.EQUAL:
@@ -218,86 +258,90 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
 
 
 def _change_to(
-    card: Card, value: str, states: Sequence[ReaderState], margin: float, workload: Sequence[Row]
+    card: Card,
+    value: str,
+    states: Sequence[ReaderState],
+    margin: float,
+    workload: Sequence[WeightedOperation],
 ) -> ValueChange:
+    """Return the change of a card's axis to a value, judged by its outcomes in the states."""
     outcomes = outcomes_of(card, value, states)
-    faster = [o.factor for o in outcomes if o.effect is ChangeEffect.FASTER]
-    slower = [o.factor for o in outcomes if o.effect is ChangeEffect.SLOWER]
-    numbers: dict[tuple[tuple[str, str], ...], int] = {}
-    for outcome in outcomes:
-        key = tuple(outcome.operation.items())
-        numbers[key] = numbers.get(key, 0) + 1
+    numbers = Counter(outcome.operation_key for outcome in outcomes)
     gain = 0.0
     for outcome in outcomes:
         # The cases of an operation share its weight.
-        share = _weight(outcome.where, workload) / numbers[tuple(outcome.operation.items())]
+        share = _weight(outcome.where, workload) / numbers[outcome.operation_key]
         if outcome.effect is ChangeEffect.FASTER:
             gain += share * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
             gain -= share * math.log(outcome.factor)
-    is_gain = max(faster, default=1.0) >= margin
-    is_loss = max(slower, default=1.0) >= margin
+    return ValueChange(card, value, outcomes, _worth(outcomes, gain, margin, bool(workload)), gain)
+
+
+def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
+    """Return the worth of a change. A workload weighs gains against losses, so that only `gain` counts."""
     if not outcomes:
-        worth = Worth.NOT_MEASURED
-    elif is_gain:
-        is_good = gain > 0 if workload else not is_loss
-        worth = Worth.DO if is_good else Worth.DEPENDS
-    elif is_loss:
-        worth = Worth.KEEP
-    elif faster or slower:
-        worth = Worth.SLIGHT
-    elif any(outcome.effect is ChangeEffect.EQUAL for outcome in outcomes):
-        worth = Worth.EQUAL
-    elif all(outcome.effect is ChangeEffect.SMALL for outcome in outcomes):
-        worth = Worth.SMALL
-    else:
-        worth = Worth.UNDECIDED
-    return ValueChange(card, value, outcomes, worth, gain)
+        return Worth.NOT_MEASURED
+    faster = [o.factor for o in outcomes if o.effect is ChangeEffect.FASTER]
+    slower = [o.factor for o in outcomes if o.effect is ChangeEffect.SLOWER]
+    is_loss = max(slower, default=1.0) >= margin
+    if max(faster, default=1.0) >= margin:
+        # Without a workload, nobody knows what a loss is worth, so that the reader has to decide.
+        is_good = gain > 0 if has_workload else not is_loss
+        return Worth.DO if is_good else Worth.DEPENDS
+    if is_loss:
+        return Worth.KEEP
+    if faster or slower:
+        return Worth.SLIGHT
+    effects = {outcome.effect for outcome in outcomes}
+    if ChangeEffect.EQUAL in effects:
+        return Worth.EQUAL
+    if effects == {ChangeEffect.SMALL}:
+        return Worth.SMALL
+    return Worth.UNDECIDED
 
 
-def _weight(where: Where, workload: Sequence[Row]) -> float:
+def _weight(where: Where, workload: Sequence[WeightedOperation]) -> float:
+    """Return the weight of a case in the workload, 1 without a workload."""
     if not workload:
         return 1.0
-    return sum(part["weight"] for part in workload if fits(where, part["where"]))
+    return sum(operation.weight for operation in workload if fits(where, operation.where))
 
 
 def _changes_of(
-    card: Card, states: Sequence[ReaderState], margin: float, workload: Sequence[Row]
+    card: Card, states: Sequence[ReaderState], margin: float, workload: Sequence[WeightedOperation]
 ) -> list[ValueChange]:
     """Return the changes of a card, the best first.
 
     Without a pick they lead to the recommended value. If there is none, to each value.
     """
     present = states[0].values.get(card.question.axis, "")
-    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
-    values = dict.fromkeys(side for pair in pairs for side in (pair.baseline, pair.candidate))
-    values.pop(present, None)
+    # All values that are compared with another one, in the order of the comparisons.
+    values: list[str] = []
+    for case in card.cases:
+        for pair in case.pairs:
+            for side in pair.sides:
+                if side != present and side not in values and not pair.is_noise_check:
+                    values.append(side)
     if not present:
+        # The answer after the most steps that gives one.
         for state in reversed(states):
             answer = card.answer_for(state.values)
             if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-                values = {answer.value: None}
+                values = [answer.value]
                 break
     changes = [_change_to(card, value, states, margin, workload) for value in values]
     return sorted(changes, key=lambda change: (RANKS[change.worth], -change.gain))
 
 
-def _loses(change: ValueChange, free: Sequence[ValueChange], state: ReaderState) -> bool:
-    """Return True if a change is slower somewhere, now or after one of the other free changes."""
-    outcomes = list(change.outcomes)
-    for other in free:
-        if other.axis != change.axis:
-            after = ReaderState({**state.values, other.axis: other.value})
-            outcomes += outcomes_of(change.card, change.value, [after])
-    return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
-
-
-def choice_of(situation: Situation, values: Where) -> Choice | None:
+def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
     """Return the choice of a situation that a reader has. Return None if several fit."""
+    if not values:
+        return None
     fitting = [
         choice for choice in situation.choices if fits({**situation.where, **choice.values}, values)
     ]
-    return fitting[0] if values and len(fitting) == 1 else None
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def together(
@@ -308,19 +352,31 @@ def together(
     for situation in situations:
         if not fits(situation.where, before) or is_benchmark(situation.where):
             continue
-        now, then = choice_of(situation, before), choice_of(situation, after)
+        now = _choice_of_reader(situation, before)
+        then = _choice_of_reader(situation, after)
         if not now or not then:
             continue
         ratio = now.seconds / then.seconds
-        # Calls are against the best choice. One without a call that is notably slower is open.
+        # Calls are against the best choice: at least one of the two must be slower than that.
         is_called = now.is_slower or then.is_slower
-        is_open = any(not c.is_slower and not c.is_equal and c.ratio >= margin for c in (now, then))
+        # A choice without a call that is notably slower may be as fast as the best one.
+        is_open = any(
+            not choice.is_slower and not choice.is_equal and choice.ratio >= margin
+            for choice in (now, then)
+        )
         effect = ChangeEffect.UNDECIDED
         if max(ratio, 1 / ratio) < margin:
             effect = ChangeEffect.EQUAL
         elif is_called and not is_open:
             effect = ChangeEffect.FASTER if ratio > 1 else ChangeEffect.SLOWER
         outcomes.append(
-            Outcome(situation.where, effect, max(ratio, 1 / ratio), now.seconds, then.seconds, ())
+            Outcome(
+                where=situation.where,
+                effect=effect,
+                factor=max(ratio, 1 / ratio),
+                before_s=now.seconds,
+                after_s=then.seconds,
+                flags=(),
+            )
         )
     return outcomes

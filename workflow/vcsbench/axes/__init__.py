@@ -1,27 +1,41 @@
 """List all axes, and resolve the values of a study's axes in this environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from vcsbench.axes import cache_states, client_server, subject_axes
+from vcsbench.axes import (
+    build_axis,
+    cache_states,
+    client_axes,
+    repository_axes,
+    server_axes,
+    storage_axes,
+)
 from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import BUILD_AXIS, COMMAND_AXIS, REPOSITORY_AXIS, STRATEGY_AXIS
 from vcsbench.config.models import unknown_name
-from vcsbench.config.study import Study, TableDefinition
+from vcsbench.config.study import Command, Study, TableDefinition
 from vcsbench.errors import UserError
 
 # An axis that is not in here has a list of values, each for the word {<name>} in a command.
 AXES: dict[str, Axis] = {
     axis.name: axis
     for axis in (
-        Axis("command", changes_work=True),
-        Axis("strategy"),
+        Axis(COMMAND_AXIS, changes_work=True),
+        Axis(STRATEGY_AXIS),
         cache_states.AXIS,
-        *client_server.AXES,
-        *subject_axes.AXES,
+        build_axis.AXIS,
+        *server_axes.AXES,
+        *client_axes.AXES,
+        *repository_axes.AXES,
+        *storage_axes.AXES,
     )
 }
+# A study gives this word instead of a list on its axis of commands.
+COMMANDS = "commands"
 
 
 def axis_of(name: str) -> Axis:
+    """Return an axis by its name. One that a user has added has no functions."""
     return AXES.get(name) or Axis(name)
 
 
@@ -29,31 +43,44 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis here. Raise UserError for an unknown word."""
     values: dict[str, list[str]] = {}
     for name, given in study.axes.items():
-        if not isinstance(given, str):
+        if isinstance(given, list):
             values[name] = list(given)
             continue
-        by_word = {"commands": list(study.commands), **axis_of(name).values_by_word(env)}
+        # A word, such as `repositories`, stands for the names in the configuration.
+        by_word = axis_of(name).values_by_word(env)
+        by_word.setdefault(COMMANDS, list(study.commands))
         if given not in by_word:
             raise UserError(
                 f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
                 f"axis. List them."
             )
         values[name] = by_word[given]
-    if "repo" in values:
-        studies = {repo: d.get("studies", [study.name]) for repo, d in env.repositories.items()}
-        values["repo"] = [r for r in values["repo"] if study.name in studies.get(r, [study.name])]
+    if REPOSITORY_AXIS in values:
+        values[REPOSITORY_AXIS] = [
+            repo for repo in values[REPOSITORY_AXIS] if _is_for_study(repo, study, env)
+        ]
     return values
 
 
+def _is_for_study(repo: str, study: Study, env: Environment) -> bool:
+    """Return True unless the repository's definition names other studies only (its key `studies`)."""
+    definition = env.repositories.get(repo, {})
+    return "studies" not in definition or study.name in definition["studies"]
+
+
 def findings_of(study: Study, env: Environment) -> list[str]:
-    return [text for name in study.axes_named() for text in axis_of(name).findings(env)]
+    """Return sentences on the user's repository, from the axes whose values the configuration defines."""
+    findings = []
+    for name in study.axes_named():
+        findings += axis_of(name).findings(env)
+    return findings
 
 
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis. Raise UserError for one that cannot be measured anywhere, or if a
     table has nothing to compare."""
     values = values_of(study, env)
-    if client_server.BUILD_AXIS in values and not env.builds:
+    if BUILD_AXIS in values and not env.builds:
         raise UserError(
             f"{env.config.where(['builds'])}: `builds` is missing, but {study.name} has the axis `build`. "
             f"Name at least one build, such as `system: {{}}`."
@@ -61,12 +88,16 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     file = f"config/studies/{study.name}.yaml"
     for name, names in values.items():
         for value in names:
-            if reason := axis_of(name).why_invalid(value):
+            reason = axis_of(name).why_invalid(value)
+            if reason:
                 raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
-    _check_defaults(study, env, file)
+    _check_defaults("defaults", study.defaults, study.commands.values(), study, env)
+    for name, command in study.commands.items():
+        _check_defaults(f"commands.{name}.defaults", command.defaults or {}, [command], study, env)
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
+            # Only a table with the word `rest` can lack candidates, so its axis has a word, too.
             word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
             raise UserError(
                 f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
@@ -76,35 +107,47 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     return values
 
 
-def _check_defaults(study: Study, env: Environment, file: str) -> None:
-    """Raise UserError for a default that no cell can have, or that has no effect."""
+def _check_defaults(
+    key: str,
+    defaults: Mapping[str, str],
+    commands: Iterable[Command],
+    study: Study,
+    env: Environment,
+) -> None:
+    """Raise UserError for a default that no cell of the commands can have, or that has no effect.
+
+    `key` is the place of the defaults in the study's file.
+    """
+    place = f"config/studies/{study.name}.yaml: `{key}"
+    # A default only sets keys of the recipe. The word of an axis outside the table is in no command.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
-    commands = study.commands
-    groups = [("defaults", study.defaults, [*commands.values()])]
-    groups += [(f"commands.{name}.defaults", c.defaults or {}, [c]) for name, c in commands.items()]
-    for key, defaults, of in groups:
-        if unknown := unknown_name(defaults, with_effect):
-            raise UserError(f"{file}: `{key}`: no axis {unknown}")
-        for name, value in defaults.items():
-            if reason := AXES[name].why_invalid(value):
-                raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
-            # Other values are defined by the configuration.
-            AXES[name].recipe_keys(value, env)
-            if name in study.axes and not any(name in (c.inapplicable_axes or ()) for c in of):
-                text = "has no effect: the study has this axis. Remove it."
-                raise UserError(f"{file}: `{key}.{name}`: {text}")
+    unknown = unknown_name(defaults, with_effect)
+    if unknown:
+        raise UserError(f"{place}`: no axis {unknown}")
+    applied = [set(study.axes).difference(command.inapplicable_axes or ()) for command in commands]
+    for name, value in defaults.items():
+        reason = AXES[name].why_invalid(value)
+        if reason:
+            raise UserError(f"{place}.{name}`: {value!r} {reason}.")
+        # Other values are defined by the configuration: this raises UserError for a missing one.
+        AXES[name].recipe_keys(value, env)
+        if name in study.axes and all(name in axes for axes in applied):
+            raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
 
 
 def order_of(
     study: Study, env: Environment, published: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the values of each axis in the order of tables and pages: the study's, or the published ones
-    first if the configuration names the values."""
-    named = study.axes_named()
-    return {
-        name: list(dict.fromkeys([*(published.get(name, ()) if name in named else ()), *values]))
-        for name, values in values_of(study, env).items()
-    }
+    """Return the values of each axis in the order of tables and pages.
+
+    The order is the study's. If the configuration names the values, the published ones come first.
+    """
+    order = {}
+    for name, values in values_of(study, env).items():
+        if name in study.axes_named():
+            values = [*published.get(name, ()), *values]
+        order[name] = list(dict.fromkeys(values))
+    return order
 
 
 def resolved_tables(
@@ -118,6 +161,7 @@ def resolved_tables(
         compare = definition["compare"].copy()
         names = values[compare["axis"]]
         if compare["baseline"] == "first":
+            # "" without any value: measured_values() then raises the error.
             compare["baseline"] = next(iter(names), "")
         if compare["candidates"] == "rest":
             compare["candidates"] = [name for name in names if name != compare["baseline"]]

@@ -20,7 +20,9 @@ from vcsbench.storages.file_trees import OddPaths
 class Environment:
     """The configuration and this machine, with repositories, builds and server configurations by name.
 
-    `is_elsewhere`: the nodes of a cluster measure, or this is one of them.
+    `repositories` has the definition of each repository, `sources` the source that reads it. `servers` are
+    the names of the folders in config/servers. `is_elsewhere`: the nodes of a cluster measure, or this is one
+    of them.
     """
 
     config: Config
@@ -31,41 +33,24 @@ class Environment:
     servers: list[str]
     is_elsewhere: bool = False
 
-    @cache  # noqa: B019 - there is one of it
-    def revisions(self, repo: str) -> int:
-        self.sources[repo].check()
-        return self.sources[repo].estimate().revisions
-
-    def definition(self, repo: str) -> dict[str, object]:
-        """Return a definition without user and password in its URL: results may contain it."""
-        return dict(self.repositories[repo])
-
-    @cache  # noqa: B019 - there is one of it
-    def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree, as last loaded or in the source.
-
-        `behind` revisions before the youngest, they are those in the source.
-        """
-        source = self.sources[repo]
-        for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
-            record = read_json(path)
-            if not behind and record.get("identity") == source.identity():
-                return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
-        return source.odd_paths(behind)
-
-    @cache  # noqa: B019 - there is one of it
-    def head(self, repo: str) -> Head:
-        return self.sources[repo].head()
-
     @property
-    def only_repository(self) -> str:
-        """Return the name of the only repository, such as the user's own; otherwise ""."""
-        names = self.named_repositories
-        return names[0] if len(names) == 1 else ""
+    def root(self) -> Path:
+        return self.config.root
 
     @property
     def named_repositories(self) -> list[str]:
+        """Return the names of all repositories without the empty one, which measures fixed cost."""
         return [name for name in self.sources if name != EMPTY]
+
+    def definition(self, repo: str) -> dict[str, object]:
+        """Return the definition of a repository, without user and password in its URL: results contain it."""
+        return dict(self.repositories[repo])
+
+    @property
+    def only_repository(self) -> str:
+        """Return the name of the only repository, such as the user's own; "" if there are several."""
+        names = self.named_repositories
+        return names[0] if len(names) == 1 else ""
 
     @cached_property
     def stored(self) -> Shape | str:
@@ -75,8 +60,35 @@ class Environment:
         return self.sources[self.only_repository].stored()
 
     @property
-    def root(self) -> Path:
-        return self.config.root
+    def shape(self) -> Shape | None:
+        """Return the files of the only repository on disk, None if they are unknown."""
+        return None if isinstance(self.stored, str) else self.stored
+
+    @cache  # noqa: B019 - there is one of it
+    def revisions(self, repo: str) -> int:
+        """Return the (estimated) number of revisions. Raise UserError if the source cannot be read."""
+        self.sources[repo].check()
+        return self.sources[repo].estimate().revisions
+
+    @cache  # noqa: B019 - there is one of it
+    def head(self, repo: str) -> Head:
+        """Return the place of the youngest tree, without its history."""
+        return self.sources[repo].head()
+
+    @cache  # noqa: B019 - there is one of it
+    def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
+        """Return the numbers of odd paths in the exported tree, as last loaded or in the source.
+
+        `behind` revisions before the youngest, they are those in the source.
+        """
+        source = self.sources[repo]
+        # A load has counted them, but in the youngest tree only. To count them in the source takes minutes.
+        if behind == 0:
+            for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
+                record = read_json(path)
+                if record.get("identity") == source.identity():
+                    return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
+        return source.odd_paths(behind)
 
 
 @dataclass(frozen=True)
@@ -85,30 +97,38 @@ class Axis:
 
     An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
     word `{<name>}` in commands.
-
-    `values_by_word`: a study may give a word instead of a list of values; `source`: where they are
-    defined, for messages. `needs_server`: the axis needs a server that vcsbench starts. `changes_work`: its
-    values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
-    `select`: the values for the names in an entry of the grid. `recipe_keys`: the keys of the recipe that a
-    value sets. `why_not`: why this machine cannot measure a cell with this draft of its recipe. `findings`,
-    `limits`: sentences on the user's own repository, and for the report.
     """
 
     name: str
+    # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}.
     values_by_word: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
+    # The place that defines the values of the word, for messages: "`builds`".
     source: str = ""
+    # A server that vcsbench starts has these values. It cannot set them on a server of somebody else.
     needs_server: bool = False
+    # A command may do other work with another value, so that its output differs: another repository.
     changes_work: bool = False
+    # A clause on why a value can be measured nowhere, "" if it can: "is no packing. Use one of ...".
     why_invalid: Callable[[str], str] = lambda value: ""
+    # The values for the names in a part of the grid, of all values: `current` stands for one of them.
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (
         named
     )
+    # Return True if the axis applies to a cell with these values of the other axes.
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
+    # The keys of the recipe that a value sets.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
+    # A clause on why this machine cannot measure a cell with this draft of its recipe, "" if it can.
     why_not: Callable[[str, Recipe, Environment], str] = lambda value, draft, env: ""
+    # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
+    # Sentences for the report on the limits of measured values. The second argument has the names of the
+    # virtual machines that measured.
     limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
 
     def defined_in(self, study: Study) -> str:
+        """Return the place that defines the values of a study's axis, for messages."""
         is_word = isinstance(study.axes[self.name], str)
-        return (self.source if is_word else "") or f"config/studies/{study.name}.yaml"
+        if is_word and self.source:
+            return self.source
+        return f"config/studies/{study.name}.yaml"

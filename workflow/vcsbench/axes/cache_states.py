@@ -1,7 +1,7 @@
 """Define the axis `cache`: the states of caches, with the steps before a run and their promises.
 
-The evidence of a run is compared with the promises, never with the name of the state. Tables, cards and
-charts take the label and the pictogram of a state from here, so a new state is one entry of STATES.
+The evidence of a run is compared with the promises, never with the name of the state. A new state is one
+entry of STATES, and its label in workflow/report/words.yaml.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
-CACHE_AXIS = "cache"
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared."""
 GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
@@ -29,12 +29,11 @@ _KEPT: Promises = {"os": "hot", "server": "kept"}
 class CacheState:
     """One state of the caches of system and server.
 
-    `steps` goes into recipes. `label` and `pictogram` stand for the state in tables, cards and charts; "" for
-    a state that is no value of the axis.
+    `steps` goes into recipes. `pictogram` stands for the state in tables; "" for a state that is no value of
+    the axis.
     """
 
     steps: State
-    label: str = ""
     pictogram: str = ""
 
     @property
@@ -52,6 +51,11 @@ class CacheState:
         """Return True if the timed runs use the server of the runs before."""
         return self.steps["promises"].get("server") == "kept"
 
+    @property
+    def clears_caches(self) -> bool:
+        """Return True if the caches of the system are cleared before some run."""
+        return any("clear-caches" in self.steps.get(phase, []) for phase in PHASES)
+
 
 # The coldest first. In `steps`: `setup`: steps before the first run. `prepare`: steps before each run.
 # `first`: steps before the first timed run, if they differ. `warmup`: runs that do not count;
@@ -66,30 +70,31 @@ STATES: dict[str, CacheState] = {
     "cold": CacheState({
         "setup": [], "prepare": ["restore", *_COLD_STEPS],
         "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
-    }, "cold", "□"),
+    }, "□"),
     "hot-os": CacheState({
         "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
-    }, "OS cache warm", "◧"),
+    }, "◧"),
     "hot": CacheState({
         "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 5, "promises": _KEPT,
-    }, "caches warm", "■"),
+    }, "■"),
     # Two runs fill the caches of the server. Without a server, one fills the page cache.
     "hot-svn": CacheState({
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
-    }, "server cache warm", "■"),
+    }, "■"),
     # The column `run` has both states, so this is no value of the axis.
     "series": CacheState({
         "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
         "warmup": 0, "discard": True, "runs": 3, "promises": _COLD, "later_promises": _KEPT,
     }),
-    # For commands to which the axis does not apply.
+    # For `defaults` of commands to which the axis does not apply.
     "served": CacheState({
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 2, "promises": _KEPT,
     }),
+    # The axis does not apply, and no default names a state.
     "": CacheState({
         "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
     }),
@@ -103,6 +108,7 @@ def cache_state(value: object) -> CacheState:
 
 
 def warmest_first(values: Sequence[str]) -> list[str]:
+    """Return the values that are states in reverse order of STATES, without others."""
     return [name for name in reversed(STATES) if name in values]
 
 
@@ -119,15 +125,17 @@ def _why_no_state(value: str) -> str:
 
 
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
-    state = draft["state"]
+    """Return why the caches cannot be cleared before a cell's runs, in a clause; "" if they can."""
+    state = CacheState(draft["state"])
     clearing = env.config.settings.clear_caches
-    if not any("clear-caches" in state.get(phase, []) for phase in PHASES):
+    if not state.clears_caches:
         return ""
     # To clear caches is possible here, and the run does not depend on a cold medium.
-    if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
+    if not state.is_cold and env.machine.clearing(clearing):
         return ""
     storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
     place = draft.get("filesystem", storage)
+    # The page cache of a guest is not the one that vcsbench clears.
     if place["make"] in IN_MEMORY or "guest" in place:
         return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, place["root"], clearing)

@@ -1,4 +1,4 @@
-"""Define and read findings and expectations, published numbers, and the glossary."""
+"""Define and read findings and expectations, and published numbers."""
 
 import csv
 import io
@@ -14,7 +14,6 @@ from typing_extensions import TypedDict  # in Python 3.11, typing has no docstri
 
 from vcsbench.config.models import (
     Metric,
-    Model,
     Name,
     Text,
     definition,
@@ -27,7 +26,6 @@ from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.metrics import COUNTS, METRICS
 
-GLOSSARY = Path("config", "words.yaml")
 PUBLISHED_BYTES = 16 << 20
 RESTORE = "Correct the file, or `published.numbers` of the study."
 # The columns of published numbers: metrics, and those that metrics are computed from.
@@ -276,20 +274,3 @@ def _is_number(text: str) -> bool:
         return 0 <= float(text) < math.inf
     except ValueError:
         return False
-
-
-class Glossary(Model):
-    """config/words.yaml: the meanings of words in reports."""
-
-    axes: dict[str, dict[str, Text]]
-    """The meanings of values, by axis."""
-    others: dict[str, Text]
-    """The meanings of other words of the reports."""
-
-    def of(self, axis: str, value: str) -> str:
-        return self.axes.get(axis, {}).get(value, "")
-
-
-def load_glossary(root: Path) -> Glossary:
-    path = root / GLOSSARY
-    return validate(read_mapping(path), Glossary, lambda _keys: str(path))

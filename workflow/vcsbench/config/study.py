@@ -189,24 +189,8 @@ class MeasureDefinition(TypedDict):
 
 
 @definition
-class ActionDefinition(TypedDict, total=False):
-    """An action that applies a value."""
-
-    command: Annotated[Text, former("type")]
-    """The command to type."""
-    note: Annotated[Text, former("says")]
-    """Its effect and its limits."""
-    cost: Text
-    """Its price: duration, downtime, disk, and how often to repeat it."""
-    undo: Text
-    """How to undo it, or what to save before."""
-    condition: Text
-    """If it interrupts the service: its condition, after "Only if ". The report lists it after others."""
-
-
-@definition
 class QuestionDefinition(TypedDict, total=False):
-    """A question that readers have to decide."""
+    """A question that readers have to decide. workflow/report/words.yaml has the actions."""
 
     question: Required[Annotated[Text, former("ask")]]
     """The question, in the reader's words."""
@@ -219,8 +203,6 @@ class QuestionDefinition(TypedDict, total=False):
     all cells, for example a build."""
     how_to_measure: Annotated[MeasureDefinition, former("measure")]
     """The command to type if the grid compares no two of its values."""
-    actions: Annotated[dict[str, ActionDefinition], Field(min_length=1), former("do")]
-    """By value: the command that applies it, and its effect."""
 
 
 class Published(Model):
@@ -518,7 +500,6 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the keys that name values of an axis, the axis and the values."""
     for axis, question in file.questions.items():
         yield f"questions.{axis}.values", axis, question.get("values", [])
-        yield f"questions.{axis}.actions", axis, [*question.get("actions", {})]
         yes = [question["yes_value"]] if "yes_value" in question else []
         yield f"questions.{axis}.yes_value", axis, yes
     for name, table in file.tables.items():

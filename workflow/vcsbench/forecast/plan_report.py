@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vcsbench import kernel, processes, words
 from vcsbench.axes import findings_of
-from vcsbench.axes.client_server import cache_bytes, server_settings
+from vcsbench.axes.server_axes import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence.measurements import read_measurements
 from vcsbench.forecast import trials

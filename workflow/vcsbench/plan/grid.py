@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.cache_states import CACHE_AXIS, warmest_first
+from vcsbench.axes.cache_states import warmest_first
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Study, matches_cell, path_part
 

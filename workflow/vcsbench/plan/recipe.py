@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.client_server import binaries_of, linked_of
+from vcsbench.axes.build_axis import binaries_of, linked_of
 from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
-from vcsbench.advice.labels import CardAction, value_label
-from vcsbench.axes.client_server import BUILD_AXIS
+from vcsbench.advice.labels import value_label
+from vcsbench.advice.questions import CardAction
+from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY, Flag
 from vcsbench.formats import default_format
@@ -163,7 +164,7 @@ def _find_actions(card: Card) -> list[ValueAction]:
         action = card.question.actions.get(value)
         if action:
             actions.append(ValueAction(value, value_label(card.question.axis, value), action))
-    measuring = card.question.actions.get("")
+    measuring = card.question.how_to_measure
     if measuring:
         actions.append(ValueAction("", "Measure more values", measuring))
     return actions
@@ -196,7 +197,7 @@ def _describe_outside(card: Card, outside: Sequence[str], installed_format: str)
     axis = card.question.axis
     names = words.enumeration([value_label(axis, value) for value in outside])
     sentence = f"Not in the grid of this session: {names}."
-    measuring = card.question.actions.get("")
+    measuring = card.question.how_to_measure
     if axis == "format" and installed_format in outside and measuring:
         command = measuring.steps[0].command
         sentence += f" The installed svnadmin makes {installed_format}: `{command}` measures it."

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from vcsbench import words
 from vcsbench.advice.decision import Pair
-from vcsbench.advice.labels import ActionStep, CardAction, detectable_text
+from vcsbench.advice.labels import detectable_text
+from vcsbench.advice.questions import CardAction
+from vcsbench.advice.server_actions import ActionStep
 from vcsbench.report.results import Results, unique_values
 from vcsbench.report.summary import command_with, variables_of
 

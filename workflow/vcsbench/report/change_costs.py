@@ -6,6 +6,8 @@ from typing import TypedDict
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
+from vcsbench.advice.wishes import MeasuredWork
+from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
 from vcsbench.report.results import Results
 
 
@@ -37,6 +39,19 @@ def make_estimate(results: Results) -> LoadEstimate | None:
         in_memory=_is_in_memory(load),
         bytes=_sizes_of(results, repository),
     )
+
+
+def measured_work(results: Results) -> dict[str, MeasuredWork]:
+    """Return the time that loading and packing took, by the axis that they change; {} without a load."""
+    estimate = make_estimate(results)
+    if not estimate:
+        return {}
+    seconds = {FORMAT_AXIS: estimate["seconds"], PACKING_AXIS: estimate["pack_seconds"]}
+    return {
+        axis: MeasuredWork(taken, estimate["revisions"], estimate["in_memory"])
+        for axis, taken in seconds.items()
+        if taken
+    }
 
 
 def describe_costs(results: Results, axis: str) -> list[str]:

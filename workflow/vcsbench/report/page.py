@@ -29,6 +29,8 @@ from vcsbench.advice.labels import (
     value_label,
 )
 from vcsbench.advice.steps import combinations_of
+from vcsbench.advice.vocabulary import load_vocabulary
+from vcsbench.advice.wishes import find_wishes
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state, pictograms
 from vcsbench.codes import Result
@@ -38,7 +40,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts, summary
 from vcsbench.report.card_rows import row_key
-from vcsbench.report.change_costs import make_estimate
+from vcsbench.report.change_costs import make_estimate, measured_work
 from vcsbench.report.finding_tables import make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
@@ -251,7 +253,12 @@ def _answers(
     }
     estimate = make_estimate(results)
     is_everywhere = answers.is_disturbed_everywhere(results)
+    wishes = []
+    if results.own_repository:
+        current = {pick.axis: pick.preset for pick in picks if pick.preset}
+        wishes = find_wishes(results.advice, current, measured_work(results))
     return {
+        "wishes": wishes,
         "threshold": f"A difference below {limit} is no reason to change.",
         "min_effect": limit,
         "picks": picks,
@@ -422,10 +429,11 @@ def _glossary(results: Results) -> dict[str, str]:
     meanings: dict[str, str] = {}
     if results.findings or results.expectations:
         meanings = {texts.VERDICTS[verdict]: meaning for verdict, meaning in MEANINGS.items()}
-    meanings |= results.glossary.others
+    vocabulary = load_vocabulary()
+    meanings |= vocabulary.terms
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
-            if meaning := results.glossary.of(axis, value):
+            if meaning := vocabulary.value(axis, value).meaning:
                 label = value_label(axis, value)
                 named = f" ({value} in commands and files)" if label != value else ""
                 meanings[label] = f"{meaning}{named}"

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice import labels, steps
 from vcsbench.advice.answer_texts import is_benchmark
-from vcsbench.advice.cards import Advice, Card, fits, has_side
+from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.decision import Where
+from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, ValueChange, Worth
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
@@ -197,7 +198,7 @@ def _make_change_view(
 
     label = labels.value_label(change.axis, change.value)
     # A value without an action of its own has neither price nor way back.
-    action = change.card.question.actions.get(change.value, labels.CardAction())
+    action = change.card.question.actions.get(change.value, CardAction())
     return ChangeView(
         lead=f"{lead}: {label}{_describe_order(number, changes)}.",
         anchor=anchor_of(change.card),
@@ -335,7 +336,7 @@ def _make_remarks(
             continue
         current = picks.get(card.question.axis, "")
         is_withheld = any(
-            fits(comparison.where, picks) and has_side(comparison, current)
+            fits(comparison.where, picks) and comparison.compares(current)
             for comparison in card.withheld
         )
         heading = NOT_COMPARED if is_withheld else NOT_MEASURED
@@ -392,7 +393,7 @@ def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
             if not fits(case.where, picks):
                 continue
             for pair in case.pairs:
-                if has_side(pair, current):
+                if pair.compares(current):
                     compared += 1
                     if not BUSY.isdisjoint(pair.flags):
                         disturbed += 1

@@ -18,7 +18,7 @@ from vcsbench.advice.labels import case_label, value_label
 from vcsbench.axes import resolved_tables
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary
+from vcsbench.config.definitions import FindingDefinition
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
@@ -90,7 +90,6 @@ class Results:
     provenance: Row = field(default_factory=dict)
     history: Row = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    glossary: Glossary = field(default_factory=lambda: Glossary(axes={}, others={}))
     own_repository: str = ""
     repository_notes: Sequence[str] = ()
     moved: Sequence[str] = ()
@@ -204,7 +203,6 @@ def read_results(
             for stem in stems
             if (path := folder / f"{stem}.csv").exists()
         },
-        glossary=load_glossary(definitions.parents[2]),
         own_repository=own,
         repository_notes=found,
         moved=_moved_nodes(folder / "cluster", name),

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vcsbench.cell_rounds import CONTEXT
-from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import load_study
 from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
@@ -77,7 +76,7 @@ def _files(study: str, root: Path) -> Iterator[Path]:
         )
     definition = Path("config/studies") / f"{study}.yaml"
     numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
-    yield from (page, definition, FINDINGS, GLOSSARY, *numbers)
+    yield from (page, definition, FINDINGS, *numbers)
     found: list[Path] = []
     # Unlike glob(), this raises for a folder that cannot be read.
     for folder in sorted((root / "results").iterdir()):

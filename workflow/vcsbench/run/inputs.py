@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.client_server import SERVER_AXIS, server_settings
+from vcsbench.axes.server_axes import server_settings
+from vcsbench.axis_names import SERVER_AXIS
 from vcsbench.config.configuration import WorkloadShare, workload_of
 from vcsbench.config.definitions import (
     FindingDefinition,
-    load_glossary,
     read_definitions,
     read_expectations,
     read_published_rows,
@@ -269,9 +269,8 @@ class Expectations:
         self.config = environment.config
         self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
-        # Files that only tables and pages need are refused before a run, too.
+        # A file that only tables and pages need is refused before a run, too.
         read_definitions(FINDINGS)
-        load_glossary(environment.root)
         for study in self.config.studies:
             params_of(study).check_names()
         files = [str(environment.root / path) for path in self.config.settings.expectations]

@@ -12,8 +12,8 @@ from typing import Any
 
 from vcsbench import sources
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.client_server import server_names
-from vcsbench.axes.subject_axes import GUEST, MAKE
+from vcsbench.axes.server_axes import server_names
+from vcsbench.axes.storage_axes import GUEST, MAKE
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY, BuildReader, load_config, where
 from vcsbench.config.models import FolderSettings, Settings

@@ -1,0 +1,106 @@
+"""The wishes of a user: which change makes an operation faster most, and what it takes."""
+
+import pytest
+
+from unit.test_steps import BETTER, EXPORT, LOG, WORSE, card
+from vcsbench.advice.cards import Advice
+from vcsbench.advice.questions import CardAction, CardQuestion
+from vcsbench.advice.server_actions import ActionStep
+from vcsbench.advice.wishes import MeasuredWork, find_wishes
+
+CURRENT = {"format": "as-is", "packing": "nopack"}
+WORK = {"packing": MeasuredWork(4.2, 20_000, False), "format": MeasuredWork(41.0, 20_000, True)}
+PACK = CardAction([ActionStep("svnadmin pack REPO")], downtime="no downtime")
+LOAD = CardAction([ActionStep("a\nb")], condition="you can stop commits", downtime="a stop")
+COLD_LOG = {**LOG, "ra": "svn"}
+WARM_LOG = {"command": "log", "cache": "hot-svn", "ra": "svn"}
+
+
+def packing(*results):
+    return with_action(card("packing", ("nopack", "pack"), results), "pack", PACK)
+
+
+def loading(*results):
+    return with_action(card("format", ("as-is", "f8"), results), "f8", LOAD)
+
+
+def with_action(made, value, action):
+    question = CardQuestion(made.question.axis, made.question.text, actions={value: action})
+    return type(made)(question, made.reference, (), made.cases)
+
+
+def wishes(*cards):
+    return find_wishes(Advice(cards), CURRENT, WORK)
+
+
+def test_find_wishes_sorts_operations_by_gain_with_command_downtime_and_work():
+    found = wishes(packing((WARM_LOG, BETTER, 1.2), (COLD_LOG, BETTER, 1.7)))
+    assert [(w.axis, w.factor, w.before_s, w.after_s) for w in found] == [
+        ("packing", 1.7, 1.7, 1.0),
+        ("packing", 1.2, 1.2, 1.0),
+    ]
+    assert found[0].text.replace("\u202f", ",") == (
+        "First log of the morning over svn (cold): packed, 1.7x faster, 1.70 → 1.00 s. "
+        "`svnadmin pack REPO`, no downtime, 4 s for 20,000 revisions."
+    )
+    assert found[1].operation.occasion == "Repeated log over svn (server cache warm)"
+
+
+@pytest.mark.parametrize(
+    ("of_packing", "of_load", "axes"),
+    [
+        # A change without an interruption is enough.
+        (2.0, 1.5, ["packing"]),
+        # The larger gain interrupts the service.
+        (1.5, 2.0, ["format", "packing"]),
+        (None, 2.0, ["format"]),
+        # Below the smallest effect worth noting.
+        (1.05, None, []),
+    ],
+)
+def test_find_wishes_takes_the_largest_gain_with_and_without_an_interruption(
+    of_packing, of_load, axes
+):
+    cards = []
+    if of_packing:
+        cards.append(packing((COLD_LOG, BETTER, of_packing)))
+    if of_load:
+        cards.append(loading((COLD_LOG, BETTER, of_load)))
+    found = wishes(*cards)
+    assert [wish.axis for wish in found] == axes
+    for wish in found:
+        assert bool(wish.command) == (wish.axis == "packing")
+        assert wish.work == WORK[wish.axis]
+
+
+def test_find_wishes_names_operations_that_become_slower():
+    (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "ra": "svn"}, WORSE, 0.5)))
+    assert wish.slower == ["cold export over svn (2.0x)"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "sides", "where"),
+    [
+        # The value that a user has is unknown.
+        ("ra", ("svn", "http"), LOG),
+        # Nobody runs svnbench at work.
+        ("packing", ("nopack", "pack"), {**LOG, "command": "null-log"}),
+        # It is about another repository than the user has.
+        ("packing", ("nopack", "pack"), {**LOG, "format": "f7"}),
+    ],
+)
+def test_find_wishes_leaves_out_what_a_user_does_not_do(axis, sides, where):
+    assert wishes(card(axis, sides, [(where, BETTER, 3.0)])) == []
+
+
+def test_find_wishes_takes_the_command_of_the_server_of_the_access():
+    steps = [
+        ActionStep("svnserve -M 256", "svnserve"),
+        ActionStep("SVNInMemoryCacheSize 262144", "httpd"),
+        ActionStep("SVNCacheRevProps on", "httpd"),
+    ]
+    made = card("packing", ("nopack", "pack"), [(COLD_LOG, BETTER, 2.0)])
+    http = card("packing", ("nopack", "pack"), [({**LOG, "ra": "http"}, BETTER, 2.0)])
+    (of_svn,) = wishes(with_action(made, "pack", CardAction(steps)))
+    (of_http,) = wishes(with_action(http, "pack", CardAction(steps)))
+    assert (of_svn.command, of_http.command) == ("svnserve -M 256", "")

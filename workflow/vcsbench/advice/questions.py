@@ -1,0 +1,121 @@
+"""The questions of a study, with the actions that apply each value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vcsbench.advice import labels, server_actions
+from vcsbench.advice.server_actions import ActionStep
+from vcsbench.advice.vocabulary import load_vocabulary
+from vcsbench.config.study import QuestionDefinition
+
+# The settings of a server configuration: its command line (svnserve) or directives (httpd) by server.
+ServerSettings = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CardAction:
+    """The commands that apply a value, their side effects (`note`), their cost, and the way back (`undo`).
+
+    `condition` completes "Only if": the action interrupts the service. `downtime` names the interruption in
+    a few words, "" if it is unknown.
+    """
+
+    steps: Sequence[ActionStep] = ()
+    note: str = ""
+    cost: str = ""
+    undo: str = ""
+    condition: str = ""
+    downtime: str = ""
+
+
+@dataclass(frozen=True)
+class CardQuestion:
+    """A question of a study.
+
+    `values` are those to choose from, () for all. `yes_value` makes the answer yes or no. `actions` has, by
+    value, the action that applies it. `aggregate` requests one answer over all cells. `how_to_measure`
+    measures values that the grid lacks.
+    """
+
+    axis: str
+    text: str
+    values: Sequence[str] = ()
+    yes_value: str = ""
+    actions: Mapping[str, CardAction] = field(default_factory=dict)
+    aggregate: bool = False
+    how_to_measure: CardAction | None = None
+
+    @property
+    def short(self) -> str:
+        """Return the question for a line of the terminal: `http/svn?`, `Pack?`, `Storage?`."""
+        if self.values:
+            return f"{'/'.join(self.values)}?"
+        short_question = load_vocabulary().axis(self.axis).short_question
+        return short_question or f"{labels.axis_label(self.axis).capitalize()}?"
+
+
+def read_questions(
+    definitions: Mapping[str, QuestionDefinition],
+    settings: Mapping[str, Mapping[str, ServerSettings]],
+) -> list[CardQuestion]:
+    """Return the questions of a study, in its order.
+
+    `definitions` are the key `questions` of the study, by axis. `settings` has the settings of each server
+    configuration, by the axis `config` and its values; {} for a study without this axis.
+    """
+    questions = []
+    for axis, definition in definitions.items():
+        actions = {}
+        # The actions of server configurations follow from their files, also those of the user.
+        for value, servers in settings.get(axis, {}).items():
+            action = _settings_action(servers)
+            if action:
+                actions[value] = action
+        actions |= _actions_of_words(axis)
+        how_to_measure = None
+        measuring = definition.get("how_to_measure")
+        if measuring:
+            how_to_measure = CardAction([ActionStep(measuring["command"])], measuring["note"])
+        questions.append(
+            CardQuestion(
+                axis=axis,
+                text=definition["question"],
+                values=list(definition.get("values", ())),
+                yes_value=definition.get("yes_value", ""),
+                actions=actions,
+                aggregate=definition.get("aggregate", False),
+                how_to_measure=how_to_measure,
+            )
+        )
+    return questions
+
+
+def _settings_action(servers: ServerSettings) -> CardAction | None:
+    """Return the action that applies a server configuration, None if it has no settings."""
+    # A configuration may concern one of the servers only.
+    changed = {server: text for server, text in servers.items() if text}
+    if not changed:
+        return None
+    steps = []
+    for server, text in changed.items():
+        steps += server_actions.setting_steps(server, text)
+    return CardAction(
+        steps=steps,
+        note=server_actions.NOTE,
+        cost=server_actions.settings_cost(changed),
+        undo=server_actions.UNDO,
+        downtime=server_actions.DOWNTIME,
+    )
+
+
+def _actions_of_words(axis: str) -> dict[str, CardAction]:
+    """Return the actions of an axis in words.yaml, by value."""
+    actions = {}
+    for value, words in load_vocabulary().axis(axis).values.items():
+        action = words.action
+        if action:
+            steps = [ActionStep(action.command)] if action.command else []
+            actions[value] = CardAction(
+                steps, action.note, action.cost, action.undo, action.condition, action.downtime
+            )
+    return actions

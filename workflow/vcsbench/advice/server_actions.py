@@ -1,0 +1,95 @@
+"""Tell how to apply a server configuration: its settings, the place of each of them, and their cost."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vcsbench.axes.server_axes import cache_bytes
+
+SVNSERVE = "Start it with these options (cache in MB), also in its service file. Connections end."
+SVNSERVE_OPTION = "Add to it:"
+HTTPD_SERVER = "In httpd.conf, outside of any <Location>:"
+HTTPD_LOCATION = "In httpd.conf, in the <Location> of the repository:"
+# httpd refuses these directives in a <Location>.
+SERVER_LEVEL = re.compile(r"SVN(InMemoryCacheSize|CompressionLevel)\b", re.I)
+# Settings that not everybody needs, and why.
+OPTIONAL = {
+    re.compile(r"(SVNBlockRead|--block-read) \S+", re.I): "Has an effect only with format 7 or 8.",
+    re.compile(r"(SVNCompressionLevel|--compression) \S+", re.I): (
+        "Optional, for a fast network: less CPU, more bytes. On a slow network leave it out."
+    ),
+}
+NOTE = "Measured with all of these lines, over loopback."
+UNDO = "Remove the lines and restart."
+DOWNTIME = "one restart"
+PROCESSES = "their number: MaxRequestWorkers / ThreadsPerChild, such as 400 / 25 = 16"
+# httpd and svnserve have a cache of this size without a setting, in bytes.
+DEFAULT_CACHE = 16 << 20
+
+
+class ActionStep(NamedTuple):
+    """A command that applies a value; `server` if it concerns one server only."""
+
+    command: str
+    server: str = ""
+    note: str = ""
+
+
+RESTART = ActionStep(
+    "apachectl configtest && apachectl graceful", "httpd", "Then check and reload:"
+)
+
+
+def setting_steps(server: str, settings: str) -> list[ActionStep]:
+    """Return the steps that apply settings: one per place, then one for each optional setting.
+
+    `settings` is svnserve's command line, or the directives of httpd, one a line.
+    """
+    # A reader who needs no block read, for example, can leave out its step.
+    reasons = {}
+    for pattern, reason in OPTIONAL.items():
+        match = pattern.search(settings)
+        if match:
+            reasons[match[0]] = reason
+    needed = settings
+    for setting in reasons:
+        needed = needed.replace(setting, "")
+    # Without its optional options, a command line has several spaces in a row.
+    lines = [" ".join(line.split()) for line in needed.splitlines() if line.strip()]
+
+    if server == "svnserve":
+        steps = [ActionStep("\n".join(lines), server, SVNSERVE)]
+        for setting, reason in reasons.items():
+            steps.append(ActionStep(setting, server, f"{reason} {SVNSERVE_OPTION}"))
+        return steps
+
+    steps = []
+    for place in (HTTPD_SERVER, HTTPD_LOCATION):
+        directives = [line for line in lines if _httpd_place(line) == place]
+        if directives:
+            steps.append(ActionStep("\n".join(directives), server, place))
+    for setting, reason in reasons.items():
+        steps.append(ActionStep(setting, server, f"{reason} {_httpd_place(setting)}"))
+    return [*steps, RESTART]
+
+
+def _httpd_place(directive: str) -> str:
+    return HTTPD_SERVER if SERVER_LEVEL.match(directive) else HTTPD_LOCATION
+
+
+def settings_cost(settings: Mapping[str, str]) -> str:
+    """Return the memory that settings can take, and the restart. `settings` are by server.
+
+    Example: `Up to 256 MiB of memory for svnserve. One restart (...).`
+    """
+    sizes = [size for server, text in settings.items() for size in cache_bytes(server, text)]
+    mebibytes = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
+    memory = f"{mebibytes / 1024:g} GiB" if mebibytes >= 1024 else f"{mebibytes:g} MiB"
+    places = []
+    if "httpd" in settings:
+        # The processes of httpd share no cache.
+        places.append(f"for each httpd process ({PROCESSES})")
+    if "svnserve" in settings:
+        places.append("for svnserve")
+    where = " or ".join(places)
+    return f"Up to {memory} of memory {where}. One restart (httpd: graceful; svnserve: connections end)."

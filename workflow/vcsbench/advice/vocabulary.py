@@ -1,0 +1,62 @@
+"""Load workflow/report/words.yaml: labels and meanings of axes and values, and how to apply a value."""
+
+from functools import cache
+from pathlib import Path
+
+from vcsbench.config.models import Model, key
+from vcsbench.config.validation import read_mapping, validate
+
+VOCABULARY = Path(__file__).parents[2] / "report" / "words.yaml"
+
+
+class ActionWords(Model):
+    """How to apply a value. The head of the file explains the keys; "" for a text that an action lacks."""
+
+    command: str = ""
+    note: str = ""
+    cost: str = ""
+    undo: str = ""
+    condition: str = ""
+    downtime: str = ""
+
+
+class ValueWords(Model):
+    """The words of a value: its label ("": the value itself), its meaning, and the action that applies it."""
+
+    label: str = ""
+    meaning: str = ""
+    action: ActionWords | None = None
+
+
+class AxisWords(Model):
+    """The words of an axis: its label ("": its name), the short form of its question, and its values."""
+
+    label: str = ""
+    short_question: str = ""
+    values: dict[str, ValueWords] = key({})
+
+
+# Of axes and values of the user, such as a build.
+NO_AXIS_WORDS = AxisWords()
+NO_VALUE_WORDS = ValueWords()
+
+
+class Vocabulary(Model):
+    """The words of all axes, and the meanings of other terms of the reports."""
+
+    axes: dict[str, AxisWords]
+    terms: dict[str, str]
+
+    def axis(self, name: str) -> AxisWords:
+        """Return the words of an axis, empty ones for an axis that the file lacks."""
+        return self.axes.get(name, NO_AXIS_WORDS)
+
+    def value(self, axis: str, value: str) -> ValueWords:
+        """Return the words of a value, empty ones for a value that the file lacks."""
+        return self.axis(axis).values.get(value, NO_VALUE_WORDS)
+
+
+@cache
+def load_vocabulary() -> Vocabulary:
+    """Return the vocabulary, which is read once per process. Raise UserError for a wrong key or text."""
+    return validate(read_mapping(VOCABULARY), Vocabulary, lambda _keys: str(VOCABULARY))

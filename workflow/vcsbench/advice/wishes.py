@@ -1,0 +1,200 @@
+"""The wishes of a user for the own repository: each operation with the change that gains most.
+
+Example: "First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s. `svnadmin pack REPO`,
+no downtime, 4 s for 20,000 revisions."
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vcsbench.advice import labels, steps
+from vcsbench.advice.answer_texts import is_benchmark
+from vcsbench.advice.cards import Advice, Card
+from vcsbench.advice.decision import Where
+from vcsbench.advice.questions import CardAction
+from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState
+from vcsbench.axes.cache_states import cache_state
+from vcsbench.axes.server_axes import ACCESS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.formats import PACKED, parse_format
+from vcsbench.words import count_of, duration, enumeration
+
+
+@dataclass(frozen=True)
+class MeasuredWork:
+    """The time that loading or packing took here. `is_in_memory`: no disk took part in it."""
+
+    seconds: float
+    revisions: int
+    is_in_memory: bool
+
+    @property
+    def text(self) -> str:
+        """Return `4 s for 20,000 revisions`."""
+        taken = duration(self.seconds) if self.seconds >= 1 else "less than 1 s"
+        place = " in memory" if self.is_in_memory else ""
+        return f"{taken} for {count_of(self.revisions, 'revision')}{place}"
+
+
+class Operation(NamedTuple):
+    """What a user does: the values of the axes command, cache and access; "" for an axis without a value."""
+
+    command: str
+    cache: str
+    access: str
+
+    @property
+    def occasion(self) -> str:
+        """Return when a user does it: `First log of the morning over svn (cold)`."""
+        state = cache_state(self.cache)
+        over = f" over {self.access}" if self.access else ""
+        label = labels.value_label(CACHE_AXIS, self.cache)
+        if state.is_cold:
+            return f"First {self.command} of the morning{over} ({label})"
+        if state.keeps_server:
+            return f"Repeated {self.command}{over} ({label})"
+        if state.is_hot:
+            return f"First {self.command} after a restart of the server{over} ({label})"
+        # The state of caches does not matter for this command.
+        return f"{self.command.capitalize()}{over}"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An operation, and a change of one axis that makes it faster.
+
+    `factor` is at least 1. `command` applies the change, "" if that takes several lines. `condition` is ""
+    if the change does not interrupt the service, `downtime` names the interruption, and `slower` the
+    operations that become slower. `work` is None if the change takes no time, or if it is unknown.
+    """
+
+    operation: Operation
+    axis: str
+    change: str
+    factor: float
+    before_s: float
+    after_s: float
+    command: str
+    condition: str
+    downtime: str
+    work: MeasuredWork | None
+    slower: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """Return the gain as one sentence, and the price as another one."""
+        before, after = labels.seconds_of_both([self.before_s, self.after_s])
+        gain = (
+            f"{self.operation.occasion}: {self.change}, {labels.factor(self.factor)} faster, "
+            f"{before.removesuffix(' s')} → {after}."
+        )
+        price = [f"`{self.command}`" if self.command else "Several commands"]
+        if self.downtime:
+            price.append(self.downtime)
+        if self.work:
+            price.append(self.work.text)
+        text = f"{gain} {', '.join(price)}."
+        # A gain in one operation can cost another one.
+        if self.slower:
+            text += f" Slower: {enumeration(self.slower)}."
+        return text
+
+
+def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
+    """Return the wishes of a user, the largest gain first.
+
+    `current` has the values of the user's repository by axis, `work` the time that a change of an axis takes.
+    """
+    margin = 1 + advice.min_effect_pct / 100
+    by_operation: dict[Operation, list[Wish]] = {}
+    for card in advice.cards:
+        for wish in _wishes_of_card(card, current, work, margin):
+            by_operation.setdefault(wish.operation, []).append(wish)
+    chosen: list[Wish] = []
+    for wishes in by_operation.values():
+        chosen += _best_wishes(wishes)
+    return sorted(chosen, key=lambda wish: -wish.factor)
+
+
+def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
+    """Return the largest gain of an operation.
+
+    If that change has a condition, such as a stop of commits, the largest gain without one comes with it.
+    """
+    best = max(wishes, key=lambda wish: wish.factor)
+    unconditional = [wish for wish in wishes if not wish.condition]
+    if not best.condition or not unconditional:
+        return [best]
+    return [best, max(unconditional, key=lambda wish: wish.factor)]
+
+
+def _wishes_of_card(
+    card: Card, current: Where, work: Mapping[str, MeasuredWork], margin: float
+) -> Iterator[Wish]:
+    """Yield a wish for each operation that a change of the card's axis makes faster by the margin."""
+    axis = card.question.axis
+    present = current.get(axis, "")
+    # The access of a user is unknown, and so is the build.
+    if not present:
+        return
+    values = dict.fromkeys(value for case in card.cases for value in case.times)
+    for value in values:
+        if value == present:
+            continue
+        # Only comparisons with what the user has now.
+        outcomes = steps.outcomes_of(card, value, [ReaderState(current)])
+        action = card.question.actions.get(value, CardAction())
+        for outcome in outcomes:
+            is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
+            # Nobody waits for the commands of svnbench.
+            if not is_gain or is_benchmark(outcome.where):
+                continue
+            if outcome.before_s is None or outcome.after_s is None:
+                continue
+            yield Wish(
+                operation=_operation_of(outcome.where),
+                axis=axis,
+                change=labels.value_label(axis, value),
+                factor=outcome.factor,
+                before_s=outcome.before_s,
+                after_s=outcome.after_s,
+                command=_only_command(action, outcome.where),
+                condition=action.condition,
+                downtime=action.downtime,
+                work=work.get(axis) if _takes_work(axis, value) else None,
+                slower=_slower_operations(outcomes, margin),
+            )
+
+
+def _operation_of(where: Where) -> Operation:
+    return Operation(
+        command=where.get(COMMAND_AXIS, ""),
+        cache=where.get(CACHE_AXIS, ""),
+        access=where.get(ACCESS_AXIS, ""),
+    )
+
+
+def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
+    """Return the operations that become slower by the margin: `cold export over svn (1.3x)`."""
+    slower = []
+    for outcome in outcomes:
+        if outcome.effect is ChangeEffect.SLOWER and outcome.factor >= margin:
+            label = labels.case_label(outcome.where, [ACCESS_AXIS])
+            slower.append(f"{label} ({labels.factor(outcome.factor)})")
+    return slower
+
+
+def _only_command(action: CardAction, where: Where) -> str:
+    """Return the command that applies a value for the access of a case, "" if it has several lines."""
+    server = ACCESS[where.get(ACCESS_AXIS, "")]["server"]
+    commands = [step.command for step in action.steps if step.server in ("", server)]
+    is_one_line = len(commands) == 1 and "\n" not in commands[0]
+    return commands[0] if is_one_line else ""
+
+
+def _takes_work(axis: str, value: str) -> bool:
+    """Return True if a change packs or loads the repository. An upgrade in place takes seconds."""
+    if axis == PACKING_AXIS:
+        return value == PACKED
+    return axis == FORMAT_AXIS and not parse_format(value).is_as_is

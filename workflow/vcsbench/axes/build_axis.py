@@ -1,0 +1,200 @@
+"""Define the axis `build`: the programs of client and server, and why this machine lacks one of them."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import BUILD_AXIS
+from vcsbench.config.configuration import ON_PATH, Build
+from vcsbench.errors import UserError
+from vcsbench.machine import Machine, subversion_version
+from vcsbench.processes import closed_folder
+from vcsbench.programs import (
+    MODULE,
+    PROGRAMS,
+    SUBVERSION,
+    Programs,
+    binaries,
+    linked_digest,
+    path_of,
+    programs_in,
+)
+from vcsbench.records import Recipe
+
+CONDA = ("micromamba", "mamba", "conda", "pixi")
+
+
+@cache
+def program_version(programs: Programs, name: str) -> str:
+    """Return the version of a program of Subversion, such as 1.14.2; "" if it does not run."""
+    return subversion_version(programs.find(name), programs.environment())
+
+
+def _build_keys(value: str, env: Environment) -> Recipe:
+    build = _find_build(value, env)
+    client, server = build.client._asdict(), build.server._asdict()
+    return {
+        "build": {"name": value, "client": client, "server": server},
+        "environments": list(build.environments),
+    }
+
+
+def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all."""
+    build, server = _find_build(value, env), draft["access"]["server"]
+    reason = why_lacking(build, env.machine, draft["argv"], server)
+    if reason:
+        return reason
+    for need in draft.get("needs", []):
+        if path_of(need):
+            continue
+        if need.startswith(MODULE):
+            return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
+        return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
+    return ""
+
+
+def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
+    """Return why a cell cannot be measured with a build, in a clause; "" if it can.
+
+    `argv` is the template of the cell's command, `server` the kind of its server.
+    """
+    for side in (build.client, build.server):
+        # `environments` has the file of each conda environment by the name of its folder.
+        file = build.environments.get(os.path.basename(side.prefix))
+        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
+
+    reasons = []
+    if server == "httpd":
+        reasons.append(_why_no_httpd(build, machine))
+    elif server:
+        reasons.append(_why_no_program(build.server, machine, server))
+    for program in programs_in(argv):
+        # Other programs than Subversion's, such as tar, are no part of a build.
+        side = build.client if program in SUBVERSION else ON_PATH.client
+        reasons.append(_why_no_program(side, machine, program))
+    for reason in reasons:
+        if reason:
+            return reason
+
+    prefix = build.server.prefix
+    folder = closed_folder(Path(prefix)) if server and prefix else None
+    if folder:
+        return (
+            f"the servers run as nobody, who cannot enter {folder}; install the build where everybody can, "
+            f"or chmod o+x it"
+        )
+    return ""
+
+
+def _is_to_be_made(programs: Programs) -> bool:
+    """Return True for a conda environment that Snakemake has not deployed yet."""
+    return bool(programs.prefix) and not os.path.isdir(programs.prefix)
+
+
+def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
+    """Return why one side of a build lacks a program, in a clause; "" if it has it."""
+    if _is_to_be_made(programs):
+        return ""
+    if not programs.prefix:
+        if machine.has(name):
+            return ""
+        is_subversion = name.startswith("svn")
+        hint = "Debian: subversion; conda: subversion" if is_subversion else "put it on the PATH"
+        return f"{name} is not installed ({hint})"
+    path = programs.find(name)
+    if not path:
+        return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
+    # A program of another architecture, or one without its libraries, exists and does not run.
+    if name.startswith("svn") and not program_version(programs, name):
+        return f"{path} does not run on this machine: it prints no version"
+    return ""
+
+
+def _why_no_httpd(build: Build, machine: Machine) -> str:
+    """Return why a build has no httpd with Subversion's module, in a clause; "" if it has one."""
+    programs = build.server
+    is_of_conda = build.has_made(programs) if programs.prefix else machine.deployed
+    if is_of_conda:
+        return "conda has no httpd with mod_dav_svn"
+    if not programs.prefix:
+        if programs.httpd:
+            return ""
+        return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
+    if not programs.mod_dav_svn:
+        return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
+    # The module of a build can run in the httpd of the machine.
+    if not programs.httpd or not programs.httpd_modules:
+        return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
+    return ""
+
+
+def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
+    """Return digests of the client's and the server's programs and of their Subversion libraries."""
+    build = _find_build(axes.get(BUILD_AXIS, ""), env)
+    return dict(
+        binaries(
+            build.client,
+            _digested_clients(build, draft, env),
+            build.server,
+            _digested_server(build, draft, env),
+        )
+    )
+
+
+def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
+    """Return digests of all libraries of client and server: with another libc, it is another measurement."""
+    build = _find_build(axes.get(BUILD_AXIS, ""), env)
+    linked = {"client": linked_digest(build.client, _digested_clients(build, draft, env))}
+    server = _digested_server(build, draft, env)
+    if server:
+        linked["server"] = linked_digest(build.server, (server,))
+    return linked
+
+
+def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[str, ...]:
+    """Return the programs of a cell's command that get digests."""
+    programs = programs_in(draft["argv"]) if _has_digests(build, build.client, env) else ()
+    return (*programs, *draft.get("needs", []))
+
+
+def _digested_server(build: Build, draft: Recipe, env: Environment) -> str:
+    """Return the kind of a cell's server if it gets digests, otherwise ""."""
+    return draft["access"]["server"] if _has_digests(build, build.server, env) else ""
+
+
+def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
+    """Return False for a side of a build in a conda environment.
+
+    The name of its folder has a digest of its file, and Snakemake measures again after it deploys one.
+    """
+    if side.prefix:
+        return not build.has_made(side)
+    return not env.machine.deployed
+
+
+def _find_build(value: str, env: Environment) -> Build:
+    """Return a build by its name. Raise UserError for one that the configuration lacks."""
+    if not value:
+        return ON_PATH
+    if value not in env.builds:
+        raise UserError(
+            f"{env.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures. Add "
+            f"its place, or use in the grid only {', '.join(env.builds)}."
+        )
+    return env.builds[value]
+
+
+AXIS = Axis(
+    BUILD_AXIS,
+    values_by_word=lambda env: {"builds": list(env.builds)},
+    source="`builds`",
+    needs_server=True,
+    recipe_keys=_build_keys,
+    why_not=_why_no_build,
+)

@@ -1,0 +1,156 @@
+"""Define the axes of clients: their number and options, compression and delay on the network, reflinks."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axes.build_axis import program_version
+from vcsbench.axis_names import (
+    ACCESS_AXIS,
+    CLIENTS_AXIS,
+    COMPRESSION_AXIS,
+    DELAY_AXIS,
+    FILESYSTEM_AXIS,
+    LOCKING_AXIS,
+    PRISTINES_AXIS,
+    REFLINK_AXIS,
+)
+from vcsbench.programs import Programs
+from vcsbench.records import Recipe
+from vcsbench.storages import guest
+from vcsbench.storages.cell_filesystem import REFLINK_KINDS
+
+MOST_CLIENTS = 256
+# Of svnserve's option `--compression`.
+HIGHEST_LEVEL = 9
+LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
+`on` (level 1) and all levels above it are equal. The published `on` was zlib."""
+# The keys of the recipe by value.
+NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
+# svnserve's level by value. The study of 2010 measured `off` and `on`.
+LEVELS = {str(level): str(level) for level in range(HIGHEST_LEVEL + 1)}
+LEVELS |= {"off": "0", "on": "1"}
+COMPRESSION: dict[str, Recipe] = {
+    value: {"server_options": ["--compression", level]} for value, level in LEVELS.items()
+}
+PRISTINES: dict[str, Recipe] = {
+    "stored": {"pristine_options": []},
+    "none": {"pristine_options": ["--store-pristine=no"]},
+}
+LOCKING: dict[str, Recipe] = {
+    "default": {"client_options": [], "locking": "default"},
+    "exclusive": {
+        "client_options": ["--config-option", "config:working-copy:exclusive-locking=yes"],
+        "locking": "exclusive",
+    },
+}
+# The version of svn that knows --store-pristine.
+NO_PRISTINES_SINCE = (1, 15)
+DELAY = re.compile(r"0|[1-9][0-9]*(us|ms)")
+REFLINK_SOURCE = Path("workflow", "native", "svn_reflink.c")
+REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
+REFLINK_STATISTICS = "SVN_REFLINK_STATS"
+NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
+library has it clone each working file that equals its pristine. It shows what such a client would gain."""
+
+
+def _choice(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
+    """Return an axis with a fixed set of values.
+
+    `keys_of` has the keys of the recipe of each value. `expected` lists the values for an error: `off or on`.
+    """
+    return Axis(
+        name,
+        why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
+        recipe_keys=lambda value, env: keys_of[value] if value else {},
+        **functions,
+    )
+
+
+def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
+    if "delay" not in draft:
+        return ""
+    if "guest" not in draft.get("filesystem", {}):
+        return "a delay is added in a guest only, not before a server of yours"
+    return guest.why_no_delay(env.root)
+
+
+def _why_no_pristines(value: str, draft: Recipe, env: Environment) -> str:
+    if value != "none":
+        return ""
+    version = program_version(Programs(**draft["build"]["client"]), "svn")
+    since = ".".join(map(str, NO_PRISTINES_SINCE))
+    if not version:
+        return f"svn is not there, and can do without pristines since {since}"
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) >= NO_PRISTINES_SINCE:
+        return ""
+    return f"svn is {version}, and can do without pristines since {since}"
+
+
+def reflink_library(root: Path) -> Path:
+    """Return the library's path. All nodes of a cluster have the same one, because their tools are a link."""
+    library = root / REFLINK_LIBRARY
+    tools = root / REFLINK_LIBRARY.parts[0]
+    return library.resolve() if tools.is_symlink() else library
+
+
+def _reflink_keys(value: str, env: Environment) -> Recipe:
+    if value != "on":
+        return {}
+    library = str(reflink_library(env.root))
+    # The source stands for the library, whose bytes depend on the compiler.
+    source = (env.root / REFLINK_SOURCE).read_bytes()
+    return {
+        "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
+        "reflink": hashlib.sha256(source).hexdigest()[:16],
+    }
+
+
+def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be."""
+    if value != "on":
+        return ""
+    if draft.get("pristine_options"):
+        return "a working copy without pristines has nothing to clone"
+    made = draft.get("filesystem", {}).get("make")
+    if made and made not in REFLINK_KINDS:
+        return f"{made} has no reflinks"
+    if not (env.root / REFLINK_LIBRARY).exists():
+        return "the library that clones files was not built (set-up builds it where there is gcc)"
+    return ""
+
+
+AXES = (
+    _choice(CLIENTS_AXIS, NUMBERS_OF_CLIENTS, f"a number from 1 to {MOST_CLIENTS}"),
+    # http compresses by other means, and over file nothing is sent.
+    _choice(
+        COMPRESSION_AXIS,
+        COMPRESSION,
+        f"off, on or a number from 0 to {HIGHEST_LEVEL}",
+        needs_server=True,
+        applies=lambda axes: axes.get(ACCESS_AXIS) == "svn",
+        limits=lambda values, guests: [LZ4],
+    ),
+    Axis(
+        DELAY_AXIS,
+        why_invalid=lambda value: (
+            "" if DELAY.fullmatch(value) else "is no delay. Use 0, 100us or 1ms"
+        ),
+        applies=lambda axes: axes.get(FILESYSTEM_AXIS) in guest.FOLDERS,
+        recipe_keys=lambda value, env: {"delay": value} if value not in ("", "0") else {},
+        why_not=_why_no_delay,
+    ),
+    _choice(PRISTINES_AXIS, PRISTINES, " or ".join(PRISTINES), why_not=_why_no_pristines),
+    _choice(LOCKING_AXIS, LOCKING, " or ".join(LOCKING)),
+    Axis(
+        REFLINK_AXIS,
+        why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
+        recipe_keys=_reflink_keys,
+        why_not=_why_no_reflink,
+        limits=lambda values, guests: [NO_CLONES] if "on" in values else [],
+    ),
+)

@@ -1,0 +1,297 @@
+"""Define the axes of repositories: their history, format and packing."""
+
+from functools import partial
+
+from vcsbench import words
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, REPOSITORY_AXIS
+from vcsbench.config.models import unknown_name
+from vcsbench.errors import UserError, printable
+from vcsbench.formats import (
+    AS_IS,
+    LOGICAL,
+    NOT_PACKED,
+    PACKABLE,
+    PACKED,
+    PACKINGS,
+    PARTLY_PACKED,
+    RELEASES,
+    FormatValue,
+    format_number,
+    parse_format,
+    written_settings,
+)
+from vcsbench.records import Recipe, RecipeRepository
+from vcsbench.storages.file_trees import why_not_on_disk
+
+# Words of the grid for values of the user's own repository (docs/axis-values.md).
+CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
+# The formats that are compared with that of the user's own repository.
+OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
+UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
+f6, upgraded in place, and then packed, if at all: `svnadmin upgrade` rewrites no revision, so old revisions
+keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them the layout of f8."""
+SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
+its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
+improvements that are no settings are in each."""
+
+# The revisions of a shard in a repository that svnadmin has made with its defaults.
+SHARD = 1000
+
+
+def _repository_keys(value: str, env: Environment) -> Recipe:
+    """Return the source of a cell's repository. Another `identity` means another content."""
+    if not value:
+        return {}
+    unknown = unknown_name([value], env.sources)
+    if unknown:
+        raise UserError(f"{env.config.where(['repositories'])}: `repositories` has no {unknown}")
+    source = env.sources[value]
+    repository: RecipeRepository = {
+        "name": value,
+        "identity": source.identity(),
+        "source": source.kind,
+        "scale": source.scale(),
+        "description": source.describe(),
+        "head": env.head(value),
+    }
+    return {"repository": repository}
+
+
+def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why no disk or working copy can hold the tree of a repository, in a clause; "" if they can."""
+    if not value:
+        return ""
+    # An update begins with an older tree, which can have other paths than the youngest one.
+    behind = draft.get("revisions_behind", 0)
+    for number in dict.fromkeys([0, behind]):
+        # To count the paths takes long, and few commands need the count.
+        count_paths = partial(env.odd_paths, value, number)
+        reason = why_not_on_disk(draft, count_paths, number)
+        if reason:
+            return reason
+    return ""
+
+
+def current_format(env: Environment) -> str:
+    """Return the format of the baseline: as-is for a local FSFS repository, or svnadmin's own format."""
+    return AS_IS if env.shape else env.machine.newest_format
+
+
+def _upgraded_formats(env: Environment) -> list[str]:
+    """Return `as-is-to-f8` if the user's repository can be upgraded in place, otherwise nothing."""
+    newest = env.machine.newest_format
+    if env.shape is None or env.shape.number >= format_number(newest):
+        return []
+    return [f"{AS_IS}-to-{newest}"]
+
+
+def _offered_formats(env: Environment) -> list[str]:
+    """Return the formats of the user's own repository: as it is, upgraded, and those to load it into."""
+    newest = format_number(env.machine.newest_format)
+    formats = [current_format(env), *_upgraded_formats(env)]
+    for value in OFFERED_FORMATS:
+        if format_number(parse_format(value).format) <= newest:
+            formats.append(value)
+    return list(dict.fromkeys(formats))
+
+
+def _select_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
+    """Return the formats of a part of the grid, with those that `current` and `upgraded` stand for."""
+    formats = []
+    for name in named:
+        if name == CURRENT:
+            formats.append(current_format(env))
+        elif name == UPGRADED:
+            formats += _upgraded_formats(env)
+        else:
+            formats.append(name)
+    return list(dict.fromkeys(formats))
+
+
+def _why_no_format(value: str) -> str:
+    try:
+        parse_format(value)
+    except ValueError:
+        return (
+            f"is no format. Use one of {', '.join(RELEASES)}, an upgrade in place such as f6-to-f8, one with "
+            f"the settings of today such as f6-today, or {AS_IS}"
+        )
+    return ""
+
+
+def _format_keys(value: str, env: Environment) -> Recipe:
+    if not value:
+        return {}
+    form = parse_format(value)
+    settings: dict[str, str] = {}
+    if not form.is_as_is:
+        settings = written_settings(form)
+    elif env.shape:
+        settings = dict(env.shape.settings)
+    return {"repository": {"format": value, "fsfs_settings": settings}}
+
+
+def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why the svnadmin here cannot make a repository of a format, in a clause; "" if it can."""
+    if not value:
+        return ""
+    form, newest = parse_format(value), env.machine.newest_format
+    own_format = ""
+    # A copy has the format of the user's repository. All others are made by the svnadmin here.
+    if form.is_as_is:
+        name = draft.get("repository", {}).get("name", env.only_repository)
+        if name != env.only_repository:
+            return f"{name} is no repository of yours to copy as it is"
+        if env.shape is None:
+            return f"an exact copy needs a local Subversion repository: {env.stored}"
+        own_format = env.shape.format
+        if env.shape.number > format_number(newest):
+            name = env.only_repository
+            return f"the svnadmin here reads formats up to {newest}, and {name} is of {own_format}"
+    elif format_number(form.format) > format_number(newest):
+        return f"the svnadmin here makes formats up to {newest}"
+    # `svnadmin upgrade` has no option for an older format.
+    if form.is_upgraded and form.format != newest:
+        return f"`svnadmin upgrade` goes to {newest} here, not to {form.format}"
+    if form.is_upgraded and own_format == newest:
+        return f"{env.only_repository} is of {newest} already"
+    return ""
+
+
+def _format_findings(env: Environment) -> list[str]:
+    """Return sentences on the format of the user's repository, and the folder that exports read."""
+    value, shape = current_format(env), env.shape
+    if shape is None:
+        return [f"The baseline is {value}, the format of `svnadmin create` here: {env.stored}."]
+    text = f"{env.only_repository} is of format {shape.number}"
+    # An upgrade in place changes the number, and not the layout of the revisions.
+    if shape.number >= LOGICAL and not shape.is_logical:
+        text += ", with the layout of an older one that it was upgraded from in place"
+    findings = [f"{text}: a copy of it by `svnadmin hotcopy` ({value}) is the baseline."]
+    for upgraded in _upgraded_formats(env):
+        findings.append(
+            f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
+        )
+    exported = "the root, with all branches and tags. TREE=project/trunk names a folder instead."
+    tree = env.sources[env.only_repository].tree(env.root)
+    if tree:
+        exported = f"the folder {printable(tree)}."
+    findings.append(f"Exports read {exported}")
+    return findings
+
+
+def current_packing(env: Environment) -> str:
+    """Return the packing of the baseline: that of a local FSFS repository, otherwise not packed."""
+    return env.shape.packing if env.shape else NOT_PACKED
+
+
+def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
+    """Return the packings of a part of the grid, with those that `current` and `if_packable` stand for."""
+    current = current_packing(env)
+    is_small = env.only_repository and env.revisions(env.only_repository) < SHARD
+    meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
+    return list(dict.fromkeys(meanings.get(name, name) for name in named))
+
+
+def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why a repository cannot have a packing, in a clause; "" if it can.
+
+    The draft lacks the format if neither the study nor its defaults have one.
+    """
+    repository = draft.get("repository", {})
+    form = parse_format(repository["format"]) if repository.get("format") else None
+    if form and form.is_as_is:
+        # A study without the axis has a default; "" without one.
+        return _why_not_packing_of_stored(value or repository.get("packing", ""), form, env)
+    if value == PARTLY_PACKED:
+        return "only a repository of your own as it is can be partly packed"
+    name = repository.get("name")
+    if value != PACKED or not name:
+        return ""
+    if form and not form.is_sharded:
+        return (
+            f"a repository that was made in {form.created} has no shards: there is nothing to pack"
+        )
+    if form and format_number(form.format) < PACKABLE:
+        return f"Subversion packs no repository of {form.format}"
+    # svnadmin packs full shards only.
+    revisions = env.revisions(name)
+    if revisions < SHARD:
+        number = words.count_of(revisions, "revision")
+        return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
+    return ""
+
+
+def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) -> str:
+    """Return why a copy of the user's repository cannot have a packing. `form` is as-is, perhaps upgraded."""
+    shape = env.shape
+    if shape is None or value in ("", current_packing(env)):
+        return ""
+    name = env.only_repository
+    # A copy can be packed further, and not unpacked.
+    if value != PACKED:
+        if shape.packing == NOT_PACKED:
+            return f"{name} is {shape.packing}, and a copy keeps that"
+        return f"{name} is {shape.packing}, and a copy keeps that: svnadmin cannot unpack"
+    if not shape.shard:
+        return f"{name} has no shards: there is nothing to pack"
+    # An upgrade in place makes an old repository packable, if it has shards.
+    number = format_number(form.format) if form.is_upgraded else shape.number
+    if number < PACKABLE:
+        return f"Subversion packs no repository of f{number}"
+    if not shape.full:
+        return f"{name} has no full shard of {shape.shard}: there is nothing to pack"
+    return ""
+
+
+def _packing_findings(env: Environment) -> list[str]:
+    """Return a sentence on the shards of the user's repository: `It has 3 full shards, 0 packed: ...`."""
+    if env.shape is None:
+        return []
+    full = words.count_of(env.shape.full, "full shard")
+    return [f"It has {full}, {env.shape.packed} packed: {current_packing(env)} is the baseline."]
+
+
+AXES = (
+    Axis(
+        REPOSITORY_AXIS,
+        values_by_word=lambda env: {"repositories": env.named_repositories},
+        source="`repositories`",
+        changes_work=True,
+        select=lambda named, values, env: (
+            named if env.config.settings.repository is None else values
+        ),
+        recipe_keys=_repository_keys,
+        why_not=_why_not_repository,
+    ),
+    Axis(
+        FORMAT_AXIS,
+        values_by_word=lambda env: {"formats": _offered_formats(env)},
+        needs_server=True,
+        why_invalid=_why_no_format,
+        select=_select_formats,
+        recipe_keys=_format_keys,
+        why_not=_why_not_format,
+        findings=_format_findings,
+        limits=lambda values, guests: (
+            [UPGRADE, SETTINGS] if any("-to-" in value for value in values) else [SETTINGS]
+        ),
+    ),
+    Axis(
+        PACKING_AXIS,
+        values_by_word=lambda env: {
+            "packings": [*dict.fromkeys([current_packing(env), NOT_PACKED, PACKED])]
+        },
+        needs_server=True,
+        why_invalid=lambda value: (
+            "" if value in PACKINGS else f"is no packing. Use one of {', '.join(PACKINGS)}"
+        ),
+        select=_select_packings,
+        recipe_keys=lambda value, env: (
+            {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
+        ),
+        why_not=_why_not_packing,
+        findings=_packing_findings,
+    ),
+)

@@ -1,0 +1,158 @@
+"""Define the axes of the server: its configuration, and the access to it."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import ACCESS_AXIS, SERVER_AXIS
+from vcsbench.config.models import unknown_name
+from vcsbench.errors import UserError
+from vcsbench.programs import (
+    DEFAULTS,
+    missing_server_file,
+    read_arguments,
+    server_file,
+    server_files,
+    server_files_digest,
+)
+from vcsbench.records import Access, Recipe
+
+SERVERS = Path("config", "servers")
+# The order in which the studies of 2014 have their server configurations. All others come later.
+PUBLISHED_SERVERS = ("slow", "medium", "fast")
+
+# The accesses by value, "" for commands without one, such as `svnadmin dump`. `scheme` begins URLs, `files`
+# are in config/servers/<config>, `server` is a key of SERVER_KINDS, "" if the client reads the repository.
+ACCESS: dict[str, Access] = {
+    "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
+    "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
+    "file": {"scheme": "file", "files": ["client"], "server": ""},
+    "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
+}
+LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
+path-based authorisation. svn+ssh, commit and blame are not measured."""
+
+# Option or directive, and the bytes of its unit.
+CACHE_SIZES = {
+    "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d{1,15})(?!\S)"), 1 << 20),
+    "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d{1,15})(?!\d)", re.MULTILINE), 1 << 10),
+}
+
+
+def server_names(root: Path) -> list[str]:
+    """Return the names of the server configurations, the published ones first."""
+    names = sorted(path.name for path in (root / SERVERS).iterdir() if path.is_dir())
+    published = [name for name in PUBLISHED_SERVERS if name in names]
+    return published + [name for name in names if name not in published]
+
+
+def server_settings(root: Path, name: str) -> dict[str, str]:
+    """Return svnserve's command line and httpd's directives of a server configuration.
+
+    Example: `{"svnserve": "svnserve -d -r ROOT --threads", "httpd": "SVNCacheRevProps on"}`, with "" for no
+    directive.
+    """
+    folder = root / SERVERS / name
+    options = _lines_of(server_file(folder, "svnserve.args"))
+    directives = _lines_of(server_file(folder, "httpd.conf"))
+    return {
+        "svnserve": " ".join(["svnserve -d -r ROOT", *options]),
+        "httpd": "\n".join(directives),
+    }
+
+
+def _lines_of(path: Path) -> list[str]:
+    """Return the lines of a file without comments and empty lines, [] without the file."""
+    if not path.is_file():
+        return []
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        used = line.partition("#")[0].strip()
+        if used:
+            lines.append(used)
+    return lines
+
+
+def cache_bytes(server: str, settings: str) -> list[int]:
+    """Return the sizes of caches in server_settings(). [] means the server's default."""
+    pattern, unit = CACHE_SIZES[server]
+    return [int(number) * unit for number in pattern.findall(settings)]
+
+
+@cache
+def _check_files(folder: Path) -> None:
+    """Raise UserError for a file of a server configuration that cannot be used.
+
+    A configuration has the files in its folder, and those of the defaults that it lacks.
+    """
+    defaults = folder.parent / DEFAULTS
+    names: list[str] = []
+    for access in ACCESS.values():
+        for name in access["files"]:
+            if name not in names:
+                names.append(name)
+    for place in (folder, defaults):
+        for path in place.iterdir():
+            # Notes, hidden files and backups of editors are allowed next to the files that programs read.
+            is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
+            unknown = unknown_name([path.name], names)
+            if unknown and not is_note:
+                raise UserError(f"{path}: no program reads the file {unknown}")
+    # It raises an error for a file that cannot be read.
+    server_files_digest(folder, names)
+    existing = server_files(folder, names)
+    for name in names:
+        # `client` is a folder of files.
+        if not any(file == name or file.startswith(f"{name}/") for file in existing):
+            raise missing_server_file(defaults / name)
+    for path in existing.values():
+        if path.suffix == ".args":
+            read_arguments(path)
+
+
+def _server_keys(value: str, env: Environment) -> Recipe:
+    if not value:
+        return {"server_folder": ""}
+    if value not in env.servers:
+        raise UserError(
+            f"{SERVERS / value}: no such server configuration. Use one of {', '.join(env.servers)}."
+        )
+    _check_files(env.root / SERVERS / value)
+    return {"server_folder": str(SERVERS / value)}
+
+
+def _access_keys(value: str, env: Environment) -> Recipe:
+    access, server = ACCESS[value], env.config.settings.server
+    # A cell without an access has no URL, so the user's server is no part of it.
+    if not server or not value:
+        return {"access": access}
+    # vcsbench does not start the user's server on another machine.
+    without_server: Access = {**access, "server": ""}
+    return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
+
+
+def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
+    """Return a clause if the user's server on another machine has another scheme: http, svn or file."""
+    server, scheme = draft.get("remote"), draft["access"]["scheme"]
+    if not server or server["url"].startswith(f"{scheme}://"):
+        return ""
+    return f"the server on {server['host']} is not reached over {scheme}"
+
+
+AXES = (
+    Axis(
+        SERVER_AXIS,
+        values_by_word=lambda env: {"servers": env.servers},
+        source=str(SERVERS),
+        needs_server=True,
+        recipe_keys=_server_keys,
+    ),
+    Axis(
+        ACCESS_AXIS,
+        why_invalid=lambda value: "" if value in ACCESS else "is no access. Use http, svn or file",
+        recipe_keys=_access_keys,
+        why_not=_why_no_access,
+        limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
+    ),
+)

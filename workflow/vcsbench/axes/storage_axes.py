@@ -1,0 +1,146 @@
+"""Define the axes `storage` of repositories and `filesystem` of working copies and trees."""
+
+import os
+from collections.abc import Sequence
+from functools import cache
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import FILESYSTEM_AXIS, STORAGE_AXIS
+from vcsbench.config.models import unknown_name
+from vcsbench.errors import UserError
+from vcsbench.records import Recipe, RecipeFilesystem
+from vcsbench.storages import guest
+from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
+from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_unmounted
+from vcsbench.storages.workdir import resolve
+
+# In place of a folder: vcsbench makes the file system, or a guest has it.
+MAKE, GUEST = "make", "guest"
+# The value of the axis `filesystem` that stands for the file system of the storage under test.
+OF_STORAGE = "storage"
+# It replaces an ext4 without a journal (storages.spread).
+INSTEAD = "ext4"
+# The kernel's names of each kind of file system.
+KINDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MAKEABLE}
+KINDS["nfs"] = ("nfs", "nfs4")
+LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
+I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
+
+
+def _storage_keys(value: str, env: Environment) -> Recipe:
+    """Return the storage of a cell, the configuration's without the axis.
+
+    Two storages may be one folder. Their cells share the copies, below the name of the first one (`shelf`).
+    """
+    settings = env.config.settings
+    folders = settings.storages
+    name = value if value else settings.storage
+    if name not in folders:
+        raise UserError(
+            f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures. "
+            f"Add a folder, or use in the grid only {', '.join(folders)}."
+        )
+    # Two names can lead to one folder by links or relative paths.
+    paths = {storage: resolve(folder, env.root) for storage, folder in folders.items()}
+    with_this_folder = [storage for storage in paths if paths[storage] == paths[name]]
+    return {"storage": {"name": name, "path": folders[name], "shelf": with_this_folder[0]}}
+
+
+def _filesystem_keys(value: str, env: Environment) -> Recipe:
+    """Return the file system of a cell: the storage's, one to make, one in a guest, or the user's folder."""
+    if not value:
+        return {}
+    settings = env.config.settings
+    storage = str(resolve(settings.storages[settings.storage], env.root))
+    if value == OF_STORAGE:
+        # Recently removed files would disturb an ext4 without a journal.
+        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
+            return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
+        return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
+    configured = env.config.where(["filesystems"])
+    unknown = unknown_name([value], [OF_STORAGE, *settings.filesystems])
+    if unknown:
+        raise UserError(f"{configured}: `filesystems` has no {unknown}")
+    folder = settings.filesystems[value]
+    if folder == MAKE:
+        return {"filesystem": {"make": value, "root": storage, "mounted": []}}
+    place = f"{configured}: `filesystems.{value}`"
+    if folder == GUEST:
+        return {"filesystem": _guest_filesystem(value, place, env)}
+    root = str(resolve(folder, env.root))
+    kind, _ = _mounted(root)
+    # A folder that cannot be used is no error: why_not() skips its cells.
+    is_usable = os.path.isdir(root) and not why_unmounted(root)
+    if is_usable and kind not in KINDS.get(value, (kind,)):
+        raise UserError(
+            f"{place}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
+        )
+    return {"filesystem": {"make": "", "root": root, "mounted": _mounted(root)}}
+
+
+def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesystem:
+    """Return a file system in a guest. Raise UserError, with the `place` of its key, if guests lack it."""
+    if value not in guest.FOLDERS:
+        raise UserError(
+            f"{place}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
+        )
+    return {
+        "make": "",
+        "root": guest.FOLDERS[value],
+        "guest": guest.KIND,
+        "scratch": str(resolve(env.config.settings.scratch, env.root)),
+    }
+
+
+def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why a cell cannot have its file system here, in a clause; "" if it can."""
+    filesystem = draft.get("filesystem")
+    if not filesystem:
+        return ""
+    if "guest" in filesystem:
+        unavailable = guest.why_unavailable(env.root)
+        if not unavailable and draft.get("clones"):
+            return f"{guest.KIND} has no reflinks"
+        return unavailable
+    # A new file system is named by its kind. That of a folder is read from the mount.
+    kind = filesystem["make"] or filesystem["mounted"][0]
+    if draft.get("clones") and kind not in REFLINK_KINDS:
+        return f"{kind} has no reflinks"
+    if filesystem["make"]:
+        return why_cannot_make(kind)
+    root = filesystem["root"]
+    unmounted = why_unmounted(root)
+    if not unmounted and not os.path.isdir(root):
+        return f"{root} is no folder"
+    return unmounted
+
+
+def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
+    # The storage's file system, and those in a guest, are not behind a loop device.
+    others = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
+    return [LOOP] if others else []
+
+
+# The kind and mount point of a folder. Each call reads all mounts of the machine.
+_mounted = cache(mounted_at)
+
+
+AXES = (
+    Axis(
+        STORAGE_AXIS,
+        values_by_word=lambda env: {"storages": list(env.config.settings.storages)},
+        source="`storages`",
+        recipe_keys=_storage_keys,
+    ),
+    Axis(
+        FILESYSTEM_AXIS,
+        values_by_word=lambda env: {
+            "filesystems": list(env.config.settings.filesystems),
+            "storage and filesystems": [OF_STORAGE, *env.config.settings.filesystems],
+        },
+        source="`filesystems`",
+        recipe_keys=_filesystem_keys,
+        why_not=_why_not_filesystem,
+        limits=_limits,
+    ),
+)
