@@ -107,6 +107,11 @@ def judged(cache, thresholds=None, **seen):
         ("hot-svn", {"elapsed_s": 0.951}, []),
         ("hot-svn", {"elapsed_s": 0.94}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.94, "cpu_pressure_pct": 2.0}, []),  # the shells waited
+        ("hot-svn", {"elapsed_s": 0.94, "steal_pct": 2.0}, []),
+        # Two shells take the same time after a short run as after a long one.
+        ("hot-svn", {"elapsed_s": 0.1164, "window_s": 0.1282}, []),
+        ("hot-svn", {"elapsed_s": 0.1084, "window_s": 0.1154}, []),
+        ("hot-svn", {"elapsed_s": 0.18, "window_s": 0.2}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.7, "cpu_pressure_pct": 90.0}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.1, "window_s": 0.12}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.5}, ["clock"]),

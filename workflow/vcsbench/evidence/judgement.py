@@ -22,6 +22,8 @@ KIB, MIB = 1 << 10, 1 << 20
 OUTPUT_READ_KIB = 1024
 # In shorter runs, the hooks themselves take a noticeable share.
 SHORT_WINDOW_S = 0.1
+# The end of one shell and the start of the next take 2 to 8 ms, however long the run is.
+SHELLS_S = 0.008
 BUSY_CLOCK_GAP_SHARE = 0.25
 # Of an input on a network file system: its reads are those of a hot run only if it is in memory.
 HOT_RESIDENT_SHARE = 0.98
@@ -90,11 +92,12 @@ def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) ->
     """
     window_s = evidence["window_s"]
     allowed_share = limits["max_clock_gap_share"]
-    # On a busy machine these shells wait for a processor.
-    waited_share = (evidence.get("cpu_pressure_pct") or 0.0) / 100
+    # On a busy machine these shells wait for a processor, or for the hypervisor.
+    waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
+    waited_share = waited_pct / 100
     if waited_share:
         allowed_share = max(allowed_share, min(allowed_share + waited_share, BUSY_CLOCK_GAP_SHARE))
-    allowed_s = allowed_share * window_s
+    allowed_s = allowed_share * window_s + SHELLS_S
     if window_s < SHORT_WINDOW_S:
         allowed_s = max(allowed_s, limits["min_clock_gap_s"])
     gap_s = window_s - elapsed_s
