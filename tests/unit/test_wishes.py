@@ -73,6 +73,20 @@ def test_find_wishes_takes_the_largest_gain_with_and_without_an_interruption(
         assert wish.work == WORK[wish.axis]
 
 
+@pytest.mark.parametrize(
+    ("factors", "access"),
+    [
+        ({"svn": 1.5, "http": 1.3}, "svn"),
+        ({"svn": 1.3, "file": 2.0}, "svn"),
+        ({"file": 2.0}, "file"),
+    ],
+)
+def test_find_wishes_takes_the_access_with_the_largest_gain_with_a_server(factors, access):
+    results = [({**LOG, "ra": name}, BETTER, factor) for name, factor in factors.items()]
+    (wish,) = wishes(packing(*results))
+    assert (wish.operation.access, wish.factor) == (access, factors[access])
+
+
 def test_find_wishes_names_operations_that_become_slower():
     (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "ra": "svn"}, WORSE, 0.5)))
     assert wish.slower == ["cold export over svn (2.0x)"]

@@ -17,6 +17,7 @@ from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axes.server_axes import ACCESS
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.formats import PACKED, parse_format
 from vcsbench.words import count_of, duration, enumeration
 
@@ -107,10 +108,12 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
     `current` has the values of the user's repository by axis, `work` the time that a change of an axis takes.
     """
     margin = 1 + advice.min_effect_pct / 100
-    by_operation: dict[Operation, list[Wish]] = {}
+    # A list with each access would be three times as long, and say nearly the same of each.
+    by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
         for wish in _wishes_of_card(card, current, work, margin):
-            by_operation.setdefault(wish.operation, []).append(wish)
+            key = (wish.operation.command, wish.operation.cache)
+            by_operation.setdefault(key, []).append(wish)
     chosen: list[Wish] = []
     for wishes in by_operation.values():
         chosen += _best_wishes(wishes)
@@ -118,10 +121,14 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
 
 
 def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
-    """Return the largest gain of an operation.
+    """Return the largest gain of a command with one state of caches, over any access.
 
     If that change has a condition, such as a stop of commits, the largest gain without one comes with it.
     """
+    # The largest factors are those over file, which has no connection. Few users work on the server itself.
+    over_server = [wish for wish in wishes if wish.operation.access not in WITHOUT_SERVER]
+    if over_server:
+        wishes = over_server
     best = max(wishes, key=lambda wish: wish.factor)
     unconditional = [wish for wish in wishes if not wish.condition]
     if not best.condition or not unconditional:
@@ -197,4 +204,7 @@ def _takes_work(axis: str, value: str) -> bool:
     """Return True if a change packs or loads the repository. An upgrade in place takes seconds."""
     if axis == PACKING_AXIS:
         return value == PACKED
-    return axis == FORMAT_AXIS and not parse_format(value).is_as_is
+    if axis != FORMAT_AXIS:
+        return False
+    form = parse_format(value)
+    return not form.is_as_is and not form.is_upgraded
