@@ -41,13 +41,17 @@ class History:
         self._youngest = youngest
         name = f"{profile.name} {seed}"
         # random.Random with a text as its seed gives the same numbers on every Python 3.
-        self._rng, self._people = Random(name), Random(f"{name} people")
+        self._rng = Random(name)
+        # Of authors, messages and dates: they stay the same if the files of a profile change.
+        self._people = Random(f"{name} people")
         self._pools = make_pools(name)
-        self._authors = [
-            invented_word(self._people, 2 + i % 2).encode("ascii") for i in range(profile.authors)
-        ]
+        self._authors = []
+        for i in range(profile.authors):
+            # Names of two and of three syllables.
+            self._authors.append(invented_word(self._people, 2 + i % 2).encode("ascii"))
         duration = profile.last_date - profile.first_date
-        self._gap = duration.total_seconds() / profile.revisions / GAPS.mean()
+        # Seconds between two revisions, per unit of GAPS.
+        self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
         self._date = profile.first_date
         self.projects: list[GeneratedProject] = []
 
@@ -58,8 +62,10 @@ class History:
             yield from self._nodes(number)
 
     def _properties(self) -> dict[bytes, bytes]:
+        """Return the message, the author and the date of the next revision."""
         rng = self._people
-        self._date += timedelta(microseconds=1 + int(1e6 * self._gap * GAPS.value(rng)))
+        # Never the same date: Subversion looks revisions up by date.
+        self._date += timedelta(microseconds=1 + int(1e6 * self._gap_s * GAPS.value(rng)))
         return {
             b"svn:log": log_message(rng, self._profile.message_bytes.draw(rng)),
             b"svn:author": self._authors[ranked(rng, len(self._authors), AUTHORS_POWER)],
@@ -67,18 +73,21 @@ class History:
         }
 
     def _nodes(self, number: int) -> Iterator[bytes]:
+        """Yield the nodes of a revision: the layout, the first import, a new project, or changes of one."""
         profile, rng = self._profile, self._rng
         if number == 1:
-            yield from self._new_project(profile.layout, number).make_layout()
+            yield from self._add_project(profile.layout, number).make_layout()
             return
         if number == 2:
             yield from self.projects[0].start(number)
             return
+        # As many other projects as there should be now; self.projects has the first one, too.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
         if others >= len(self.projects):
+            # Such as buffer7: a noun may come twice.
             name = b"%s%d" % (noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
-            project = self._new_project(layout, number)
+            project = self._add_project(layout, number)
             yield from project.make_layout()
             yield from project.start(number)
         elif len(self.projects) == 1 or rng.random() < profile.own_share:
@@ -86,15 +95,15 @@ class History:
         else:
             yield from pick(rng, self.projects[1:]).change(number)
 
-    def _new_project(self, layout: ProjectLayout, number: int) -> GeneratedProject:
-        self.projects.append(
-            GeneratedProject(self._profile, layout, self._pools, self._rng, number)
-        )
-        return self.projects[-1]
+    def _add_project(self, layout: ProjectLayout, number: int) -> GeneratedProject:
+        project = GeneratedProject(self._profile, layout, self._pools, self._rng, number)
+        self.projects.append(project)
+        return project
 
 
 @cache
 def generator_digest() -> str:
+    """Return a digest of the code that decides on the bytes of a generated history."""
     folder = Path(__file__).parent
     names = sorted(file.name for file in folder.glob("generated*.py"))
     return code_digest(str(folder / name) for name in ["dump_format.py", *names])
@@ -107,24 +116,29 @@ class GeneratedSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         options = Options(name, definition, where, "profile", "scale", "seed")
-        profile = PROFILES.get(options.text("profile"))
-        if not profile:
-            given = definition["profile"]
+        profile_name = options.text("profile")
+        if profile_name not in PROFILES:
             raise options.error(
-                "profile", f"{given!r} is no profile. Use one of {', '.join(PROFILES)}."
+                "profile", f"{profile_name!r} is no profile. Use one of {', '.join(PROFILES)}."
             )
-        scale = self._scale = definition.get("scale", 1.0)
-        self._seed = definition.get("seed", 1)
-        self._youngest = max(2, round(profile.revisions * scale))
-        if profile.imported:
-            self._youngest = 2 + round((profile.revisions - 2) * scale)
-            profile = replace(
-                profile,
-                revisions=self._youngest,
-                tree_files=round(profile.tree_files * scale),
-                tree_bytes=round(profile.tree_bytes * scale),
-            )
-        self._profile = profile
+        self._profile = PROFILES[profile_name]
+        self._scale: float = definition.get("scale", 1.0)
+        self._seed: int = definition.get("seed", 1)
+        # The layout and the first import are not scaled.
+        self._youngest = max(2, round(self._profile.revisions * self._scale))
+        if self._profile.imported:
+            self._scale_import()
+
+    def _scale_import(self) -> None:
+        """Scale the tree of a profile that begins with nearly all of it, and the revisions after that."""
+        profile, scale = self._profile, self._scale
+        self._youngest = 2 + round((profile.revisions - 2) * scale)
+        self._profile = replace(
+            profile,
+            revisions=self._youngest,
+            tree_files=round(profile.tree_files * scale),
+            tree_bytes=round(profile.tree_bytes * scale),
+        )
 
     def identity(self) -> str:
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
@@ -134,19 +148,19 @@ class GeneratedSource(Source):
         return self._scale
 
     def describe(self) -> str:
-        return (
-            f"generated history like {self._profile.name}, "
-            f"{words.count_of(self._youngest, 'revision')} (scale {self._scale:g}, seed {self._seed})"
-        )
+        """Return such as `generated history like ruby, 46 revisions (scale 0.001, seed 1)`."""
+        revisions = words.count_of(self._youngest, "revision")
+        size = f"scale {self._scale:g}, seed {self._seed}"
+        return f"generated history like {self._profile.name}, {revisions} ({size})"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
         profile, scale = self._profile, self._scale
         grown = growth(profile, self._youngest)
-        tree, history, power = profile.repository
+        tree_bytes, history_bytes, power = profile.repository
         return SizeEstimate(
             revisions=self._youngest,
-            repository_bytes=int(tree * sqrt(scale) + history * scale**power),
+            repository_bytes=int(tree_bytes * sqrt(scale) + history_bytes * scale**power),
             files=int(grown * profile.tree_files),
             tree_bytes=int(grown * profile.tree_bytes),
         )

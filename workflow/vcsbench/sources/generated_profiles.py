@@ -17,20 +17,24 @@ class Quantiles:
         self._shares, self._values = zip(*points, strict=True)
 
     def at(self, share: float) -> float:
+        """Return the value that this share does not exceed, between two points on the line between them."""
         i = bisect_right(self._shares, share)
         low, high = self._shares[i - 1], self._shares[i]
         first, last = self._values[i - 1], self._values[i]
         return first + (last - first) * (share - low) / (high - low)
 
     def value(self, rng: Random) -> float:
+        """Return a random value."""
         return self.at(rng.random())
 
     def draw(self, rng: Random) -> int:
+        """Return a random value, rounded down."""
         return int(self.value(rng))
 
     def mean(self) -> float:
         points = zip(self._shares, self._values, strict=True)
-        total = 0.0  # sum() of floats gives other bits since Python 3.12
+        # Not sum(), which gives other bits for floats since Python 3.12.
+        total = 0.0
         for (share, value), (next_share, next_value) in pairwise(points):
             total += (next_share - share) * (next_value + value) / 2
         return total

@@ -21,11 +21,14 @@ Item = TypeVar("Item")
 
 # Larger than the windows of zlib (32 KiB) and svndiff (100 KB), and than nearly all files.
 POOL_BYTES = 1 << 20
+# The lines that share a vocabulary.
 STRETCH_LINES = 250
 # With 20 names, texts of 2 to 40 KB compress by a factor of 2.8 to 4.5, as ruby's do.
 STRETCH_NAMES = 20
+# The bytes of a line of a binary file, which is not compressible.
 NOISE_LINE = 64
 SMALLEST_TEXT = 30
+# The places at which a change replaces the part `churn` of a text.
 CHURN_HUNKS = 8
 
 
@@ -122,24 +125,33 @@ def invented_word(rng: Random, syllables: int) -> str:
 
 
 def _identifier(rng: Random) -> str:
+    """Return a name as programs have them: parse_buffer, buffer or kanero."""
     kind = rng.random()
     if kind < 0.6:
-        return f"{pick(rng, pick(rng, (NOUNS, VERBS)))}_{pick(rng, NOUNS)}"
-    return pick(rng, NOUNS) if kind < 0.8 else invented_word(rng, 2 + int(rng.random() * 2))
+        first = pick(rng, pick(rng, (NOUNS, VERBS)))
+        return f"{first}_{pick(rng, NOUNS)}"
+    if kind < 0.8:
+        return pick(rng, NOUNS)
+    return invented_word(rng, 2 + int(rng.random() * 2))
 
 
 def sentence(rng: Random, words: int) -> str:
+    """Return a sentence of `words` words. It begins with a verb, as log messages do."""
     picked = [pick(rng, VERBS).capitalize()]
     while len(picked) < words:
-        kind = pick(rng, (GLUE, GLUE, NOUNS, ()))
-        picked.append(pick(rng, kind) if kind else _identifier(rng))
+        # Half of the words are of grammar, a quarter nouns, a quarter names.
+        vocabulary = pick(rng, (GLUE, GLUE, NOUNS, ()))
+        picked.append(pick(rng, vocabulary) if vocabulary else _identifier(rng))
     return " ".join(picked)
 
 
 def log_message(rng: Random, size: int) -> bytes:
+    """Return lines of sentences with about `size` bytes."""
     lines: list[str] = []
     while size > 0:
-        lines.append(sentence(rng, 1 + min(size // 6, 5 + int(rng.random() * 6))))
+        # A word and the blank behind it have six bytes.
+        words = min(size // 6, 5 + int(rng.random() * 6))
+        lines.append(sentence(rng, 1 + words))
         size -= len(lines[-1]) + 1
     return "\n".join(lines).encode("ascii")
 
@@ -149,12 +161,14 @@ class Pool:
 
     def __init__(self, lines: list[bytes]) -> None:
         self.lines = lines
+        # The byte at which each line begins, and the end of the last one.
         self._starts = array("I", accumulate(map(len, lines), initial=0))
 
     def draw(self, rng: Random, size: int) -> array[int]:
         """Return the numbers of about `size` bytes of lines that follow each other."""
         numbers = array("I")
         while size > 0:
+            # At most half of the pool, so that also long texts begin at many places.
             length = min(size, POOL_BYTES // 2)
             first = bisect_left(self._starts, rng.random() * (POOL_BYTES - length))
             end = bisect_left(self._starts, self._starts[first] + length, hi=len(self.lines))
@@ -167,19 +181,25 @@ class Pool:
 
 
 def make_pools(seed: str) -> dict[str, Pool]:
+    """Return the pools of a history: one for each of UNITS, and `bytes` for binary files."""
+    pools = {}
+    for name, unit in UNITS.items():
+        # Each has numbers of its own: a change of one leaves the others as they are.
+        pools[name] = Pool(_pool_lines(Random(f"{seed} {name}"), unit))
     noise = Random(f"{seed} bytes").getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     pieces = [noise[at : at + NOISE_LINE] for at in range(0, POOL_BYTES, NOISE_LINE)]
-    texts = {name: Pool(_pool_lines(Random(f"{seed} {name}"), UNITS[name])) for name in UNITS}
-    return {**texts, "bytes": Pool(pieces)}
+    pools["bytes"] = Pool(pieces)
+    return pools
 
 
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
+    """Return the lines of a pool: functions or paragraphs, in stretches that share their names."""
     lines: list[bytes] = []
     size = 0
     names: list[str] = []
 
-    def fill(place: re.Match[str]) -> str:
-        if place[0] == "~":
+    def fill(placeholder: re.Match[str]) -> str:
+        if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
         return names[ranked(rng, STRETCH_NAMES, 2)]
 
@@ -187,7 +207,8 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
         names = [_identifier(rng) for _ in range(STRETCH_NAMES)]
         end = len(lines) + STRETCH_LINES
         while len(lines) < end:
-            others = (pick(rng, unit.others) for _ in range(1 + int(rng.random() * unit.most)))
+            count = 1 + int(rng.random() * unit.most)
+            others = [pick(rng, unit.others) for _ in range(count)]
             text = re.sub("[$~]", fill, "\n".join([unit.first, *others, unit.last, ""]))
             lines += text.encode("ascii").splitlines(keepends=True)
             size += len(text)
@@ -218,9 +239,10 @@ class Text:
         return b"".join(map(self.pool.lines.__getitem__, self.lines))
 
     def replace(self, rng: Random, at: int, removed: int, added: int) -> None:
-        """Remove `removed` bytes behind a number of lines, and put `added` bytes there."""
-        end, before = at, self.size
-        while before - self.size < removed and end < len(self.lines):
+        """Remove `removed` bytes behind the first `at` lines, and put `added` bytes there."""
+        end = at
+        old_size = self.size
+        while old_size - self.size < removed and end < len(self.lines):
             self.size -= len(self.pool.lines[self.lines[end]])
             end += 1
         new = self.pool.draw(rng, added)
@@ -230,17 +252,21 @@ class Text:
     def edit(self, rng: Random, churn: float, excess: float = 0.0) -> None:
         """Change hunks, or the part `churn`. `excess` from -1 to 1: above 0, the text becomes shorter."""
         if churn >= 1:
+            # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
+            # One place in each eighth of the text.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
                 at = int(place * len(self.lines))
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
         else:
-            for removed, added in _hunks(rng, self.size, excess):
-                self.replace(rng, int(rng.random() * len(self.lines)), removed, added)
+            for hunk in _draw_hunks(rng, self.size, excess):
+                at = int(rng.random() * len(self.lines))
+                self.replace(rng, at, hunk.removed, hunk.added)
+        # No file becomes empty.
         if not self.lines:
             self.replace(rng, 0, 0, SMALLEST_TEXT)
 
@@ -252,8 +278,17 @@ class Text:
             self.size = self.pool.size(self.lines)
 
 
-def _hunks(rng: Random, size: int, excess: float) -> list[tuple[int, int]]:
+class Hunk(NamedTuple):
+    """The bytes that a change removes and adds at one place."""
+
+    removed: int
+    added: int
+
+
+def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
+    """Return the hunks of a change of a text with `size` bytes. `excess` is that of Text.edit()."""
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
+    # Usually more hunks add than remove, so a text that is too long needs it the other way round.
     if excess > 0:
         additions, removals = removals, additions
     hunks = []
@@ -261,10 +296,11 @@ def _hunks(rng: Random, size: int, excess: float) -> list[tuple[int, int]]:
         changed = profiles.HUNK_BYTES.draw(rng)
         share = rng.random()
         if share < additions:
-            hunks.append((0, changed))
+            hunks.append(Hunk(removed=0, added=changed))
         elif share < additions + removals:
-            hunks.append((min(changed, size // 4), 0))
+            # A large hunk does not empty a small file.
+            hunks.append(Hunk(removed=min(changed, size // 4), added=0))
         else:
             added = int(changed * (0.5 + rng.random()) * (1 - 0.5 * excess))
-            hunks.append((min(changed, size // 2), added))
+            hunks.append(Hunk(removed=min(changed, size // 2), added=added))
     return hunks

@@ -11,11 +11,14 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
 from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, noun, pick, ranked
 
+# The youngest branches are changed, and on each branch so many files at most.
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
+# The first import is as large as trunk after so many revisions.
 IMPORTED_REVISIONS = 100
+# Share of new files that change the more often the larger they are.
 HEAT_BY_SIZE = 0.3
-# Share of a tree, and bytes, because texts take memory.
+# The largest file: a share of the tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
 # An import adds the missing files; this share of the commits is one if so many are missing.
@@ -35,6 +38,7 @@ class GeneratedFile:
         return self.path.rpartition(b"/")[0]
 
     def copy(self, path: bytes) -> GeneratedFile:
+        """Return a copy at another path, whose text changes on its own."""
         return GeneratedFile(path, self.kind, self.text.copy())
 
     def add(self, properties: dict[bytes, bytes]) -> bytes:
@@ -92,23 +96,32 @@ class GeneratedProject:
         self._paths: set[bytes] = set()
         self._journal: GeneratedFile | None = None
         self._branches: list[Branch] = []
-        self._names = 0
+        # The number of branches and tags so far.
+        self._copies = 0
+        # The revision of the last change of trunk, and the files that it changes.
         self._number = 0
         self._touched: set[GeneratedFile] = set()
+        # The part of trunk's final size at this revision, by the law of growth.
         self._grown = 0.0
-        mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._mean_size = profile.tree_bytes / profile.tree_files
+        # `file_bytes` is of another repository: sizes are multiplied by a factor for the mean of this one.
+        mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._size_factor = self._mean_size / mean_size
 
     def make_layout(self) -> Iterator[bytes]:
-        paths = (self._layout.trunk, *self._layout.branches, *self._layout.tags)
-        folders = dict.fromkeys(d for path in paths for d in (*dump_format.above(path), path))
+        """Yield the records of trunk, of the folders for branches and tags, and of all above them."""
+        # The keys are a set in this order: layouts share folders.
+        folders: dict[bytes, None] = {}
+        for path in (self._layout.trunk, *self._layout.branches, *self._layout.tags):
+            for folder in (*dump_format.above(path), path):
+                folders[folder] = None
         return map(dump_format.directory, folders)
 
     def start(self, number: int) -> Iterator[bytes]:
+        """Yield the records of the first import, as the revision `number`."""
         self._grown = growth(self._profile, number - self._first)
-        if name := self._profile.journal:
-            path = self._layout.trunk + b"/" + name
+        if self._profile.journal:
+            path = self._layout.trunk + b"/" + self._profile.journal
             text = Text.create(self._rng, self._pools["prose"], self._journal_limit() // 2)
             self._journal = GeneratedFile(path, JOURNAL, text)
             self._paths.add(path)
@@ -118,58 +131,78 @@ class GeneratedProject:
             yield from self._new_file()
 
     def change(self, number: int) -> Iterator[bytes]:
-        shares, rng, layout = self._profile.shares, self._rng, self._layout
-        kind = rng.random()
-        if kind < shares.new_branch or not self._branches:
-            path = self._new_copy(layout.branches)
-            self._branches.append(self._branch(path))
+        """Yield the records of the revision `number`: a new branch or tag, or changes of a branch or trunk.
+
+        The order of random numbers is part of the history: another order gives other bytes.
+        """
+        shares, layout = self._profile.shares, self._layout
+        # One random number decides, so the shares are added up.
+        event = self._rng.random()
+        # A tag and a change need a branch.
+        if event < shares.new_branch or not self._branches:
+            path = self._name_copy(layout.branches)
+            self._branches.append(self._make_branch(path))
             del self._branches[:-LIVE_BRANCHES]
             yield dump_format.directory(path, dump_format.copyfrom(layout.trunk, number - 1))
-        elif kind < shares.new_branch + shares.new_tag:
-            origin = dump_format.copyfrom(pick(rng, self._branches).path, number - 1)
-            yield dump_format.directory(self._new_copy(layout.tags), origin)
-        elif kind < shares.new_branch + shares.new_tag + shares.branch:
+        elif event < shares.new_branch + shares.new_tag:
+            origin = dump_format.copyfrom(pick(self._rng, self._branches).path, number - 1)
+            yield dump_format.directory(self._name_copy(layout.tags), origin)
+        elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
-            self._grown, self._number = growth(self._profile, number - self._first), number
+            self._grown = growth(self._profile, number - self._first)
+            self._number = number
             yield from self._change_trunk()
 
-    def _new_copy(self, folders: tuple[bytes, ...]) -> bytes:
-        self._names += 1
-        return b"%s/%s_%d" % (folders[self._names % len(folders)], noun(self._rng), self._names)
+    def _name_copy(self, folders: tuple[bytes, ...]) -> bytes:
+        """Return the path of a new branch or tag, in each of the folders in turn: branches/buffer_7"""
+        self._copies += 1
+        folder = folders[self._copies % len(folders)]
+        return b"%s/%s_%d" % (folder, noun(self._rng), self._copies)
 
-    def _branch(self, path: bytes) -> Branch:
-        def copy(file: GeneratedFile) -> GeneratedFile:
-            return file.copy(path + file.path.removeprefix(self._layout.trunk))
+    def _make_branch(self, path: bytes) -> Branch:
+        """Return a branch of the files of trunk that change most often."""
+        # The keys are a set in this order.
+        trunk_files: dict[GeneratedFile, None] = {}
+        for _ in range(BRANCH_FILES):
+            trunk_files[self._hot_file()] = None
+        files = [self._copy_to(path, file) for file in trunk_files]
+        journal = self._copy_to(path, self._journal) if self._journal else None
+        return Branch(path, files, journal)
 
-        files = dict.fromkeys(self._hot_file() for _ in range(BRANCH_FILES))
-        return Branch(path, [*map(copy, files)], copy(self._journal) if self._journal else None)
+    def _copy_to(self, branch: bytes, file: GeneratedFile) -> GeneratedFile:
+        return file.copy(branch + file.path.removeprefix(self._layout.trunk))
 
     def _change_branch(self) -> Iterator[bytes]:
+        """Change the journal of a branch, and some of its files, each once."""
         rng = self._rng
         branch = pick(rng, self._branches)
         if branch.journal and rng.random() < self._profile.shares.journal:
             branch.journal.text.add_entry(rng, self._journal_limit())
             yield branch.journal.change()
         count = min(self._profile.paths.draw(rng), len(branch.files))
-        for i in sorted({ranked(rng, len(branch.files), 2) for _ in range(count)}):
+        indices = {ranked(rng, len(branch.files), 2) for _ in range(count)}
+        # In order, because the order of a set is no part of the language.
+        for i in sorted(indices):
             file = branch.files[i]
             file.text.edit(rng, file.kind.churn)
             yield file.change()
 
     def _change_trunk(self) -> Iterator[bytes]:
+        """Change the journal, and a directory, all program-written files, many new files, or some files."""
         shares, rng, journal = self._profile.shares, self._rng, self._journal
         self._touched = set()
         if journal and rng.random() < shares.journal:
-            before = journal.text.size
+            old_size = journal.text.size
             journal.text.add_entry(rng, self._journal_limit())
-            self.size += journal.text.size - before
+            self.size += journal.text.size - old_size
             yield journal.change()
-        kind = rng.random()
-        if kind < shares.directory:
+        event = rng.random()
+        if event < shares.directory:
             yield from self._change_directory()
-        elif kind < shares.directory + shares.rewrite:
+        elif event < shares.directory + shares.rewrite:
             for file in self.files:
+                # Such as translations: not edited by hunks, and not replaced as images are.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
         elif self._missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
@@ -180,12 +213,15 @@ class GeneratedProject:
                 yield from self._change_path()
 
     def _change_path(self) -> Iterator[bytes]:
+        """Add, delete, move, copy or edit a file that this revision has not changed yet."""
         shares, rng = self._profile.shares, self._rng
-        kind = rng.random() - shares.add
-        if kind < 0 and self._missing() >= 1:
+        # Below 0: an addition. Then a deletion, a move, a copy, and an edit.
+        event = rng.random() - shares.add
+        if event < 0 and self._missing() >= 1:
             yield from self._new_file()
             return
-        is_edit = kind < 0 or kind > shares.delete + shares.move + shares.copy
+        # An addition of a file too many becomes an edit.
+        is_edit = event < 0 or event > shares.delete + shares.move + shares.copy
         file = self._hot_file()
         if not is_edit and file not in self._touched:
             file = pick(rng, self.files)
@@ -195,12 +231,13 @@ class GeneratedProject:
         if is_edit:
             yield self._edit(file)
             return
-        if kind >= shares.delete:
+        if event >= shares.delete:
             origin = dump_format.copyfrom(file.path, self._number - 1)
             path = self._new_path(file.directory(), file.kind.extension)
             self._insert(file.copy(path), rng.random())
             yield dump_format.file(path, b"add", origin=origin)
-        if kind < shares.delete + shares.move:
+        # A move is a copy and a deletion.
+        if event < shares.delete + shares.move:
             self.files.remove(file)
             self.size -= file.text.size
             yield dump_format.deletion(file.path)
@@ -209,8 +246,10 @@ class GeneratedProject:
         """Delete or move a directory with few files, but not trunk."""
         old = pick(self._rng, self.directories)
         files = [file for file in self.files if file.path.startswith(old + b"/")]
+        # More than 2 percent of the files are too many for one commit.
         if old == self._layout.trunk or len(files) > len(self.files) // 50:
             return
+        # The directory and all below it.
         folders = [path for path in self.directories if (path + b"/").startswith(old + b"/")]
         self.directories = [path for path in self.directories if path not in folders]
         if self._rng.random() < 0.5:
@@ -222,14 +261,14 @@ class GeneratedProject:
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
+            # Old paths stay, too: a path is used once.
             self._paths.update(self.directories, (file.path for file in files))
         yield dump_format.deletion(old)
 
     def _new_file(self) -> Iterator[bytes]:
+        """Yield the records of a new file, and of its directory if that is new."""
         rng, profile = self._rng, self._profile
-        directory = pick(rng, self.directories)
-        if self.files and rng.random() < 0.5:
-            directory = pick(rng, self.files).directory()
+        directory = self._choose_directory()
         depth = directory.count(b"/") - self._layout.trunk.count(b"/")
         if rng.random() < profile.new_directories and depth < profile.deepest:
             directory = self._new_path(directory)
@@ -239,6 +278,7 @@ class GeneratedProject:
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
+        # New files steer the mean size.
         size = min(size * (1 - 0.6 * self._excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
@@ -246,19 +286,32 @@ class GeneratedProject:
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)
-        properties = {b"svn:eol-style": profile.eol_style} if profile.eol_style else {}
+        yield file.add(self._new_properties(kind))
+
+    def _choose_directory(self) -> bytes:
+        """Return the directory of a new file: any, or the one of another file, so that some become full."""
+        directory = pick(self._rng, self.directories)
+        if self.files and self._rng.random() < 0.5:
+            directory = pick(self._rng, self.files).directory()
+        return directory
+
+    def _new_properties(self, kind: FileKind) -> dict[bytes, bytes]:
         if kind.pool == "bytes":
-            properties = {b"svn:mime-type": b"application/octet-stream"}
-        elif rng.random() < kind.executable:
+            return {b"svn:mime-type": b"application/octet-stream"}
+        properties = {}
+        if self._profile.eol_style:
+            properties[b"svn:eol-style"] = self._profile.eol_style
+        if self._rng.random() < kind.executable:
             properties[b"svn:executable"] = b"*"
-        yield file.add(properties)
+        return properties
 
     def _new_path(self, directory: bytes, extension: bytes = b"") -> bytes:
-        rng = self._rng
-        stem = directory + b"/" + noun(rng)
-        while (path := stem + extension) in self._paths:
-            words = NOUNS if rng.random() < 0.6 else VERBS
-            stem += b"_" + pick(rng, words).encode("ascii")
+        """Return a path that was never used before: trunk/lib/buffer.c, or trunk/lib/buffer_parse.c"""
+        stem = directory + b"/" + noun(self._rng)
+        while stem + extension in self._paths:
+            words = NOUNS if self._rng.random() < 0.6 else VERBS
+            stem += b"_" + pick(self._rng, words).encode("ascii")
+        path = stem + extension
         self._paths.add(path)
         return path
 
@@ -271,6 +324,7 @@ class GeneratedProject:
         return self._kinds[-1]
 
     def _hot_file(self) -> GeneratedFile:
+        """Return a random file; the first ones are the more likely ones, by the profile's `heat`."""
         return self.files[int(self._profile.heat.value(self._rng) * len(self.files))]
 
     def _edit(self, file: GeneratedFile) -> bytes:
@@ -280,11 +334,13 @@ class GeneratedProject:
         return file.change()
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
+        """Insert a file behind the share 1 - `heat` of all files, which change more often."""
         self.files.insert(int((1 - heat) * len(self.files)), file)
         self._touched.add(file)
         self.size += file.text.size
 
     def _journal_limit(self) -> int:
+        """Return the bytes at which a journal loses its older half: its median is 3/4 of that."""
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)
 
     def _excess(self) -> float:
@@ -293,4 +349,5 @@ class GeneratedProject:
         return max(-1.0, min(1.0, 20 * (share - 1)))
 
     def _missing(self) -> float:
+        """Return the number of files that trunk lacks by the law of growth; negative if it has too many."""
         return self._grown * self._profile.tree_files - len(self.files)
