@@ -17,6 +17,7 @@ CHUNK = 1 << 20
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# A name or an address, [::1] for one of IPv6, and a port.
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\\]+)(?::[0-9]*)?"
 _PLAIN_URL = re.compile(
     rf"(?:(?:https?|svn)://|svn\+ssh://(?:[^\s:/@?#\\]+@)?){_HOST}(?:/\S*)?|file://[^\s:/@?#\\]*/\S*"
@@ -33,7 +34,9 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     Raise UserError for a pipe, a socket, a device or a folder; OSError as os.open does. O_NONBLOCK keeps a
     pipe from blocking the open.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    if not follow_links:
+        flags |= os.O_NOFOLLOW
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -42,7 +45,10 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
 
 
 def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger."""
+    """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger.
+
+    A file that never ends, such as /proc/kmsg, is read as an empty one.
+    """
     with open(open_regular(path, follow_links=follow_links), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         # Not more than its size: files of the kernel that block or never end, such as /proc/kmsg and
@@ -54,6 +60,7 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
 
 
 def read_number(path: str | Path, largest: int) -> int:
+    """Return the number from 0 to `largest` that is the first word of a file. Raise UserError for others."""
     words = read_bytes(path, SMALL_FILE).split()
     number = parse_number(words[0], largest) if words else None
     if number is None:
@@ -69,23 +76,28 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
 
     Digits are counted first, because int() refuses more than 4,300 digits.
     """
-    if isinstance(text, str):
-        text = text.encode(errors="replace")
-    text = text.strip()
-    if not text.isdigit() or len(text.lstrip(b"0")) > len(str(largest)):
+    # As bytes, because isdigit() of a str accepts digits of all scripts.
+    digits = text.encode(errors="replace") if isinstance(text, str) else text
+    digits = digits.strip()
+    if not digits.isdigit():
         return None
-    number = int(text.lstrip(b"0") or b"0")
+    significant = digits.lstrip(b"0")
+    if len(significant) > len(str(largest)):
+        return None
+    number = int(significant or b"0")
     return number if number <= largest else None
 
 
 def one_line(text: object, limit: int = LONGEST_SHOWN) -> str:
     """Return text that is safe to print on one line, cut to `limit` characters."""
     text = text if isinstance(text, bytes) else str(text)
+    # Cut before, because a name may have megabytes.
     line = printable(text[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
 def file_url(path: str | Path, below: str = "") -> str:
+    """Return the URL of a local repository, or of a path in it: file:///srv/50%25/trunk"""
     url = f"file://{urllib.parse.quote(os.fsencode(os.path.abspath(path)))}"
     return f"{url}/{below}".rstrip("/")
 
@@ -98,6 +110,7 @@ def pegged(url: str) -> str:
     """
     if not _URL.match(url):
         return url
+    # The @ of svn+ssh://user@host/x is none of the path.
     _, _, path = url.partition("://")[2].partition("/")
     return f"{url}@" if "@" in urllib.parse.unquote(path) else url
 
@@ -115,6 +128,10 @@ def is_url(text: str) -> bool:
     """Return True if a text is a URL and no path. It may be malformed, or the address of a program of ssh."""
     if "://" in text:
         return True
+    # A path that exists may have any name.
     if os.path.lexists(text) or text.startswith((".", "~")) or re.match("/(?!/)", text):
         return False
-    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text)) or (":" in text and "@" in text)
+    # https:/host and https:\\host: somebody mistyped a URL, which may contain a password.
+    is_mistyped = bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text))
+    # user@host:path is an address of ssh.
+    return is_mistyped or (":" in text and "@" in text)

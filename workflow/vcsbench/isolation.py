@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 # A file may not be readable between its creation by another user and the setting of its mode.
 TRIES = 20
 RETRY_S = 0.05
+# The part of a command line that a message shows.
 COMMAND_LENGTH = 120
-
-
 LOCK_NAME = "vcsbench.lock"
 LOCK_FOLDERS = ("/run/lock", "/dev/shm", "/tmp")
 
@@ -44,14 +43,23 @@ def _lock_path() -> str:
     """
     for folder in LOCK_FOLDERS:
         path = os.path.join(folder, LOCK_NAME)
-        with suppress(OSError):
-            status = os.lstat(folder)
-            is_shared = status.st_mode & stat.S_ISVTX and status.st_mode & 0o002
-            is_of_root = stat.S_ISDIR(status.st_mode) and status.st_uid == 0
-            # The mode does not tell whether a file can be made: the file system may be read-only.
-            if is_shared and is_of_root and (os.path.lexists(path) or not why_no_file(folder)):
-                return path
+        # The mode does not tell whether a file can be made: the file system may be read-only.
+        if _is_shared(folder) and (os.path.lexists(path) or not why_no_file(folder)):
+            return path
     return os.path.join(LOCK_FOLDERS[-1], LOCK_NAME)
+
+
+def _is_shared(folder: str) -> bool:
+    """Return True for a folder of root's with the mode of /tmp. A link is none."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    is_of_root = stat.S_ISDIR(status.st_mode) and status.st_uid == 0
+    can_all_write = bool(status.st_mode & stat.S_IWOTH)
+    # With this bit, only its owner can remove a file.
+    is_sticky = bool(status.st_mode & stat.S_ISVTX)
+    return is_of_root and can_all_write and is_sticky
 
 
 LOCK_PATH = _lock_path()
@@ -71,6 +79,7 @@ def machine_lock() -> Iterator[int]:
     """
     fd = _open_lock()
     try:
+        # Somebody may have removed the file while this process waited for it: then others lock a new one.
         while not _acquire(fd):
             os.close(fd)
             fd = _open_lock()
@@ -95,30 +104,37 @@ def lock_holder() -> int:
 
 
 def describe_process(pid: int) -> str:
-    """Return a process with its user, command and start. The command is its own choice: escape and cut it."""
+    """Return a process with its user, command and start.
+
+    Such as `process 4711 of ann (python -m vcsbench, started at 14:03:00)`.
+    """
     user, since = "?", ""
+    # The process may have ended.
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
         user = f"user {uid}"
         since = datetime.fromtimestamp(processes.started_at(pid)).strftime(", started at %H:%M:%S")
         with suppress(KeyError):
             user = pwd.getpwuid(uid).pw_name
+    # A process chooses its command line itself: control characters are escaped, and the end is cut.
     command = one_line(" ".join(processes.command_line(pid)) or "?", COMMAND_LENGTH)
     return f"process {pid} of {user} ({command}{since})"
 
 
 def _acquire(fd: int) -> bool:
+    """Wait for the lock of an open file. Return False if the file has not the name of the lock any more."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         pid = lock_holder()
         holder = describe_process(pid) if pid else "the kernel shows no holder"
-        waiting = f"waiting for another measurement on this machine: {holder}"
-        print(waiting, file=sys.stderr, flush=True)
+        message = f"waiting for another measurement on this machine: {holder}"
+        print(message, file=sys.stderr, flush=True)
         fcntl.flock(fd, fcntl.LOCK_EX)
-    with suppress(OSError):
+    try:
         return os.path.samestat(os.fstat(fd), os.lstat(LOCK_PATH))
-    return False
+    except OSError:
+        return False
 
 
 def _open_lock() -> int:
@@ -129,12 +145,15 @@ def _open_lock() -> int:
     reason = "another program creates and removes it all the time"
     for _ in range(TRIES):
         try:
+            # Without O_CREAT for an existing file: the kernel may refuse that in a folder such as /tmp.
             with suppress(FileExistsError):
                 os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
             fd = open_regular(LOCK_PATH, follow_links=False)
         except FileNotFoundError:
+            # It was removed in between.
             continue
         except PermissionError as error:
+            # Its creator may not have set its mode yet.
             reason = os.strerror(error.errno or 0)
             time.sleep(RETRY_S)
             continue
@@ -144,9 +163,11 @@ def _open_lock() -> int:
             is_link = error.errno == errno.ELOOP
             raise _lock_error("this is a link" if is_link else str(error.strerror)) from None
         status = os.fstat(fd)
+        # A hard link to a file of this user's: its mode must not change.
         if status.st_nlink > 1:
             os.close(fd)
             raise _lock_error("this is no file of its own")
+        # Other users must be able to read it, whatever the umask is.
         if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:
             os.fchmod(fd, 0o644)
         return fd
@@ -154,18 +175,21 @@ def _open_lock() -> int:
 
 
 def _lock_error(reason: str) -> UserError:
-    remedy = f"Allow this user to make a file in one of {', '.join(LOCK_FOLDERS)}"
-    with suppress(OSError):
+    try:
         owner = os.lstat(LOCK_PATH).st_uid
         remedy = f"Have its owner (user {owner}) or root remove it"
+    except OSError:
+        remedy = f"Allow this user to make a file in one of {', '.join(LOCK_FOLDERS)}"
     return UserError(
         f"{LOCK_PATH}: cannot be the lock of measurements on this machine: {reason}. {remedy}, and run "
         f"again."
     )
 
 
+# Constants of unshare(2) and mount(2).
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_REC, MS_SLAVE = 0x4000, 1 << 19
+# Constants of netdevice(7), and its struct ifreq: the name of an interface and its flags.
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 REQUEST = struct.Struct("16sh22x")
 
@@ -175,6 +199,7 @@ def isolate_network(recipe: Recipe) -> None:
 
     It comes before the process starts a thread. Raise UserError without the right to it.
     """
+    # A guest has a network of its own already.
     network = "" if recipe.get("is_in_guest") else recipe.get("network")
     try:
         if network == "user":
@@ -192,6 +217,7 @@ def isolate_network(recipe: Recipe) -> None:
 def unshare_network() -> None:
     """Enter a network with a loopback interface only. It takes root, and 0.6 ms."""
     check_result(libc.unshare(CLONE_NEWNET))
+    # The interface of a new network is down.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
@@ -205,6 +231,7 @@ def unshare_user() -> None:
     """
     uid, gid = os.geteuid(), os.getegid()
     check_result(libc.unshare(CLONE_NEWUSER))
+    # The kernel allows a user to map his group only without the right to drop groups: user_namespaces(7).
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -215,9 +242,10 @@ def unshare_user() -> None:
 def unshare_mounts() -> None:
     """Give this process and its future children mounts of its own, for good.
 
-    An unmount outside of it reaches it. Raise OSError without the right to it.
+    Raise OSError without the right to it.
     """
     check_result(libc.unshare(CLONE_NEWNS))
+    # MS_SLAVE: mounts of this process do not appear outside, and an unmount outside arrives here.
     check_result(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
 
 
@@ -225,11 +253,13 @@ def unshare_mounts() -> None:
 def is_allowed(act: Callable[[], object]) -> bool:
     """Return True if an act raises nothing, in a child process that ends with it."""
     pid = os.fork()
-    if not pid:
+    # The child has the number 0 here. It never returns: not into the code of its parent, whose files it has.
+    if pid == 0:
         code = 1
         try:
             act()
             code = 0
         finally:
             os._exit(code)
-    return os.waitpid(pid, 0)[1] == 0
+    _, status = os.waitpid(pid, 0)
+    return status == 0
