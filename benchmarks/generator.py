@@ -36,7 +36,7 @@ def main(profile: str, scale: float) -> None:
                 subprocess.run(argv, stdin=file, check=True)
 
         subprocess.run(["svnadmin", "create", repository], check=True)
-        generating, loading = (source.coming() / seconds(work) for work in (generate, load))
+        generating, loading = (source.expected_revisions() / seconds(work) for work in (generate, load))
     what = f"{profile}: revisions generated per second (at least {MIN_RATIO} times as many)"
     print_table([Row(what, generating, loading, "/s", "`svnadmin load`")])
 

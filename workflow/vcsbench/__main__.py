@@ -189,7 +189,6 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
-        source.check_history()
     for line in plan_report(project.plan, project.repositories):
         print(words.wrapped(line), flush=True)
     return 0

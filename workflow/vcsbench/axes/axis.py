@@ -57,7 +57,7 @@ class Environment:
         """Return the files of the only repository on disk, or a clause on why they are unknown."""
         if not self.only_repository:
             return "there are several repositories"
-        return self.sources[self.only_repository].stored()
+        return self.sources[self.only_repository].read_layout()
 
     @property
     def shape(self) -> Shape | None:

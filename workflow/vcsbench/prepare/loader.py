@@ -27,8 +27,9 @@ from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_reader import BYPASS, DumpReader
-from vcsbench.sources.svn_source import SvnSource, summarize_tree
+from vcsbench.sources.dump_reader import BYPASS, DumpReader, Oddity
+from vcsbench.sources.svn_source import SvnSource
+from vcsbench.sources.svn_tree import summarize_tree
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import LOADED, STAGING, WorkDir
@@ -150,7 +151,7 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
         packing = copy.name.rpartition(".")[2]
         repository = copy.rename(staging / f"{fmt}.{packing}")
         # The copy may have later commits than the source had when the run began: then this raises.
-        source = source.at(repository)
+        source = source.from_copy(repository)
     else:
         packing = NOT_PACKED
         repository = staging / f"{fmt}.{packing}"
@@ -183,7 +184,7 @@ def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
     fsfs.create(repository, value.loaded_as)
 
     def look() -> tuple[int, int]:
-        return fsfs.youngest(repository), source.coming()
+        return fsfs.youngest(repository), source.expected_revisions()
 
     with progress.stage(source.doing, unit="revisions", look=look):
         facts = _stream(source, repository)
@@ -266,7 +267,7 @@ def _remove_bogus_dates(copy: Path) -> Facts:
         reader.run_on(program)
     facts = reader.facts()
     _delete_dates(copy, facts.bogus_dates)
-    return replace(facts, notes=reader.notes(["dates"]))
+    return replace(facts, notes=reader.notes([Oddity.DATE]))
 
 
 def _stream(source: Source, path: Path) -> Facts:
@@ -304,7 +305,7 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
     reached = fsfs.youngest(path)
     load.failure += f" after revision {reached}"
     # Such as `revision 8 of a.dump, at byte 4096`; "" if the source has no place of a revision.
-    place = source.place(reached + 1)
+    place = source.describe_place(reached + 1)
     if place:
         load.failure += f" ({place})"
     error = load.failed()

@@ -1,15 +1,10 @@
-"""Define the interface of sources, and what all sources use: definitions, programs and compressed files."""
+"""Define the interface of sources, and what all sources use: definitions, paths, errors and notes."""
 
 import contextlib
-import gzip
 import hashlib
-import io
-import lzma
 import os
-import stat
 import urllib.parse
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,19 +13,18 @@ from typing import Any, BinaryIO, Protocol
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import is_url, one_line, open_regular
+from vcsbench.external import is_url, one_line
 from vcsbench.formats import Shape
-from vcsbench.processes import Program
 from vcsbench.records import Head
 from vcsbench.storages.file_trees import OddPaths
 from vcsbench.storages.filesystems import REFUSALS, free_bytes
 
 FILE_SCHEME = "file://"
+# An entry of `repositories`. The configuration has checked its types (config.models).
 Definition = Mapping[str, Any]
+# What Python raises for a path that cannot be: no permission, a NUL, or the home of an unknown user.
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 TRUNK = "trunk"
-MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -49,8 +43,12 @@ class SizeEstimate:
 
 @dataclass
 class Facts:
-    """The youngest revision, notes on changes and omissions with their counts, the options without which
-    `svnadmin load` refuses the history, and the revisions whose date Subversion cannot read.
+    """Facts about a history that was written.
+
+    - `revisions`: the youngest revision.
+    - `notes`: sentences for reports on changes and omissions, with their counts.
+    - `load_options`: the options without which `svnadmin load` refuses the history.
+    - `bogus_dates`: the revisions whose date Subversion cannot read.
     """
 
     revisions: int = 0
@@ -59,8 +57,9 @@ class Facts:
     bogus_dates: list[int] = field(default_factory=list)
 
 
-def notes_of(counts: Mapping[str, int]) -> list[str]:
-    return [f"{what}: {number}." for what, number in counts.items() if number]
+def format_notes(counts: Mapping[str, int]) -> list[str]:
+    """Return a note for each count above 0, such as `Submodules left out: 3.`"""
+    return [f"{subject}: {number}." for subject, number in counts.items() if number]
 
 
 class Source(Protocol):
@@ -70,6 +69,7 @@ class Source(Protocol):
     """
 
     kind: str
+    # The name of the stage that a progress display shows.
     doing: str = "loading"
 
     def identity(self) -> str:
@@ -86,10 +86,6 @@ class Source(Protocol):
         """
         return
 
-    def check_history(self) -> None:
-        """Raise UserError if old parts of the history are missing, as far as seconds show it."""
-        return
-
     def scale(self) -> float:
         """Return the part of the published size; 1.0 for a user's history."""
         return 1.0
@@ -98,19 +94,23 @@ class Source(Protocol):
         """Return one line for reports."""
 
     def estimate(self) -> SizeEstimate:
-        """Return the estimated size. May take seconds, the first time."""
+        """Return the estimated size. May take seconds, the first time.
+
+        Raise UserError if parts of the history are missing, as far as these seconds show it.
+        """
         return self._estimate
 
     @cached_property
     def _estimate(self) -> SizeEstimate: ...
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree, `behind` revisions before the youngest; 0 if
-        unknown.
+        """Return the numbers of odd paths in the exported tree, `behind` revisions before the youngest.
+
+        The numbers are 0 if they are unknown.
         """
         return OddPaths()
 
-    def coming(self) -> int:
+    def expected_revisions(self) -> int:
         """Return the number of revisions that write() writes, as far as that is known yet."""
         return self.estimate().revisions
 
@@ -130,25 +130,23 @@ class Source(Protocol):
         """
         return {}
 
-    def stored(self) -> Shape | str:
+    def read_layout(self) -> Shape | str:
         """Return the layout of the user's repository on disk, or a clause on why it is unknown."""
         return f"a source of kind {self.kind} has no format of Subversion's"
 
-    def place(self, revision: int) -> str:
-        """Return the place in the source of the revision that is loaded as `revision`; "" for the same
+    def describe_place(self, revision: int) -> str:
+        """Return the place in the source of the revision that is loaded as `revision`.
+
+        Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`; "" for a source with the same
         number.
         """
         return ""
 
 
-def digest_of(*words: object) -> str:
-    text = " ".join(map(str, words))
+def digest_values(*values: object) -> str:
+    """Return a hex digest of values, in this order."""
+    text = " ".join(map(str, values))
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-
-
-def digest_of_file(kind: str, path: Path) -> str:
-    state = path.stat()
-    return digest_of(kind, path.resolve(), state.st_size, state.st_mtime_ns)
 
 
 def is_server_url(text: str) -> bool:
@@ -165,15 +163,18 @@ def local_path(text: str) -> Path:
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not plain.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
+        # People write file:///srv/50%20off for both: a name with a blank, and one with these characters.
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
+    # exists() would hide that a folder above cannot be entered, and that a name is too long.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         path.stat()
     return path
 
 
 def unreachable(text: str, error: Exception) -> str:
+    """Return the sentence of an error for one of UNREACHABLE."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     reason = getattr(error, "strerror", None) or error
     return f"{shown!r} cannot be read: {reason}. Check the path and its permissions."
@@ -181,38 +182,30 @@ def unreachable(text: str, error: Exception) -> str:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError for a file that cannot be read. Errors in writing pass."""
+    """Raise UserError for a file that cannot be read. Errors in writing pass.
+
+    The error names the file that Python names, otherwise `path`.
+    """
     try:
         yield
     except OSError as error:
+        # A full disk, or a reader of the output that has ended: its own error explains that better.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
+        # It is a number for an error of a descriptor.
         name = error.filename if isinstance(error.filename, str | bytes) else path
         why = f"cannot be read: {error.strerror}. Check its path and its permissions."
         raise UserError(f"{one_line(name, 200)}: {why}") from error
-
-
-def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
-    """Return True if others cannot reach and read a file or folder, or one of the entries below it."""
-    place = Path(os.path.realpath(path))
-    if any(not folder.stat().st_mode & stat.S_IXOTH for folder in place.parents):
-        return True
-    return not can_others_read(place.stat()) or any(
-        is_closed(Path(entry.path)) if entry.is_symlink() else not can_others_read(entry.stat())
-        for entry in below
-    )
-
-
-def can_others_read(state: os.stat_result) -> bool:
-    needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(state.st_mode) else 0)
-    return state.st_mode & needed == needed
 
 
 class Options:
     """The keys of one source's definition. The configuration checks types, numbers and choices."""
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
-        """Raise UserError for a key other than `source` and `keys`."""
+        """Raise UserError for a key other than `source` and `keys`.
+
+        `where` is the file of the configuration, and `name` the name in its `repositories`.
+        """
         self._keys = f"{where}: `repositories.{name}"
         self._definition = definition
         for key in definition:
@@ -222,18 +215,23 @@ class Options:
                 )
 
     def place_of(self, key: str) -> str:
+        """Return the place of a key for errors: config/config.yaml: `repositories.mine.path`"""
         return f"{self._keys}.{key}`"
 
     def error(self, key: str, message: str) -> UserError:
         return UserError(f"{self.place_of(key)}: {message}")
 
     def text(self, key: str) -> str:
+        """Return the value of a key. Raise UserError without it."""
         if self._definition.get(key) is None:
             raise self.error(key, "the key is missing. Add it.")
         return str(self._definition[key])
 
     def path(self) -> Path:
-        """Return the path; see local_path(). Subversion and reports need UTF-8."""
+        """Return the value of `path`; see local_path(). Raise UserError for a URL, and for no UTF-8.
+
+        Subversion and reports need UTF-8.
+        """
         text = self.text("path")
         if is_server_url(text):
             raise self.error("path", "this is a URL. Give the path of a local repository or file.")
@@ -247,8 +245,10 @@ class Options:
         return path
 
     def tree(self) -> str | None:
-        is_given = self._definition.get("tree") is not None
-        return self.text("tree").strip("/") if is_given else None
+        """Return the value of `tree` without slashes around it; None without it. "" is the root."""
+        if self._definition.get("tree") is None:
+            return None
+        return self.text("tree").strip("/")
 
 
 class LocalSource(Source):
@@ -271,67 +271,16 @@ class LocalSource(Source):
     def _wrong(self, what: str) -> UserError:
         return self._options.error("path", f"{self._path} {what}")
 
-    def _check_file(self) -> None:
-        if not self._path.is_file():
-            what = "is no file" if self._path.exists() else "does not exist"
-            raise self._wrong(f"{what}. Check the path.")
-        try:
-            self._path.open("rb").close()
-        except OSError as error:
-            raise self._options.error("path", unreachable(os.fspath(self._path), error)) from error
-
     def estimate(self) -> SizeEstimate:
         with readable(self._path):
             return self._estimate
 
 
 def check_space(need: int, folder: Path, where: str) -> None:
+    """Raise UserError if a tree of `need` bytes does not fit into a folder. `where` names its source."""
     free = free_bytes(folder)
     if need > free:
         raise UserError(
             f"{where}: its tree has {words.size(need)}, and {folder} has {words.size(free)} free. Name "
             "another folder in `storages`, or give a smaller tree."
         )
-
-
-def compression(path: Path) -> str:
-    start = read_start(path, 8)
-    return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")
-
-
-def read_start(path: Path, length: int) -> bytes:
-    """Return the first bytes of a regular file."""
-    with open(open_regular(path), "rb") as file:
-        # Files of the kernel that block or never end, such as /proc/kmsg, have the size 0.
-        if os.fstat(file.fileno()).st_size == 0:
-            return b""
-        return file.read(length)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Yield the decompressed content of a file.
-
-    Reading a damaged file raises one of DAMAGED, or UserError from the program zstd.
-    """
-    kind = compression(path)
-    if kind != "zstd":
-        with open(open_regular(path), "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                yield io.BytesIO()  # see read_start()
-                return
-            decompress: Any = {"gzip": gzip.open, "xz": lzma.open}.get(kind)
-            yield decompress(file, "rb") if decompress else file
-        return
-    try:
-        zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
-    except UserError as error:
-        raise UserError(
-            f"{path}: only the program zstd can read it. Install the package zstd, or decompress the file."
-        ) from error
-    with zstd as program:
-        yield program.stdout
-        if program.stdout.read(1):
-            program.process.kill()
-        else:
-            program.finish()

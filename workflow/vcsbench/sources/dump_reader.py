@@ -10,55 +10,65 @@ import sys
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK
 from vcsbench.processes import Program
-from vcsbench.sources import dump_format
-from vcsbench.sources.base import DAMAGED, Facts
-from vcsbench.sources.dump_format import (
-    ACTION,
-    CONTENT,
-    COPY_PATH,
-    DATE,
-    FORMAT,
-    KIND,
-    NODE,
-    PROPERTIES,
-    REVISION,
-    TEXT,
-    quoted,
-)
-from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
+from vcsbench.sources import dump_format, dump_headers
+from vcsbench.sources.base import Facts
+from vcsbench.sources.compressed import DAMAGED
+from vcsbench.sources.dump_headers import CONTENT, DATE, FORMAT, NODE, PROPERTIES, REVISION, TEXT
+from vcsbench.sources.dump_paths import PathTracker
+from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, RESERVED_PATHS
 
 KNOWN_FORMATS = (1, 2, 3)
 # Limits where svnadmin has none, for a header, the headers of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20
+# `K 12`: the length of a property.
 LONGEST_LENGTH = 32
 # svnadmin load holds each property in memory.
 LONGEST_VALUE = 256 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
-MOST_ODD_PATHS = 1000
 BYPASS = "--bypass-prop-validation"
-NOTES = {
-    "dates": "Subversion cannot read the svn:date of {revisions}, first {first}. The copies have no date "
-    "there.",
-    "lengths": "{number} blocks of properties do not have the length that their header states.",
-    "numbers": "Revision numbers that are not larger than the one before: {number}, first {first}. The "
-    "copies have other numbers.",
-    "names": f"Paths {IMPOSSIBLE_PATHS}: {{number}}, first {{first}}. A tree with them is not exported, "
-    "checked out or updated.",
-    "reserved": f"Paths {RESERVED_PATHS}: {{number}}, first {{first}}. A tree with them is not checked out "
-    "or updated.",
-}
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
 _TRUNCATED = "it ends in the middle of a record"
 _WRONG_LENGTH = "a record's properties are not as long as they say"
+
+
+class Oddity(Enum):
+    """Something that is loaded, but not as it is in the stream, or not usable: the note of a report."""
+
+    DATE = "Subversion cannot read the svn:date of {revisions}, first {first}. The copies have no date there."
+    NUMBER = (
+        "Revision numbers that are not larger than the one before: {number}, first {first}. The copies have "
+        "other numbers."
+    )
+    IMPOSSIBLE = (
+        f"Paths {IMPOSSIBLE_PATHS}: {{number}}, first {{first}}. A tree with them is not exported, checked "
+        "out or updated."
+    )
+    RESERVED = (
+        f"Paths {RESERVED_PATHS}: {{number}}, first {{first}}. A tree with them is not checked out or "
+        "updated."
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """The first part of a stream: so many records and bytes at most."""
+
+    records: int = sys.maxsize
+    length: int = sys.maxsize
+
+
+WHOLE_STREAM = Part()
 
 
 class _PartReadError(Exception):
@@ -69,10 +79,9 @@ class DumpReader:
     """Reads a stream once.
 
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
-    - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
-    - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
-      copied folder.
-    - `odd_paths`: the first IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders.
+    - `offset`: the bytes that are read.
+    - `is_whole`: True after the last record.
+    - `paths`: the exported folder and the odd paths at the end of what is read.
     """
 
     def __init__(
@@ -83,59 +92,60 @@ class DumpReader:
         out: BinaryIO | None = None,
         tree: str = "trunk",
         skips_texts: bool = False,
+        size: int = sys.maxsize,
         remedy: str = "Make the dump again.",
     ) -> None:
-        """`name` is the source in errors. All that is read goes to `out`."""
+        """`name` is the source in errors. All that is read goes to `out`.
+
+        With `skips_texts`, texts are skipped where the stream can seek. `size` is that of the stream, if it
+        is known: a seek beyond the end of a file is no error.
+        """
         self._name = name
         self._stream = stream
         self._out = out
-        self._tree = tree.encode(errors="surrogateescape")
         self._skips_texts = skips_texts
+        self._size = size
         self._remedy = remedy
+        self._part = WHOLE_STREAM
+        self.paths = PathTracker(tree)
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
-        self.is_at_end = False
         self.is_whole = False
-        self.odd_paths: set[bytes] = set()
-        self.has_tree: bool | None = not self._tree
-        self._size, self._is_part = sys.maxsize, False
+        # After the last byte: a program that stopped has its own reason (run_on).
+        self._is_at_end = False
+        # The byte at which the current record begins.
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
-        self._newest = 0
         self._gaps = 0
         self._has_restarted = False
-        self.oddities: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+        self._oddities: Counter[Oddity] = Counter()
+        self._first: dict[Oddity, str] = {}
         self._bogus_dates: list[int] = []
 
     @property
     def revisions(self) -> int:
         return len(self.numbers)
 
-    def run(
-        self, records: int = sys.maxsize, size: int = sys.maxsize, is_part: bool = False
-    ) -> None:
-        """Read at most so many records. Raise UserError with the place of the first fault.
-
-        `size` is the size of the stream, or with `is_part`, the number of bytes to read.
-        """
-        self._size, self._is_part = size, is_part
+    def run(self, part: Part = WHOLE_STREAM) -> None:
+        """Read the stream, or the first part of it. Raise UserError with the place of the first fault."""
+        self._part = part
         try:
-            line = self._line()
+            line = self._read_line()
             key, colon, value = line.partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.wrong("it does not begin with its format's version")
             self._set_format(value)
-            for _ in range(records):
-                headers = self._headers()
+            for _ in range(part.records):
+                headers = self._read_headers()
                 if not headers:
                     self.is_whole = True
                     break
-                self._record(headers)
+                self._read_record(headers)
         except _PartReadError:
             return
         except BrokenPipeError:
+            # svnadmin load ended, and has the reason.
             raise
         except DAMAGED as error:
             raise self.wrong(f"it cannot be read on: {error}") from error
@@ -147,136 +157,156 @@ class DumpReader:
         try:
             self.run()
         except UserError:
-            if self.is_at_end and program.process.wait() != 0:
+            if self._is_at_end and program.process.wait() != 0:
                 raise program.failed() from None
             raise
         program.finish()
 
     def facts(self) -> Facts:
         # Without the option, svnadmin load refuses properties of many old histories.
-        return Facts(self.revisions, self.notes(NOTES), [BYPASS], self._bogus_dates)
+        return Facts(self.revisions, self.notes(Oddity), [BYPASS], self._bogus_dates)
 
-    def notes(self, kinds: Iterable[str]) -> list[str]:
+    def notes(self, oddities: Iterable[Oddity]) -> list[str]:
+        """Return a note on each of these oddities that the stream has."""
         notes = []
-        for kind in kinds:
-            number = self.oddities[kind]
+        for oddity in oddities:
+            number = self._oddities[oddity]
             if number:
                 revisions = words.count_of(number, "revision")
-                first = self._first.get(kind)
-                notes.append(NOTES[kind].format(number=number, revisions=revisions, first=first))
+                first = self._first[oddity]
+                notes.append(oddity.value.format(number=number, revisions=revisions, first=first))
         return notes
 
-    def wrong(self, what: str, remedy: str = "") -> UserError:
+    def wrong(self, fault: str, remedy: str = "") -> UserError:
+        """Return the error of a fault at the current place.
+
+        Such as `/srv/x.dump: <fault> (at revision 7, byte 1,234 of the stream). Make the dump again.`
+        """
         place = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
             place = f"revision {self._revision}, {place}"
-        return UserError(f"{self._name}: {what} (at {place}). {remedy or self._remedy}")
+        return UserError(f"{self._name}: {fault} (at {place}). {remedy or self._remedy}")
 
-    def _line(self, limit: int = LONGEST_LINE) -> bytes:
+    def _read_line(self, limit: int = LONGEST_LINE) -> bytes:
+        """Return the next line, or as much of it as the limit allows; b"" at the end of the stream."""
         line = self._stream.readline(limit)
-        self.is_at_end = len(line) < limit and not line.endswith(b"\n")
-        return self._keep(line)
+        self._is_at_end = len(line) < limit and not line.endswith(b"\n")
+        return self._pass_on(line)
 
-    def _content(self, length: int) -> Iterator[bytes]:
+    def _read_content(self, length: int) -> Iterator[bytes]:
+        """Yield the next `length` bytes in chunks, which hold little memory."""
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
-                self.is_at_end = True
+                self._is_at_end = True
                 raise self.wrong(_TRUNCATED)
             length -= len(chunk)
-            yield self._keep(chunk)
+            yield self._pass_on(chunk)
 
-    def _keep(self, data: bytes) -> bytes:
+    def _pass_on(self, data: bytes) -> bytes:
         self.offset += len(data)
         if self._out is not None:
             self._out.write(data)
         return data
 
     def _set_format(self, value: bytes) -> None:
-        version = dump_format.header_number(FORMAT, value)
+        version = dump_headers.header_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
             shown = value.strip()[:60].decode("latin-1")
             raise self.wrong(f"it has the unknown format version {shown}")
         self._format = version
 
-    def _headers(self) -> dict[bytes, bytes]:
+    def _read_headers(self) -> dict[bytes, bytes]:
         """Return the next record's headers, or {} at the end of the stream."""
         headers: dict[bytes, bytes] = {}
         start = self.offset
         while True:
-            line = self._line()
+            line = self._read_line()
             if not line:
                 break
             if self.offset - start > LONGEST_HEADERS:
                 raise self.wrong(
                     f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"
                 )
-            if not headers and line[:1].isspace():  # svnadmin ignores these
+            # Old tools write blank lines and comments, such as ` ## text`, between records.
+            if not headers and line[:1].isspace():
                 self._skip_line(line)
                 continue
             if not line.endswith(b"\n"):
-                long = f"a header has more than {LONGEST_LINE:,} bytes"
-                raise self.wrong(long if len(line) == LONGEST_LINE else f"{_TRUNCATED}'s header")
+                if len(line) == LONGEST_LINE:
+                    raise self.wrong(f"a header has more than {LONGEST_LINE:,} bytes")
+                raise self.wrong(f"{_TRUNCATED}'s header")
             if line == b"\n":
                 return headers
-            key, colon, rest = line[:-1].partition(b":")
+            key, colon, value = line[:-1].partition(b":")
             if not colon:
-                raise self.wrong(f"{quoted(line)} is no header of a record")
+                raise self.wrong(f"{_quote(line)} is no header of a record")
             if not headers:
                 self._record_at = self.offset - len(line)
             # svnadmin skips one character behind the colon, whatever that is.
-            headers[key] = rest[1:]
+            headers[key] = value[1:]
+        # The end of the stream. svnadmin accepts a last record without a blank line, if nothing follows.
         if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.wrong(f"{_TRUNCATED}'s header")
         return headers
 
-    def _number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
-        """Return the number of a header, 0 without it."""
-        number = dump_format.header_number(key, headers.get(key, b"0"))
-        if number is None:
-            raise self.wrong(f"{key.decode()} is {quoted(headers[key])}")
-        return number
-
     def _skip_line(self, line: bytes) -> None:
-        """Skip a blank line or a comment, as old tools write them between records."""
+        """Skip the rest of a line, which may be longer than LONGEST_LINE."""
         while not line.endswith(b"\n"):
-            line = self._line()
+            line = self._read_line()
             if not line:
                 raise self.wrong("it ends in the middle of a line")
 
-    def _record(self, headers: dict[bytes, bytes]) -> None:
+    def _number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
+        """Return the number of a header, 0 without it."""
+        number = dump_headers.header_number(key, headers.get(key, b"0"))
+        if number is None:
+            raise self.wrong(f"{key.decode()} is {_quote(headers[key])}")
+        return number
+
+    def _read_record(self, headers: dict[bytes, bytes]) -> None:
+        """Read the properties and the text of a record, and follow its revision or path."""
         if REVISION in headers:
             self._begin_revision(self._number(headers, REVISION))
         elif NODE in headers:
-            self._follow(headers)
+            self._follow_path(headers)
         elif FORMAT in headers:
+            # A second dump in the same file: its revisions begin again.
             self._set_format(headers[FORMAT])
             self._has_restarted = True
-        properties, text = self._number(headers, PROPERTIES), self._number(headers, TEXT)
-        whole = self._number(headers, CONTENT) or properties + text
-        if properties + text > whole:
-            raise self.wrong("the parts of a record are longer than the record")
-        if whole and self._format == 1 and not headers.keys() & {PROPERTIES, TEXT}:
+        property_bytes = self._number(headers, PROPERTIES)
+        text_bytes = self._number(headers, TEXT)
+        content_bytes = self._number(headers, CONTENT)
+        # Other tools than svnadmin leave it out.
+        if not content_bytes:
+            content_bytes = property_bytes + text_bytes
+        has_part_lengths = PROPERTIES in headers or TEXT in headers
+        if content_bytes and self._format == 1 and not has_part_lengths:
             # In format 1, the properties may have no length of their own.
-            properties = self._properties(headers)
-        elif properties and self._properties(headers, properties) != properties:
-            self.oddities["lengths"] += 1
-        rest = max(0, whole - properties)
+            property_bytes = self._read_properties(headers)
+        elif property_bytes:
+            # svnadmin goes on by the lengths in the headers, also if the properties end earlier.
+            self._read_properties(headers, property_bytes)
+        self._skip_text(max(0, content_bytes - property_bytes))
+
+    def _skip_text(self, length: int) -> None:
+        """Pass a text on, or skip it."""
         if self._skips_texts:
-            self._check_size(rest)
+            self._check_size(length)
             if self._stream.seekable():
-                self.offset += rest
-                if self._stream.seek(rest, os.SEEK_CUR) < self.offset:
+                self.offset += length
+                # A compressed stream ends at its last byte.
+                if self._stream.seek(length, os.SEEK_CUR) < self.offset:
                     raise self.wrong(_TRUNCATED)
                 return
-        for _ in self._content(rest):
+        for _ in self._read_content(length):
             pass
 
     def _begin_revision(self, number: int) -> None:
+        """Follow the numbers of revisions, which svnadmin load replaces by its own."""
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
-                self._count("numbers", f"revision {number} after revision {self._revision}")
-            self._newest = max(self._newest, self._revision)
+                self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             self._gaps += max(0, number - self._revision - 1)
             if self._gaps > LARGEST_GAP:
                 raise self.wrong(
@@ -286,81 +316,80 @@ class DumpReader:
                 )
         self._has_restarted = False
         self._revision = number
+        # svnadmin load makes no revision of number 0.
         if number > 0:
             self.numbers.append(number)
             self.offsets.append(self._record_at)
 
-    def _follow(self, headers: Mapping[bytes, bytes]) -> None:
-        """Follow the folder that is exported, and the odd paths, through a node."""
-        parts = (part for part in headers[NODE].split(b"/") if part not in (b"", b"."))
-        path = b"/".join(parts)
-        action = headers.get(ACTION, b"change")
-        below = path + b"/"
-        if not path or action == b"change":
-            return
-        if action != b"add":
-            odd_paths = self.odd_paths
-            self.odd_paths = {odd for odd in odd_paths if not (odd + b"/").startswith(below)}
-        if action != b"delete":
-            is_impossible = dump_format.is_impossible(path.removeprefix(self._tree + b"/"))
-            if is_impossible or dump_format.is_reserved(path):
-                kind = "names" if is_impossible else "reserved"
-                self._count(kind, f"{quoted(path)} in revision {self._revision}")
-                if len(self.odd_paths) < MOST_ODD_PATHS:
-                    self.odd_paths.add(path[: 2 * PATH_BYTES])
-        if path == self._tree:
-            kind_of_node = headers.get(KIND)
-            is_folder = kind_of_node == b"dir" if kind_of_node else None
-            self.has_tree = action != b"delete" and is_folder
-        elif self._tree.startswith(below):
-            self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
+    def _follow_path(self, headers: Mapping[bytes, bytes]) -> None:
+        odd_path = self.paths.follow(headers)
+        if odd_path is not None:
+            oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
+            self._count(oddity, f"{_quote(odd_path.path)} in revision {self._revision}")
 
-    def _count(self, what: str, first: str) -> None:
-        self.oddities[what] += 1
-        self._first.setdefault(what, first)
+    def _count(self, oddity: Oddity, place: str) -> None:
+        self._oddities[oddity] += 1
+        self._first.setdefault(oddity, place)
 
-    def _properties(self, headers: Mapping[bytes, bytes], length: int = -1) -> int:
-        """Read a block of properties up to its end, as svnadmin does, and return its length."""
+    def _read_properties(self, headers: Mapping[bytes, bytes], length: int = -1) -> int:
+        """Read a block of properties up to its end, as svnadmin does, and return its length.
+
+        The end is PROPS-END, or the `length` of the header without it. A property is `K 3`, its name, `V 2`,
+        its value; or `D 3` and its name if it is deleted.
+        """
         begin = self.offset
         while self.offset - begin != length:
-            line = self._property_line()
+            line = self._read_length()
             if line == dump_format.END:
                 break
             match = _NAME.fullmatch(line)
             if not match:
                 raise self.wrong(_WRONG_LENGTH)
-            name = self._value(match[2], LONGEST_LINE, "the name of a property")
-            if match[1] == b"D":  # a deleted property has no value
+            name = self._read_value(match[2], LONGEST_LINE, "the name of a property")
+            if match[1] == b"D":
                 continue
-            match = _VALUE.fullmatch(self._property_line())
+            match = _VALUE.fullmatch(self._read_length())
             if not match:
                 raise self.wrong(_WRONG_LENGTH)
             is_date = name == DATE and REVISION in headers
-            value = self._value(match[1], LONGEST_VALUE, f"the property {quoted(name)}", is_date)
-            if is_date and not dump_format.is_date(value):
-                self._count("dates", f"revision {self._revision}: {quoted(value)}")
+            value = self._read_value(
+                match[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
+            )
+            if is_date and not dump_headers.is_date(value):
+                self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
                 # svnadmin load gives revisions other numbers, and keeps revision 0 of the first dump only.
                 self._bogus_dates.append(self.revisions if self._revision else 0)
         return self.offset - begin
 
-    def _property_line(self) -> bytes:
-        line = self._line(LONGEST_LENGTH)
+    def _read_length(self) -> bytes:
+        """Return the next line of a block of properties, such as b"K 12" and a line end."""
+        line = self._read_line(LONGEST_LENGTH)
         if not line.endswith(b"\n"):
             raise self.wrong(_WRONG_LENGTH if len(line) == LONGEST_LENGTH else _TRUNCATED)
         return line
 
-    def _value(self, digits: bytes, limit: int, what: str, is_needed: bool = True) -> bytes:
-        """Return a name or a value; only the end of one that is not needed."""
+    def _read_value(
+        self, digits: bytes, limit: int, subject: str, *, is_needed: bool = True
+    ) -> bytes:
+        """Return a name or a value. Of one that is not needed, return only the last part."""
         length = int(digits)
         if length > limit:
-            raise self.wrong(f"{what} has {length:,} bytes, and {limit:,} are the limit")
+            raise self.wrong(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
         self._check_size(length)
-        chunks = self._content(length + 1)
+        # With the line end behind it.
+        chunks = self._read_content(length + 1)
         value = b"".join(chunks if is_needed else deque(chunks, 1))
         if not value.endswith(b"\n"):
             raise self.wrong(_WRONG_LENGTH)
         return value[:-1]
 
     def _check_size(self, length: int) -> None:
+        """Raise an error if the next `length` bytes are not in the stream, or not in the part to read."""
+        if self.offset + length > self._part.length:
+            raise _PartReadError
         if self.offset + length > self._size:
-            raise _PartReadError if self._is_part else self.wrong(_TRUNCATED)
+            raise self.wrong(_TRUNCATED)
+
+
+def _quote(text: bytes) -> str:
+    return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))

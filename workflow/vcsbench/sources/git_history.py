@@ -1,107 +1,97 @@
-"""Convert a git history to revisions: lines of development, their copies, and the nodes of each commit."""
+"""Plan the revisions of a git history: lines of development, and the copies of branches and tags."""
 
 from collections import defaultdict
-from collections.abc import Set
-from datetime import UTC, datetime
-from itertools import chain, compress, count
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
 
-from vcsbench.external import printable
-from vcsbench.sources import base, dump_format
-from vcsbench.sources.base import Facts, notes_of
-from vcsbench.sources.dump_format import above, subversion_path
-from vcsbench.sources.git_objects import (
-    EXECUTABLE,
-    FOLDER,
-    NO_NODE,
-    SUBMODULE,
-    SYMLINK,
-    Change,
-    Commit,
-    Objects,
-    Revision,
-)
+from vcsbench.sources import base
+from vcsbench.sources.dump_format import above
+from vcsbench.sources.git_log import Commit
 from vcsbench.sources.git_repository import Ref
+from vcsbench.sources.svn_names import subversion_path
 
 TRUNK = base.TRUNK.encode()
 LAYOUT = (TRUNK, b"branches", b"tags")
-PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
-SUBMODULES = "Submodules left out"
-MOVED = "Branches and tags renamed, because one would lie in another"
-LATE = (
-    "Commits that got the date of the one before them (the first one: 1970), because they are dated before "
-    "it, before 1970 or after 9999, and Subversion looks revisions up by date"
-)
 
 
+@dataclass
 class Line:
     """A path in the repository, and the indices of its first and last commit."""
 
-    def __init__(self, path: bytes, tip: int) -> None:
-        self.path = path
-        self.first = self.last = tip
+    path: bytes
+    first: int
+    last: int
 
 
 class ConversionPlan:
     """One revision for each commit, on its line of development.
 
-    After the revision of a commit come its `copies`, which are tags, and branches without commits, and one
-    deletion for each unnamed line that `ends` there. `revisions` is the number of all.
+    A line is a branch, or the commits of a branch that was merged and has no name any more. It consists of
+    first parents.
+
+    - `lines`: the line of each commit, by the commit's index.
+    - `copies`: tags, and branches without commits of their own, which are copied after a commit.
+    - `ends`: lines without a name, which are deleted after the commit that merges them.
+    - `renamed`: branches and tags that got another path, by their name in git.
+    - `revisions`: the number of all revisions.
     """
 
     def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
         """The first branch becomes trunk. `commits` are all that branches and tags lead to, parents first."""
         self.commits = commits
         self.lines: dict[int, Line] = {}
-        self.copies: dict[int, list[bytes]] = defaultdict(list)
+        self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
         self.renamed: dict[bytes, bytes] = {}
         self._paths = set[bytes]()
         self._folders = set[bytes]()
         index = {commit.name: i for i, commit in enumerate(commits)}
-        for i, ref in enumerate(branches):
-            path = TRUNK if i == 0 else self._free_path(b"branches/", ref.name)
-            tip = index[ref.commit]
+        self._add_line(index[branches[0].commit], TRUNK)
+        for branch in branches[1:]:
+            path = self._choose_path(b"branches/", branch.name)
+            tip = index[branch.commit]
             if tip in self.lines:
                 self.copies[tip].append(path)
             else:
                 self._add_line(tip, path)
-        for ref in tags:
-            self.copies[index[ref.commit]].append(self._free_path(b"tags/", ref.name))
-        # The youngest commit without a line is the tip of one that git has no name for.
-        unnamed = [
-            self._add_line(i, self._free_path(b"branches/", b"merged-" + commits[i].name[:12]))
-            for i in reversed(range(len(commits)))
-            if i not in self.lines
-        ]
-        self.ends = self._find_ends(unnamed)
+        for tag in tags:
+            path = self._choose_path(b"tags/", tag.name)
+            self.copies[index[tag.commit]].append(path)
+        self.ends = self._find_ends(self._add_unnamed_lines())
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
-        # The first one makes the usual layout.
+        # The first revision makes the usual layout.
         self.revisions = 1 + len(commits) + copies + deletions
 
-    def _free_path(self, folder: bytes, name: bytes) -> bytes:
-        """Return a path that neither lies in another branch or tag nor contains one.
+    def _choose_path(self, folder: bytes, name: bytes) -> bytes:
+        """Return the path of a branch or tag. It neither lies in that of another one nor contains one.
 
-        git's names have no `~`, so a new name with one is free.
+        git can have the local branch `a` and origin's `a/b`. The second one becomes branches/a~b. git's
+        names have no `~`, so such a path rarely exists.
         """
-        path = folder + subversion_path(name)
-        flat = folder + subversion_path(name.replace(b"/", b"~"))
-        # The path, then the flat path, then the flat path with a number.
-        candidates = chain([path, flat], (flat + b"~%d" % number for number in count(2)))
-        free = next(candidate for candidate in candidates if self._is_free(candidate))
-        if free != path:
-            self.renamed[name] = free
-        path = free
+        for path in _candidate_paths(folder, name):
+            is_taken = path in self._paths or path in self._folders
+            if not is_taken and self._paths.isdisjoint(above(path)):
+                break
+        if path != folder + subversion_path(name):
+            self.renamed[name] = path
         self._paths.add(path)
         self._folders.update(above(path))
         return path
 
-    def _is_free(self, path: bytes) -> bool:
-        return path not in self._folders and self._paths.isdisjoint([path, *above(path)])
+    def _add_unnamed_lines(self) -> list[Line]:
+        """Add lines for the commits that are on no branch, and return these lines."""
+        unnamed = []
+        # The youngest commit without a line is the tip of one.
+        for i in reversed(range(len(self.commits))):
+            if i not in self.lines:
+                name = b"merged-" + self.commits[i].name[:12]
+                unnamed.append(self._add_line(i, self._choose_path(b"branches/", name)))
+        return unnamed
 
     def _add_line(self, tip: int, path: bytes) -> Line:
         """Add a line of the commits from `tip` along first parents that have none yet."""
-        line = Line(path, tip)
+        line = Line(path, first=tip, last=tip)
         commit: int | None = tip
         while commit is not None and commit not in self.lines:
             self.lines[commit] = line
@@ -124,188 +114,10 @@ class ConversionPlan:
         return ends
 
 
-class Origin(NamedTuple):
-    """A path and a revision to copy from."""
-
-    path: bytes
-    revision: int
-
-
-class NodeWriter:
-    """Writes the nodes of commits, and collects omitted and renamed paths by note of a report."""
-
-    def __init__(self, objects: Objects, out: BinaryIO) -> None:
-        self._objects = objects
-        self._out = out
-        reasons = (SUBMODULES, dump_format.RENAMED, dump_format.LINKS)
-        self.noted = {reason: set[bytes]() for reason in reasons}
-
-    def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        changes = [change for change in changes if self._has_node(change)]
-        gone: dict[bytes, None] = {}  # as an ordered set
-        for change in changes:
-            is_gone = change.new_mode in NO_NODE or change.is_moved
-            if change.old_mode not in NO_NODE and is_gone:
-                gone[change.source] = None
-        for path in gone:
-            # A deleted folder takes its content with it.
-            if not _is_below(path, gone.keys()):
-                self._out.write(dump_format.deletion(self._path(line, path)))
-        copied = self._add_folders(changes, line, origin)
-        files = [
-            change
-            for change in changes
-            if change.new_mode not in (*NO_NODE, FOLDER) and not _is_below(change.path, copied)
-        ]
-        self._write_files(files, line, origin)
-
-    def _has_node(self, change: Change) -> bool:
-        modes = (change.old_mode, change.new_mode)
-        if SUBMODULE in modes:
-            self.noted[SUBMODULES].add(change.path)
-        if modes == (FOLDER, FOLDER):
-            return change.source != change.path
-        return any(mode not in NO_NODE for mode in modes)
-
-    def _path(self, line: bytes, path: bytes) -> bytes:
-        name = subversion_path(path)
-        if name != path:
-            self.noted[dump_format.RENAMED].add(path)
-        return line + b"/" + name
-
-    def _copyfrom(self, change: Change, origin: Origin) -> bytes:
-        return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
-
-    def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
-        """Add folders, parents first. Return those that are copied with their content."""
-        copied = set[bytes]()
-        for change in sorted(change for change in changes if change.new_mode == FOLDER):
-            if _is_below(change.path, copied):
-                continue
-            copyfrom = b""
-            if change.old_mode == FOLDER:
-                copied.add(change.path)
-                copyfrom = self._copyfrom(change, origin)
-            self._out.write(dump_format.directory(self._path(line, change.path), origin=copyfrom))
-        return copied
-
-    def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        has_text = [_has_new_text(change) for change in changes]
-        blobs = self._objects.read([change.new_object for change in compress(changes, has_text)])
-        for change, has_new_text in zip(changes, has_text, strict=True):
-            is_renamed = change.source != change.path
-            path = self._path(line, change.path)
-            action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
-            copyfrom = self._copyfrom(change, origin) if is_renamed else b""
-            properties = _new_properties(change)
-            if not has_new_text:
-                self._out.write(dump_format.file(path, action, copyfrom, properties))
-                continue
-            size, chunks = next(blobs)
-            if change.new_mode == SYMLINK:
-                properties = {}
-                if size <= dump_format.LONGEST_TARGET:
-                    properties, text = dump_format.link(b"".join(chunks))
-                    size, chunks = len(text), iter([text])
-                if not properties:
-                    self.noted[dump_format.LINKS].add(change.path)
-            records = dump_format.file_records(path, action, copyfrom, properties, size, chunks)
-            self._out.writelines(records)
-        for _ in blobs:
-            pass
-
-
-def _new_properties(change: Change) -> dump_format.Properties | None:
-    """Return the properties, None if they stay. Those of a link are always given: it may have been a file."""
-    old, new = (PROPERTIES.get(mode, {}) for mode in (change.old_mode, change.new_mode))
-    return new if change.old_mode in (*NO_NODE, SYMLINK) or new != old else None
-
-
-def _has_new_text(change: Change) -> bool:
-    """Return True if the text changes. In Subversion, the text of a link begins with `link `."""
-    return (
-        change.old_object != change.new_object
-        or change.old_mode in NO_NODE
-        or (change.old_mode == SYMLINK) != (change.new_mode == SYMLINK)
-    )
-
-
-def _is_below(path: bytes, folders: Set[bytes]) -> bool:
-    return bool(folders) and not folders.isdisjoint(above(path))
-
-
-class RevisionWriter:
-    """Writes the revisions of a plan, and counts changed dates."""
-
-    def __init__(self, plan: ConversionPlan, objects: Objects, out: BinaryIO) -> None:
-        self._plan = plan
-        self._out = out
-        self._nodes = NodeWriter(objects, out)
-        self._number = 0
-        self._revision_of: list[int] = []
-        self._seconds = 0
-        self._late = 0
-        self._folders = set(LAYOUT)
-
-    def write(self, i: int, revision: Revision) -> None:
-        """Write the commit with the index `i`, which is the next one, and what comes after it."""
-        commit = self._plan.commits[i]
-        self._write_commit(i, revision)
-        for path in self._plan.copies.get(i, ()):
-            self._begin(revision, commit, {b"git:commit": commit.name})
-            self._add_line(path, self._place(i))
-        for line in self._plan.ends.get(i, ()):
-            name = line.path.rpartition(b"/")[2].decode("ascii")
-            text = f"Delete {name}, which is merged."
-            self._begin(revision._replace(text=text), commit, {})
-            self._out.write(dump_format.deletion(line.path))
-
-    def _begin(self, revision: Revision, commit: Commit, properties: dict[bytes, bytes]) -> None:
-        self._seconds = max(self._seconds, commit.seconds)
-        date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
-        if self._number == 0:
-            self._out.write(dump_format.revision(0, date))
-            log = {b"svn:log": b"The usual layout."}
-            self._out.write(dump_format.revision(1, date | log))
-            self._out.writelines(map(dump_format.directory, LAYOUT))
-            self._number = 1
-        self._number += 1
-        author = {b"svn:author": revision.author.encode()} if revision.author else {}
-        log = {b"svn:log": revision.text.encode()}
-        self._out.write(dump_format.revision(self._number, log | date | author | properties))
-
-    def _write_commit(self, i: int, revision: Revision) -> None:
-        commit, line = self._plan.commits[i], self._plan.lines[i]
-        properties = {b"git:commit": commit.name}
-        if len(commit.parents) > 1:
-            parents = (self._plan.commits[parent].name for parent in commit.parents)
-            properties[b"git:parents"] = b" ".join(parents)
-        self._late += commit.seconds < self._seconds
-        self._begin(revision, commit, properties)
-        origin = Origin(line.path, self._number - 1)
-        if i == line.first and line.path != TRUNK:
-            copied = self._place(commit.parents[0]) if commit.parents else None
-            self._add_line(line.path, copied)
-            origin = copied or origin
-        self._nodes.write(revision.changes, line.path, origin)
-        self._revision_of.append(self._number)
-
-    def _place(self, commit: int) -> Origin:
-        return Origin(self._plan.lines[commit].path, self._revision_of[commit])
-
-    def _add_line(self, path: bytes, origin: Origin | None) -> None:
-        for folder in above(path):
-            if folder not in self._folders:
-                self._folders.add(folder)
-                self._out.write(dump_format.directory(folder))
-        copyfrom = dump_format.copyfrom(*origin) if origin else b""
-        self._out.write(dump_format.directory(path, origin=copyfrom))
-
-    def facts(self) -> Facts:
-        renamed = self._plan.renamed
-        examples = ", ".join(
-            f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]
-        )
-        counts = {reason: len(paths) for reason, paths in self._nodes.noted.items()}
-        counts |= {f"{MOVED} ({examples})": len(renamed), LATE: self._late}
-        return Facts(self._number, notes_of(counts))
+def _candidate_paths(folder: bytes, name: bytes) -> Iterator[bytes]:
+    """Yield branches/a/b, branches/a~b, branches/a~b~2, branches/a~b~3, and so on without end."""
+    yield folder + subversion_path(name)
+    flat = folder + subversion_path(name.replace(b"/", b"~"))
+    yield flat
+    for number in count(2):
+        yield flat + b"~%d" % number

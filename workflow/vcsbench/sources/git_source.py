@@ -1,11 +1,9 @@
-"""A local git repository as a source, and a tree of it as a folder."""
+"""A local git repository as a source."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 import uuid
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,7 +15,7 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
-from vcsbench.sources import dump_format, git_objects
+from vcsbench.sources import dump_format, git_estimate, git_log, git_objects
 from vcsbench.sources.base import (
     TRUNK,
     Definition,
@@ -25,23 +23,17 @@ from vcsbench.sources.base import (
     Head,
     LocalSource,
     SizeEstimate,
-    check_space,
-    notes_of,
+    format_notes,
 )
-from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
-from vcsbench.sources.git_repository import (
-    HEADS,
-    REMOTES,
-    TAGS,
-    Git,
-    Ref,
-    find_layout,
-    open_repository,
-)
+from vcsbench.sources.git_conversion import RevisionWriter
+from vcsbench.sources.git_history import ConversionPlan
+from vcsbench.sources.git_layout import find_layout
+from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, open_repository
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
 OTHER_REFS = "Refs left out: other remotes, stashes, notes, tags of files or folders"
+SHALLOW = "The clone is shallow: its history begins in the middle."
 
 
 def is_git_repository(path: Path) -> bool:
@@ -64,9 +56,9 @@ class GitSource(LocalSource):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)
-        self._branch = definition.get("branch", "HEAD")
-        self._history = definition.get("history", FIRST_PARENT)
-        self._coming = 0
+        self._branch: str = definition.get("branch", "HEAD")
+        self._history: str = definition.get("history", FIRST_PARENT)
+        self._planned_revisions = 0
 
     @contextmanager
     def _open(self) -> Iterator[Git]:
@@ -81,29 +73,32 @@ class GitSource(LocalSource):
             yield git
 
     def _commit(self, git: Git) -> str:
+        """Return the full name of the commit at the end of the branch."""
         name = self._parse(git, self._branch)
-        if name.startswith("^"):  # git's word for all commits but these
-            raise self._missing(git)
+        # `^main` means all commits that are not on main.
+        if name.startswith("^"):
+            raise self._no_commit(git)
         try:
             git.output("cat-file", "-e", name)
         except UserError:
-            raise git.missing(name.encode()) from None
+            raise git.missing_object(name.encode()) from None
+        # A tag leads to a commit, perhaps through other tags.
         return self._parse(git, f"{name}^{{commit}}")
 
     def _parse(self, git: Git, name: str) -> str:
         try:
             parsed = git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
         except UserError:
-            raise self._missing(git) from None
+            raise self._no_commit(git) from None
         return parsed.decode("ascii").strip()
 
-    def _missing(self, git: Git) -> UserError:
-        # Raises git's own reason if it cannot read the refs.
+    def _no_commit(self, git: Git) -> UserError:
+        """Return the error of a branch that names no commit. Raise git's own one if refs are damaged."""
         git.output("for-each-ref", "--count=1")
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
             return self._options.error("branch", why)
-        branch = printable(git.head.removeprefix(b"ref: "))
+        branch = printable(git.head.removeprefix(b"ref:").strip())
         return self._wrong(
             f"has no commit on its current branch, {branch}. `git symbolic-ref HEAD refs/heads/NAME` in "
             "it chooses another one."
@@ -121,8 +116,8 @@ class GitSource(LocalSource):
     def _read_identity(self, git: Git) -> str:
         state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
         if self._history == WHOLE:
-            used = (prefix.decode() for prefix in (HEADS, REMOTES, TAGS))
-            state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *used)
+            prefixes = [prefix.decode() for prefix in (HEADS, REMOTES, TAGS)]
+            state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *prefixes)
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
@@ -133,91 +128,95 @@ class GitSource(LocalSource):
         with self._open() as git:
             self._commit(git)
 
-    def check_history(self) -> None:
-        """Read all commits and trees, and check that their files exist: 1 s for 50,000 commits."""
-        with (
-            self._open() as git,
-            self._walk(git, self._refs(git), "rev-list", "--objects", "--quiet") as listing,
-        ):
-            listing.finish()
-
     def describe(self) -> str:
+        """Return such as `git repository /srv/x, first parents of main at 0123456789ab`."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._commit(git)[:12]
-        return (
-            f"git repository {one_line(self._path)}, {what} {printable(self._branch)} at {commit}"
-        )
+        branch = printable(self._branch)
+        return f"git repository {one_line(self._path)}, {what} {branch} at {commit}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        """The size, from all commits and trees: 1 s for 50,000 commits. Raise UserError if one is missing."""
         with self._open() as git:
-            tip = self._commit(git)
-            with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
-                revisions = int(counted.read_all())
-            entries = git_objects.read_tree(git, tip)
-            tree_bytes = sum(entry.size for entry in entries)
-            with self._walk(git, self._refs(git), "rev-list", "--objects") as listing:
-                assert listing.process.stdout is not None
-                sizes = git.start("cat-file", git_objects.SIZES, stdin=listing.process.stdout)
-                with sizes:
-                    text_bytes = git_objects.estimate_texts(sizes.stdout)
+            refs = self._refs(git)
+            with self._walk(git, refs, "rev-list", "--count") as counting:
+                commits = int(counting.read_all())
+            entries = git_objects.read_tree(git, self._commit(git))
+            with self._walk(git, refs, "rev-list", "--objects") as listing:
+                # Without Python in between: a history has millions of objects.
+                objects = listing.process.stdout
+                assert objects is not None
+                with git.start("cat-file", git_estimate.SIZES, stdin=objects) as sizes:
+                    text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
-        files = sum(
-            entry.mode not in (git_objects.FOLDER, git_objects.SUBMODULE) for entry in entries
+        folders = (git_objects.FOLDER, git_objects.SUBMODULE)
+        return SizeEstimate(
+            # The first revision makes the usual layout.
+            revisions=commits + 1,
+            repository_bytes=text_bytes,
+            files=sum(entry.mode not in folders for entry in entries),
+            tree_bytes=sum(entry.size for entry in entries),
         )
-        return SizeEstimate(revisions + 1, text_bytes, files, tree_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         with self._open() as git:
             refs = self._refs(git)
             if self._read_identity(git) != self.identity():
                 raise self.changed()
-            with (
-                progress.stage("listing the commits"),
-                self._walk(git, refs, "log", "--reverse", *git_objects.COMMITS) as log,
-            ):
-                plan = ConversionPlan(git_objects.read_commits(log.stdout), *refs)
-                log.finish()
-            self._coming = plan.revisions
+            plan = self._plan(git, refs)
+            self._planned_revisions = plan.revisions
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             with (
-                git_objects.open_objects(git) as objects,
-                self._walk(git, refs, "log", "--reverse", *git_objects.REVISIONS) as log,
+                git_objects.open_blobs(git) as blobs,
+                self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
             ):
-                writer = RevisionWriter(plan, objects, out)
-                for commit in range(len(plan.commits)):
-                    writer.write(commit, git_objects.read_revision(log, git))
+                writer = RevisionWriter(plan, blobs, out)
+                for i in range(len(plan.commits)):
+                    writer.write(i, git_log.read_details(log, git))
                 log.finish()
             out.flush()
             facts = writer.facts()
             if self._history == WHOLE:
-                facts.notes += notes_of({OTHER_REFS: git.count_other_refs()})
-        if git.shallow:
-            facts.notes.append("The clone is shallow: its history begins in the middle.")
+                facts.notes += format_notes({OTHER_REFS: git.count_other_refs()})
+            if git.shallow:
+                facts.notes.append(SHALLOW)
         return facts
 
-    def coming(self) -> int:
-        return self._coming
+    def _plan(self, git: Git, refs: tuple[list[Ref], list[Ref]]) -> ConversionPlan:
+        with (
+            progress.stage("listing the commits"),
+            self._walk(git, refs, "log", "--reverse", *git_log.COMMITS) as log,
+        ):
+            commits = git_log.read_commits(log.stdout)
+            log.finish()
+        branches, tags = refs
+        return ConversionPlan(commits, branches, tags)
+
+    def expected_revisions(self) -> int:
+        """Return the number of revisions, 0 before write() has listed the commits."""
+        return self._planned_revisions
 
     def _refs(self, git: Git) -> tuple[list[Ref], list[Ref]]:
         """Return the branches, trunk first, and the tags."""
-        tip = self._commit(git).encode("ascii")
-        trunk = Ref(self._branch.encode(), tip)
+        trunk = Ref(self._branch.encode(), self._commit(git).encode("ascii"))
         if self._history == FIRST_PARENT:
             return [trunk], []
-        full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        # Such as refs/heads/main for HEAD; nothing for the name of a commit.
+        full_name = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
         branches = [trunk]
-        for ref in git.branches():
-            if full not in (HEADS + ref.name, REMOTES + ref.name):
-                branches.append(ref)
+        for branch in git.branches():
+            if full_name not in (HEADS + branch.name, REMOTES + branch.name):
+                branches.append(branch)
         return branches, git.refs(TAGS)
 
     @contextmanager
     def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:
         """Run a command of git on the commits of the history."""
         order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
+        # A file, because a repository may have more refs than a command line can.
         with tempfile.TemporaryFile() as tips:
             tips.writelines(ref.commit + b"\n" for ref in chain(*refs))
             tips.seek(0)
@@ -226,46 +225,3 @@ class GitSource(LocalSource):
 
     def tree(self, loaded: Path | None = None) -> str:
         return TRUNK
-
-
-def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
-    """Write the tree of a commit to a new folder and return notes on renames and omissions.
-
-    Names are as in the loaded history. No name is `..` or has a slash, and no two entries have one path
-    (git_objects.read_tree, subversion_path), so nothing is written outside of the folder. Links are made at
-    the end, so no file is written through one.
-    """
-    counts = Counter[str]()
-    entries = git_objects.read_tree(git, commit)
-    check_space(sum(entry.size for entry in entries), folder.parent, git.where)
-    folder.mkdir()
-    folder.chmod(0o755)
-    files: list[tuple[bytes, git_objects.TreeEntry]] = []
-    for entry in entries:
-        if entry.mode == git_objects.SUBMODULE:
-            counts[SUBMODULES] += 1
-            continue
-        name = dump_format.subversion_path(entry.path)
-        counts[dump_format.RENAMED] += name != entry.path
-        path = os.fsencode(folder) + b"/" + name
-        if entry.mode == git_objects.FOLDER:
-            os.mkdir(path)
-            os.chmod(path, 0o755)
-        else:
-            files.append((path, entry))
-    links: list[tuple[bytes, bytes]] = []
-    with git_objects.open_objects(git) as objects:
-        blobs = objects.read([entry.object for _, entry in files])
-        for (path, entry), (size, chunks) in zip(files, blobs, strict=True):
-            is_link = entry.mode == git_objects.SYMLINK
-            text = b"".join(chunks) if is_link and size <= dump_format.LONGEST_TARGET else b""
-            if dump_format.is_link_target(text):
-                links.append((path, text))
-                continue
-            counts[dump_format.LINKS] += is_link
-            with open(path, "xb") as file:
-                file.writelines(chain([text], chunks))
-                os.fchmod(file.fileno(), 0o755 if entry.mode == git_objects.EXECUTABLE else 0o644)
-    for path, target in links:
-        os.symlink(target, path)
-    return notes_of(counts)

@@ -58,7 +58,10 @@ def check_files(
 
 
 def _is_folder(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
-    """Return True for a folder and False for a plain file. Raise UserError for anything that is refused."""
+    """Return True for a folder. Return False for a plain file, an allowed link, and nothing at all.
+
+    Raise UserError for anything that is refused.
+    """
     with readable(Path(path)):
         try:
             mode = os.lstat(path).st_mode
@@ -77,9 +80,11 @@ def _is_folder(root: str | Path, path: str, remedy: str, allows_inner_links: boo
 
 
 def _is_inner_link(root: str | Path, path: str) -> bool:
+    """Return True for a symbolic ref as a link, and for a link to a plain file below `root`."""
     target = os.readlink(path)
-    is_name = target.startswith(SYMBOLIC_REF) and ".." not in target
-    if is_name and not os.path.isdir(path):
+    is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
+    # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.
+    if is_ref_name and not os.path.isdir(path):
         return True
     real_target, real_root = os.path.realpath(path), os.path.realpath(root)
     is_inside = os.path.commonpath([real_root, real_target]) == real_root

@@ -12,17 +12,16 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, one_line, open_regular, printable
-from vcsbench.sources import dump_format
+from vcsbench.sources import dump_format, svn_names
 from vcsbench.sources.base import (
     TRUNK,
     Facts,
     Head,
     LocalSource,
     SizeEstimate,
-    can_others_read,
     check_space,
-    digest_of,
-    notes_of,
+    digest_values,
+    format_notes,
     readable,
 )
 from vcsbench.storages.file_trees import PATH_BYTES, entries
@@ -30,6 +29,7 @@ from vcsbench.storages.file_trees import PATH_BYTES, entries
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
+# Repository bytes per byte of the files, which are source code as a rule.
 REPOSITORY_FACTOR = 0.5
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
 # user.
@@ -48,16 +48,28 @@ class NamedEntry(NamedTuple):
     state: os.stat_result
 
 
+class FileId(NamedTuple):
+    """What two hard links to one file have in common."""
+
+    device: int
+    inode: int
+
+
 def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
+    """Yield what is loaded of a tree, folders before their content. Count what is left out or renamed.
+
+    Raise UserError for a path that is too long with its escapes.
+    """
     administrative = Counter[str]()
     for path, state in entries(root, administrative):
         kind = stat.S_IFMT(state.st_mode)
         if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
             counts[SPECIAL] += 1
             continue
-        old = os.fsencode(os.path.relpath(path, root))
-        name = dump_format.subversion_path(old)
-        counts[dump_format.RENAMED] += name != old
+        old_name = os.fsencode(os.path.relpath(path, root))
+        name = svn_names.subversion_path(old_name)
+        if name != old_name:
+            counts[svn_names.RENAMED] += 1
         if len(name) > PATH_BYTES:
             raise UserError(
                 f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "
@@ -68,48 +80,48 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
 
 
 def _has_files(root: Path) -> bool:
-    return any(stat.S_ISREG(s.st_mode) or stat.S_ISLNK(s.st_mode) for _, s in entries(root))
-
-
-def has_closed_entry(root: Path) -> bool:
-    return any(
-        not can_others_read(state)
-        for _, state in entries(root)
-        if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
-    )
+    states = (state for _, state in entries(root))
+    return any(stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode) for state in states)
 
 
 def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
-    top = TRUNK.encode()
-    yield dump_format.directory(top)
-    seen = set[tuple[int, int]]()
+    """Yield the records of a tree below trunk."""
+    trunk = TRUNK.encode()
+    yield dump_format.directory(trunk)
+    seen = set[FileId]()
     for path, name, state in _list_tree(root, counts):
-        at = top + b"/" + name
+        node = trunk + b"/" + name
         if stat.S_ISDIR(state.st_mode):
-            yield dump_format.directory(at)
+            yield dump_format.directory(node)
         elif stat.S_ISLNK(state.st_mode):
-            properties, text = dump_format.link(os.readlink(os.fsencode(path)))
-            counts[dump_format.LINKS] += not properties
-            yield dump_format.file(at, b"add", properties=properties, text=text)
+            properties, text = svn_names.link(os.readlink(os.fsencode(path)))
+            # A plain file has no property `svn:special`.
+            if not properties:
+                counts[svn_names.LINKS] += 1
+            yield dump_format.file(node, b"add", properties=properties, text=text)
         else:
-            counts[LINKED] += (state.st_dev, state.st_ino) in seen
-            seen.add((state.st_dev, state.st_ino))
+            file_id = FileId(state.st_dev, state.st_ino)
+            if file_id in seen:
+                counts[LINKED] += 1
+            seen.add(file_id)
             properties = dump_format.EXECUTABLE if state.st_mode & stat.S_IXUSR else {}
+            # Somebody may have replaced the file by a link or a pipe since it was listed.
             with open(open_regular(path, follow_links=False), "rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                chunks = _read(file, size, path)
-                yield from dump_format.file_records(at, b"add", b"", properties, size, chunks)
+                chunks = _read_chunks(file, size, path)
+                yield from dump_format.file_records(node, b"add", b"", properties, size, chunks)
 
 
-def _read(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
+def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
+    """Yield exactly `size` bytes: the record states this length. Raise UserError if there are fewer."""
     while size > 0:
         chunk = file.read(min(size, CHUNK))
         if not chunk:
-            break
+            raise UserError(
+                f"{printable(path)}: the file became shorter while it was read. Run again."
+            )
         size -= len(chunk)
         yield chunk
-    if size > 0:
-        raise UserError(f"{printable(path)}: the file became shorter while it was read. Run again.")
 
 
 def copy_directory(source: Path, folder: Path) -> list[str]:
@@ -119,47 +131,53 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
     """
     counts = Counter[str]()
     with readable(source):
-        sizes = (s.st_size for _, s in entries(source) if stat.S_ISREG(s.st_mode))
+        sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
         folders = [(os.stat(source), os.fsencode(folder))]
-        copies = dict[tuple[int, int], bytes]()
+        # The first copy of each file: other hard links to the file become hard links to the copy.
+        copies = dict[FileId, bytes]()
         for path, name, state in _list_tree(source, counts):
-            at = os.fsencode(folder) + b"/" + name
+            target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
-                os.mkdir(at, 0o700)
-                folders.append((state, at))
+                os.mkdir(target, 0o700)
+                folders.append((state, target))
                 continue
-            first = copies.setdefault((state.st_dev, state.st_ino), at)
-            if first != at:
-                os.link(first, at, follow_symlinks=False)
+            copy = copies.setdefault(FileId(state.st_dev, state.st_ino), target)
+            if copy != target:
+                os.link(copy, target, follow_symlinks=False)
             elif stat.S_ISREG(state.st_mode):
-                _copy_file(path, at)
+                _copy_file(path, target)
             else:
-                target = os.readlink(os.fsencode(path))
-                if dump_format.is_link_target(target):
-                    os.symlink(target, at)
-                    _copy_times(state, at)
-                else:
-                    counts[dump_format.LINKS] += 1
-                    Path(os.fsdecode(at)).write_bytes(target)
-        # Last, because a folder may be read-only.
-        for state, at in reversed(folders):
-            os.chmod(at, state.st_mode & MODE_BITS)
-            _copy_times(state, at)
-    return notes_of(counts)
+                _copy_link(path, state, target, counts)
+        # Last, because a folder may be read-only, and a new file changes its time.
+        for state, target in reversed(folders):
+            os.chmod(target, state.st_mode & MODE_BITS)
+            _copy_times(state, target)
+    return format_notes(counts)
 
 
-def _copy_file(path: str, at: bytes) -> None:
-    with open(open_regular(path, follow_links=False), "rb") as file, open(at, "xb") as copy:
+def _copy_file(path: str, target: bytes) -> None:
+    with open(open_regular(path, follow_links=False), "rb") as file, open(target, "xb") as copy:
         shutil.copyfileobj(file, copy)
         state = os.fstat(file.fileno())
         os.fchmod(copy.fileno(), state.st_mode & MODE_BITS)
-    _copy_times(state, at)
+    _copy_times(state, target)
 
 
-def _copy_times(state: os.stat_result, at: bytes) -> None:
-    os.utime(at, ns=(state.st_atime_ns, state.st_mtime_ns), follow_symlinks=False)
+def _copy_link(path: str, state: os.stat_result, target: bytes, counts: Counter[str]) -> None:
+    """Copy a link, or write a plain file if Subversion can make no such link, as in the history."""
+    text = os.readlink(os.fsencode(path))
+    if svn_names.is_link_target(text):
+        os.symlink(text, target)
+        _copy_times(state, target)
+    else:
+        counts[svn_names.LINKS] += 1
+        Path(os.fsdecode(target)).write_bytes(text)
+
+
+def _copy_times(state: os.stat_result, target: bytes) -> None:
+    os.utime(target, ns=(state.st_atime_ns, state.st_mtime_ns), follow_symlinks=False)
 
 
 class DirectorySource(LocalSource):
@@ -168,13 +186,14 @@ class DirectorySource(LocalSource):
     kind = "directory"
 
     def identity(self) -> str:
+        """Return a digest of the names, modes, sizes and times of all entries."""
         self.check()
         with readable(self._path):
-            states = [
-                (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
-                for path, s in entries(self._path)
-            ]
-        return digest_of("directory", self._path.resolve(), states)
+            states = []
+            for path, state in entries(self._path):
+                name = os.path.relpath(path, self._path)
+                states.append((name, state.st_mode, state.st_size, state.st_mtime_ns))
+        return digest_values("directory", self._path.resolve(), states)
 
     def check(self) -> None:
         if not self._path.is_dir():
@@ -192,7 +211,7 @@ class DirectorySource(LocalSource):
     def head(self) -> Head:
         return {"kind": self.kind, "path": str(self._path)}
 
-    def coming(self) -> int:
+    def expected_revisions(self) -> int:
         return REVISIONS
 
     def tree(self, loaded: Path | None = None) -> str:
@@ -211,4 +230,4 @@ class DirectorySource(LocalSource):
                 out.write(dump_format.revision(number, {b"svn:date": DATE}))
             out.writelines(_tree_records(self._path, counts))
             out.flush()
-        return Facts(REVISIONS, notes_of(counts))
+        return Facts(REVISIONS, format_notes(counts))

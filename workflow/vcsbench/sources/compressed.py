@@ -1,0 +1,87 @@
+"""Read files that may be compressed."""
+
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from vcsbench.errors import UserError
+from vcsbench.external import open_regular
+from vcsbench.processes import Program
+
+
+class Compression(Enum):
+    """How a file is compressed: the bytes that it begins with."""
+
+    NONE = b""
+    GZIP = b"\x1f\x8b"
+    XZ = b"\xfd7zXZ\x00"
+    ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+COMPRESSED = (Compression.GZIP, Compression.XZ, Compression.ZSTD)
+# What Python raises for a damaged file.
+DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
+
+
+def detect_compression(path: Path) -> Compression:
+    """Return the compression of a regular file."""
+    with open(open_regular(path), "rb") as file:
+        start = b"" if _has_no_size(file) else file.read(8)
+    for compression in COMPRESSED:
+        if start.startswith(compression.value):
+            return compression
+    return Compression.NONE
+
+
+def _has_no_size(file: BinaryIO) -> bool:
+    """Return True for an empty file, and for files of the kernel that block or never end: /proc/kmsg."""
+    return os.fstat(file.fileno()).st_size == 0
+
+
+@contextmanager
+def open_decompressed(path: Path) -> Iterator[BinaryIO]:
+    """Yield the decompressed content of a regular file.
+
+    Reading a damaged file raises one of DAMAGED, or UserError from the program zstd.
+    """
+    compression = detect_compression(path)
+    if compression == Compression.ZSTD:
+        with _decompress_zstd(path) as output:
+            yield output
+        return
+    with open(open_regular(path), "rb") as file:
+        if _has_no_size(file):
+            yield io.BytesIO()
+        elif compression == Compression.GZIP:
+            with gzip.open(file, "rb") as stream:
+                yield cast("BinaryIO", stream)
+        elif compression == Compression.XZ:
+            with lzma.open(file, "rb") as stream:
+                yield cast("BinaryIO", stream)
+        else:
+            yield file
+
+
+@contextmanager
+def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
+    try:
+        # Absolute, because a relative path may begin with a minus.
+        zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
+    except UserError as error:
+        raise UserError(
+            f"{path}: only the program zstd can read it. Install the package zstd, or decompress the file."
+        ) from error
+    with zstd as program:
+        yield program.stdout
+        # The caller may have read a part only. At the end of the output, zstd has found all damage.
+        if program.stdout.read(1):
+            program.process.kill()
+        else:
+            program.finish()

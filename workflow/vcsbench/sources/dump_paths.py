@@ -1,0 +1,82 @@
+"""Follow the exported folder and odd paths through the nodes of a dump stream."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vcsbench.sources.dump_headers import ACTION, COPY_PATH, KIND, NODE
+from vcsbench.sources.svn_names import is_impossible, is_reserved
+from vcsbench.storages.file_trees import PATH_BYTES, OddPaths
+
+# A stream of nothing but odd paths would fill the memory.
+MOST_ODD_PATHS = 1000
+
+
+class OddPath(NamedTuple):
+    """One of IMPOSSIBLE_PATHS or RESERVED_PATHS."""
+
+    path: bytes
+    is_impossible: bool
+
+
+class PathTracker:
+    """Follows one folder, and the paths that no disk or working copy can hold.
+
+    `has_tree`: True if there is a folder at `tree` now, None if that depends on the content of a copied
+    folder, which is not known.
+    """
+
+    def __init__(self, tree: str) -> None:
+        self._tree = tree.encode(errors="surrogateescape")
+        # The root always exists.
+        self.has_tree: bool | None = not self._tree
+        # The first ones that exist now, but none in copied folders.
+        self._odd_paths: set[bytes] = set()
+
+    def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
+        """Follow a node. Return its path if it is added and odd, otherwise None."""
+        # svnadmin accepts /trunk//a and ./trunk/a.
+        names = [name for name in headers[NODE].split(b"/") if name not in (b"", b".")]
+        path = b"/".join(names)
+        action = headers.get(ACTION, b"change")
+        if not path or action == b"change":
+            return None
+        # A deletion or a replacement takes all away that is below the path.
+        if action != b"add":
+            below = path + b"/"
+            self._odd_paths = {
+                odd_path for odd_path in self._odd_paths if not (odd_path + b"/").startswith(below)
+            }
+        self._follow_tree(path, headers, is_deleted=action == b"delete")
+        if action == b"delete":
+            return None
+        # The limits are those of an export, which has no folders above the tree.
+        odd_path = OddPath(path, is_impossible(path.removeprefix(self._tree + b"/")))
+        if not odd_path.is_impossible and not is_reserved(path):
+            return None
+        if len(self._odd_paths) < MOST_ODD_PATHS:
+            # A path may have megabytes.
+            self._odd_paths.add(path[: 2 * PATH_BYTES])
+        return odd_path
+
+    def _follow_tree(self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool) -> None:
+        if path == self._tree:
+            kind = headers.get(KIND)
+            # A copy may leave its kind out.
+            is_folder = kind == b"dir" if kind else None
+            self.has_tree = False if is_deleted else is_folder
+        elif self._tree.startswith(path + b"/"):
+            # A folder above it is new and empty, or a copy with unknown content.
+            is_copy = COPY_PATH in headers
+            self.has_tree = None if is_copy and not is_deleted else False
+
+    def odd_paths_below(self, tree: str) -> OddPaths:
+        """Return the numbers of odd paths below a folder."""
+        prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+        impossible = reserved = 0
+        for path in self._odd_paths:
+            if path.startswith(prefix):
+                if is_impossible(path.removeprefix(prefix)):
+                    impossible += 1
+                else:
+                    reserved += 1
+        return OddPaths(impossible, reserved)

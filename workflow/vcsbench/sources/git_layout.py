@@ -1,0 +1,173 @@
+"""Find the folders of a user's git repository, and check their files before git opens one of them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.errors import UserError
+from vcsbench.external import one_line, read_bytes
+from vcsbench.sources.base import readable
+from vcsbench.sources.repository_files import GIT_PARTS, WORK_TREE_PARTS, check_files
+
+REF_BYTES = 1 << 14
+ALTERNATES_BYTES = 1 << 20
+PACK_SUFFIXES = (".pack", ".idx")
+GIVE_CLONE = "Give a clone of the repository, which `git clone --mirror` makes."
+
+
+class GitLayout(NamedTuple):
+    """git's folder for this work tree, and git's for all work trees. In most repositories they are one."""
+
+    folder: Path
+    common: Path
+
+
+def find_layout(path: Path) -> GitLayout | None:
+    """Return the layout of the repository at a path: bare, a work tree's top, or a linked work tree.
+
+    Return None if nothing there looks like one. Raise UserError for a damaged one, and for a link, a pipe
+    or a device in it.
+    """
+    folder = _find_git_folder(path)
+    if folder is None:
+        return None
+    check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
+    common = _find_common_folder(folder)
+    _require(folder / "HEAD")
+    _require(common / "objects")
+    check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
+    return GitLayout(folder, common)
+
+
+def _find_git_folder(path: Path) -> Path | None:
+    """Return git's folder for a path, or None. Open nothing but a file `.git`."""
+    if not path.is_dir():
+        return None
+    # lexists() is also true for a broken link. It is refused later, and not taken for no repository.
+    inner = path / ".git"
+    if os.path.lexists(inner):
+        return inner if inner.is_dir() else _read_gitdir(inner)
+    # The folder itself is git's if it is bare (HEAD and objects) or of a linked work tree (HEAD and
+    # commondir). The third one is a bare repository that has lost its HEAD: the error names that.
+    for names in (("HEAD", "objects"), ("HEAD", "commondir"), ("objects", "refs", "config")):
+        if all(os.path.lexists(path / name) for name in names):
+            return path
+    return None
+
+
+def _read_gitdir(file: Path) -> Path:
+    """Return the folder that the file `.git` of a linked work tree names: `gitdir: /srv/x/worktrees/y`."""
+    content = read_limited(file, REF_BYTES).rstrip(b"\r\n")
+    if not content.startswith(b"gitdir: "):
+        raise UserError(
+            f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
+        )
+    folder = file.parent / os.fsdecode(content.removeprefix(b"gitdir: "))
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"{one_line(file)}: names the folder {one_line(folder)}, which does not exist. "
+            "Give the main repository, or run `git worktree repair` in it."
+        )
+    return folder
+
+
+def _find_common_folder(folder: Path) -> Path:
+    file = folder / "commondir"
+    if not os.path.lexists(file):
+        return folder
+    # git reads a string of C, which ends at a NUL.
+    name = read_limited(file, REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
+    return folder / os.fsdecode(name)
+
+
+def _require(path: Path) -> None:
+    """Raise UserError without this part of a repository."""
+    with readable(path):
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UserError(
+                f"{one_line(path)}: does not exist: the git repository is damaged, or its main repository "
+                "was moved. Clone it again, or run `git worktree repair` there."
+            ) from None
+
+
+def find_object_folders(common: Path) -> list[Path]:
+    """Return the real folders of objects: first the repository's own, then all that it borrows from.
+
+    `git clone --shared` makes a repository that borrows. Raise UserError if such a folder is missing, or has
+    an entry that is neither a plain file nor a folder.
+    """
+    folders = [Path(os.path.realpath(common / "objects"))]
+    # A lender may borrow, too: the list grows while it is read.
+    for folder in folders:
+        for lender in _read_lenders(folder):
+            if lender not in folders:
+                check_files(lender, [""], GIVE_CLONE, allows_inner_links=True)
+                folders.append(lender)
+    return folders
+
+
+def _read_lenders(objects: Path) -> list[Path]:
+    """Return the real folders of objects that info/alternates names, one a line. A # begins a comment."""
+    file = objects / "info" / "alternates"
+    lenders = []
+    for line in read_optional(file, ALTERNATES_BYTES).split(b"\n"):
+        if not line or line.startswith(b"#"):
+            continue
+        # git reads this as a string of C with escapes. git itself never writes one.
+        if line.startswith(b'"'):
+            raise UserError(
+                f"{one_line(file)}: the folder {one_line(line)} is in quotation marks. Remove them."
+            )
+        lender = (objects / os.fsdecode(line)).absolute()
+        if not os.path.isdir(lender):
+            raise UserError(
+                f"{one_line(file)}: the object folder {one_line(lender)} does not exist. Bring it back, or "
+                "clone the repository again without --shared and --reference."
+            )
+        lenders.append(lender.resolve())
+    return lenders
+
+
+def list_folders(path: Path) -> list[Path]:
+    """Return all folders from which git reads the repository at a path; [] without one there."""
+    layout = find_layout(path)
+    if layout is None:
+        return []
+    return [*layout, *find_object_folders(layout.common)]
+
+
+def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files and folders in a folder of list_folders() from which somebody can read a history."""
+    for entry in os.scandir(folder):
+        if entry.name in ("HEAD", "packed-refs", "objects"):
+            yield entry
+        elif entry.name == "pack" and entry.is_dir():
+            yield entry
+            # Only their owner can read markers such as pack-*.keep, and they hold no history.
+            yield from (
+                file for file in os.scandir(entry.path) if file.name.endswith(PACK_SUFFIXES)
+            )
+        elif len(entry.name) == 2 and entry.is_dir():
+            # Loose objects: the folder is named by the first two digits of their names.
+            yield entry
+            for file in os.scandir(entry.path):
+                # Only its owner can read an object that git has not finished.
+                if not file.name.startswith("tmp_"):
+                    yield file
+
+
+def read_limited(path: Path, limit: int) -> bytes:
+    """Return the content of a file of a repository. Raise UserError if it cannot be read, or is larger."""
+    with readable(path):
+        return read_bytes(path, limit)
+
+
+def read_optional(path: Path, limit: int) -> bytes:
+    """Return the content of a file of a repository; b"" if it is missing."""
+    with readable(path), suppress(FileNotFoundError):
+        return read_bytes(path, limit)
+    return b""

@@ -1,0 +1,125 @@
+"""Read commits, their authors, messages and changes from `git log`."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from vcsbench.external import parse_number
+from vcsbench.processes import Program
+from vcsbench.sources.git_objects import check_count, check_paths, read_field
+from vcsbench.sources.git_repository import Git
+
+# The options of `git log` for read_commits().
+COMMITS = ("--encoding=none", "--format=%H %ct %P")
+# The options of `git log` for read_details().
+# Renames are searched among 400 files at most: the effort grows with the square of their number.
+DETAILS = (
+    "--raw",
+    "-z",
+    "-r",
+    "-t",
+    "--no-abbrev",
+    "-M",
+    "-l400",
+    "--root",
+    "--diff-merges=first-parent",
+    "--encoding=UTF-8",
+    "--format=commit%x00%an%x00%B",
+)
+# The end of 9999: Subversion's dates have four digits for the year.
+LAST_SECOND = 253402300799
+UNREADABLE_DATE = -1
+# Control characters except tab and line feed, and code points that are no characters.
+_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+class Commit(NamedTuple):
+    """A commit. Its date is in seconds since 1970, or UNREADABLE_DATE, and its parents are indices."""
+
+    name: bytes
+    seconds: int
+    parents: tuple[int, ...]
+
+
+def read_commits(lines: Iterable[bytes]) -> list[Commit]:
+    """Return commits from the output of COMMITS, parents first.
+
+    Parents that are not listed, which a shallow clone lacks, are left out.
+    """
+    index: dict[bytes, int] = {}
+    commits: list[Commit] = []
+    for line in lines:
+        name, date, *parents = line.rstrip(b"\n").split(b" ")
+        # git prints nothing for a date before 1970, and any number for a damaged one.
+        seconds = parse_number(date, LAST_SECOND)
+        if seconds is None:
+            seconds = UNREADABLE_DATE
+        listed = tuple(index[parent] for parent in parents if parent in index)
+        index[name] = len(commits)
+        commits.append(Commit(name, seconds, listed))
+    return commits
+
+
+class Change(NamedTuple):
+    """A file or directory that a commit adds, deletes or changes.
+
+    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if
+    the source of a rename is gone.
+    """
+
+    path: bytes
+    source: bytes
+    old_mode: bytes
+    new_mode: bytes
+    old_object: bytes
+    new_object: bytes
+    is_moved: bool
+
+
+class CommitDetails(NamedTuple):
+    """The author, the text and the changes of a commit."""
+
+    author: str
+    text: str
+    changes: list[Change]
+
+
+def read_details(program: Program, git: Git) -> CommitDetails:
+    """Return the details of the next commit in the output of DETAILS.
+
+    Author and text are as Subversion accepts them: UTF-8, with plain line ends, and without control
+    characters.
+    """
+    # Each commit begins with the word `commit`, which shows an end in the middle of the output.
+    read_field(program)
+    author = read_field(program).decode("utf-8", "replace")
+    message = read_field(program).decode("utf-8", "replace")
+    message = message.replace("\r\n", "\n").replace("\r", "\n")
+    # With changes, git prints a line end in front of them.
+    if program.stdout.peek()[:1] == b"\n":
+        program.stdout.read(1)
+    changes = list[Change]()
+    while program.stdout.peek()[:1] == b":":
+        changes.append(_read_change(program))
+        check_count(changes, git)
+    check_paths([(change.path, change.new_mode) for change in changes], git)
+    return CommitDetails(
+        author=" ".join(_REFUSED.sub(" ", author).split()),
+        text=_REFUSED.sub("\N{REPLACEMENT CHARACTER}", message),
+        changes=changes,
+    )
+
+
+def _read_change(program: Program) -> Change:
+    """Return the next change: `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL.
+
+    A rename (status R and a percentage, such as R087) has both paths. If one file became several, the others
+    have the status C.
+    """
+    head = read_field(program).removeprefix(b":")
+    old_mode, new_mode, old_object, new_object, status = head.split(b" ")
+    source = path = read_field(program)
+    if status[:1] in b"RC":
+        path = read_field(program)
+    is_moved = status[:1] == b"R"
+    return Change(path, source, old_mode, new_mode, old_object, new_object, is_moved)

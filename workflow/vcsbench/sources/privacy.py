@@ -1,0 +1,83 @@
+"""Find out whether all users of the machine can read a source."""
+
+import os
+import stat
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from vcsbench.errors import UserError
+from vcsbench.sources import svn_files
+from vcsbench.sources.base import FILE_SCHEME, UNREACHABLE, Definition, local_path
+from vcsbench.sources.git_layout import list_folders, list_objects
+from vcsbench.sources.git_source import GitSource
+from vcsbench.sources.svn_source import SvnSource
+from vcsbench.sources.tree_source import DirectorySource
+from vcsbench.storages.file_trees import entries
+
+
+def is_private(definition: Definition) -> bool:
+    """Return True if not all users of the machine can read a source.
+
+    A source behind a server counts as private: the server may require a password. A generated one has
+    neither a URL nor a path.
+    """
+    url, path = definition.get("url"), definition.get("path")
+    if url is not None:
+        is_local = str(url).startswith(FILE_SCHEME)
+        return not is_local or _is_private_path(str(url), SvnSource.kind)
+    return path is not None and _is_private_path(str(path), str(definition["source"]))
+
+
+@cache
+def _is_private_path(text: str, kind: str) -> bool:
+    """Return True if others cannot read a source, or one file of its history. The first such file decides."""
+    try:
+        path = local_path(text)
+        if kind == SvnSource.kind:
+            return _is_closed(path, svn_files.list_history(path))
+        if kind == DirectorySource.kind:
+            return _is_closed(path) or _has_closed_entry(path)
+        if kind == GitSource.kind:
+            # Objects may be elsewhere: in the main repository, or in one that this one borrows from.
+            for folder in list_folders(path):
+                if _is_closed(folder, list_objects(folder)):
+                    return True
+        return _is_closed(path)
+    except (UserError, *UNREACHABLE):
+        return True
+
+
+def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
+    """Return True if others cannot reach and read a file or folder, or one of the entries below it."""
+    real_path = Path(os.path.realpath(path))
+    # To reach a file, all folders above it must be entered; they need not be listed.
+    for folder in real_path.parents:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            return True
+    if not _can_others_read(real_path.stat()):
+        return True
+    for entry in below:
+        # The folders above the target of a link are other ones.
+        if entry.is_symlink():
+            if _is_closed(Path(entry.path)):
+                return True
+        elif not _can_others_read(entry.stat()):
+            return True
+    return False
+
+
+def _can_others_read(state: os.stat_result) -> bool:
+    needed = stat.S_IROTH
+    if stat.S_ISDIR(state.st_mode):
+        needed |= stat.S_IXOTH
+    return state.st_mode & needed == needed
+
+
+def _has_closed_entry(root: Path) -> bool:
+    """Return True if others cannot read a file or folder of a tree. A link has no rights of its own."""
+    for _, state in entries(root):
+        is_read = stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
+        if is_read and not _can_others_read(state):
+            return True
+    return False

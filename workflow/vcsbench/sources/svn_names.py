@@ -1,0 +1,106 @@
+"""Names and links that Subversion, working copies and disks accept, and what becomes of others."""
+
+import hashlib
+import re
+
+from vcsbench.sources.dump_format import SPECIAL, Properties
+from vcsbench.storages.file_trees import (
+    ADMINISTRATIVE,
+    LINK_NAME_BYTES,
+    MAX_DEPTH,
+    NAME_BYTES,
+    PATH_BYTES,
+)
+
+LONGEST_TARGET = 4095
+RENAMED = (
+    "Paths renamed, as .svn to ?\\046svn, because Subversion refuses their names, version control systems "
+    "reserve them, or they are too long"
+)
+LINKS = (
+    "Symbolic links made plain files, because Subversion makes none whose target is empty, over "
+    f"{LONGEST_TARGET:,} bytes, not UTF-8, or has a line end or NUL"
+)
+# Subversion's own messages show a refused byte as `?\010` (decimal). A `?` that begins such an escape is
+# escaped itself, so two names never become one.
+_REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
+# `.git` in upper or lower case, because file systems may not tell them apart; `.`, `..` and an empty name.
+_RESERVED = rb"(?:(?i:\.git)|\.\.?|%s)?" % b"|".join(
+    re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git"
+)
+_RESERVED_NAME = re.compile(_RESERVED)
+# A path with something that is escaped. It is searched first, because nearly all paths have nothing.
+_ODD = re.compile(
+    rb"[\x00-\x1f\x7f]|\xef\xbf[\xbe\xbf]|\?\\(?:[0-9]{3}|#)|(?:\A|/)"
+    + _RESERVED
+    + rb"(?:/|\Z)|[^/]{%d}" % (LINK_NAME_BYTES + 1)
+)
+
+
+def subversion_path(path: bytes) -> bytes:
+    """Return the path that Subversion and all disks can have. Two names never become one.
+
+    Such as `a/?\\046svn` for `a/.svn`.
+    """
+    if is_utf8(path) and not _ODD.search(path):
+        return path
+    return b"/".join(map(_rename, path.split(b"/")))
+
+
+def _rename(name: bytes) -> bytes:
+    if not name:
+        return b"?\\000"
+    if _RESERVED_NAME.fullmatch(name):
+        # Of `.` and `..` all bytes are escaped, of `.svn` the first.
+        dots = len(name) if name in (b".", b"..") else 1
+        return (b"?\\%03d" % name[0]) * dots + name[dots:]
+    escaped = _escape(name)
+    if len(escaped) <= LINK_NAME_BYTES:
+        return escaped
+    # The beginning of a long name, without half of a character, and a digest of all of it.
+    end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
+    beginning = escaped[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore")
+    return beginning.encode() + end
+
+
+def _escape(name: bytes) -> bytes:
+    """Return a name with escapes for all that Subversion refuses: `line?\\010` for `line` and a line end."""
+
+    def escape_match(match: re.Match[str]) -> str:
+        return "".join(f"?\\{byte:03d}" for byte in match[0].encode("utf-8", "surrogateescape"))
+
+    # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
+    return _REFUSED.sub(escape_match, name.decode("utf-8", "surrogateescape")).encode("utf-8")
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def is_impossible(path: bytes) -> bool:
+    """Return True for one of IMPOSSIBLE_PATHS. Of the names, the last one decides."""
+    path = path.rstrip(b"/")
+    has_long_name = len(path.rpartition(b"/")[2]) > NAME_BYTES
+    return has_long_name or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
+
+
+def is_reserved(path: bytes) -> bool:
+    """Return True for one of RESERVED_PATHS. The last name decides."""
+    return path.rpartition(b"/")[2] == b".svn"
+
+
+def is_link_target(target: bytes) -> bool:
+    """Return True if Subversion can make a link with this target."""
+    has_line_end = b"\n" in target or b"\0" in target
+    return 0 < len(target) <= LONGEST_TARGET and not has_line_end and is_utf8(target)
+
+
+def link(target: bytes) -> tuple[Properties, bytes]:
+    """Return the properties and the text of a link, or of a plain file if Subversion can make no link."""
+    if is_link_target(target):
+        return SPECIAL, b"link " + target
+    return {}, target

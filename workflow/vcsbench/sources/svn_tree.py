@@ -1,0 +1,86 @@
+"""Find and summarize the tree of a Subversion repository that is exported."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from vcsbench.errors import UserError
+from vcsbench.processes import Program, output
+from vcsbench.sources import svn_names
+from vcsbench.sources.base import TRUNK, LocalSource
+from vcsbench.storages.file_trees import OddPaths
+
+# Only a tree that was copied into itself many times has more.
+MAX_ENTRIES = 10_000_000
+
+
+def svn_failure(repository: str | Path, program: str) -> str:
+    """Return the beginning of an error: `/srv/x: svnadmin dump failed (try ...)`."""
+    return f"{repository}: {program} failed (try `svnadmin verify`, or a newer Subversion)"
+
+
+def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str, OddPaths]:
+    """Return the folder for `log`, and the numbers of odd paths below `tree`.
+
+    The folder lies right below `tree` and has the most entries, the first by name; `tree` without any.
+    Without `revision`, it is the youngest one.
+    """
+    prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+    entries: Counter[bytes] = Counter()
+    impossible = reserved = 0
+    argv = ["svnlook", "tree", "--full-paths"]
+    if revision:
+        argv += ["-r", revision]
+    # A path may begin with a minus.
+    argv += ["--", os.path.abspath(repository), tree]
+    with Program(argv, svn_failure(repository, "svnlook tree")) as program:
+        for number, line in enumerate(program.stdout):
+            if number == MAX_ENTRIES:
+                raise UserError(
+                    f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
+                    "folder in `tree` or by TREE=."
+                )
+            # `trunk/`, `trunk/folder/` and `trunk/folder/file`; the root is `/`.
+            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(prefix).rstrip(b"/")
+            top, slash, _ = path.partition(b"/")
+            if slash:
+                entries[top] += 1
+            impossible += svn_names.is_impossible(path)
+            reserved += svn_names.is_reserved(path)
+        program.finish()
+    odd_paths = OddPaths(impossible, reserved)
+    if not entries:
+        return tree, odd_paths
+    largest = min(entries, key=lambda name: (-entries[name], name))
+    return (prefix + largest).decode(errors="surrogateescape"), odd_paths
+
+
+class SourceWithTree(LocalSource):
+    """A source whose definition can name the folder that export exports."""
+
+    keys = ("path", "tree")
+
+    def _tree_in(self, repository: Path) -> str:
+        """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
+
+        Raise UserError if the youngest revision has no such folder.
+        """
+        argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
+        if self._tree is None:
+            # A slash at the end of a name marks a folder.
+            listed = output(argv, svn_failure(repository, "svnlook tree")).split(b"\n")
+            return TRUNK if b"trunk/" in listed else ""
+        if self._tree == "":
+            return self._tree
+        try:
+            # The first line is the folder itself.
+            first = output([*argv, self._tree], "").split(b"\n")[0]
+        except UserError:
+            first = b""
+        if not first.endswith(b"/"):
+            raise self._options.error(
+                "tree",
+                f"{self._path} has no folder {self._tree[:200]!r} at its youngest revision. Name another by "
+                "TREE=, or use TREE=/ for the root.",
+            )
+        return self._tree

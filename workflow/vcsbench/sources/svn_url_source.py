@@ -1,0 +1,146 @@
+"""Subversion repositories at URLs: as sources, and their youngest trees as folders."""
+
+import contextlib
+import urllib.parse
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from vcsbench.errors import UserError
+from vcsbench.external import URL_FORM, is_plain_url, parse_number, pegged
+from vcsbench.processes import Program, output
+from vcsbench.records import Head
+from vcsbench.sources.base import (
+    TRUNK,
+    Definition,
+    Facts,
+    Options,
+    SizeEstimate,
+    Source,
+    digest_values,
+)
+from vcsbench.sources.svn_files import check_local_url
+from vcsbench.sources.svn_source import LARGEST_REVISION, SvnSource, pass_on
+
+# svn reads the passwords that the user has let it store, asks for none, and stores none.
+LOGIN = ("--non-interactive", "--no-auth-cache")
+# svn:// has no limit of its own. A server may need minutes for a large revision.
+ANSWER_S, PAUSE_S = 60, 600
+# Public histories have 4 to 60 KB per revision in the repository.
+REVISION_BYTES = 20_000
+# For an estimate, if the server does not answer.
+UNKNOWN_REVISIONS = 1000
+
+
+class SvnUrlSource(Source):
+    """A repository behind a server, which is loaded once. Only write() needs the server."""
+
+    kind = SvnSource.kind
+
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
+        self._options = Options(name, definition, where, "url", "tree")
+        self._url = self._options.text("url").rstrip("/")
+        # The URL is not shown: it may contain a password.
+        if not is_plain_url(self._url):
+            raise self._options.error("url", f"{URL_FORM}.")
+        self._tree = self._options.tree()
+
+    def identity(self) -> str:
+        """Return a digest of the URL and the tree: later commits are not loaded."""
+        tree = [] if self._tree in (None, TRUNK) else [self._tree]
+        return digest_values("svn", self._url, 0, *tree)
+
+    def head(self) -> Head:
+        return {"kind": self.kind, "url": self._url, "revision": 0, "tree": self._tree}
+
+    def describe(self) -> str:
+        return f"Subversion repository {self._url}"
+
+    @cached_property
+    def _estimate(self) -> SizeEstimate:
+        try:
+            revisions = self._youngest()
+        except UserError:
+            revisions = UNKNOWN_REVISIONS
+        return SizeEstimate(revisions, revisions * REVISION_BYTES)
+
+    def _youngest(self) -> int:
+        failure = f"{self._options.place_of('url')}: {self._url} cannot be read"
+        printed = self._info(failure, "revision", pegged(self._url))
+        number = parse_number(printed, LARGEST_REVISION)
+        if number is None:
+            raise UserError(
+                f"{failure}: its youngest revision is {printed[:40]!r}. Check the server."
+            )
+        return number
+
+    def _info(self, failure: str, item: str, *words: str) -> bytes:
+        """Return an item of `svn info`. `failure` begins the error if the server does not answer it."""
+        check_local_url(self._url)
+        argv = ["svn", "info", *LOGIN, "--show-item", item, *words]
+        return output(argv, failure, ANSWER_S)
+
+    def write(self, out: BinaryIO) -> Facts:
+        """Write the output of `svnrdump dump`: a stream of format 3, with deltas."""
+        youngest = self._youngest()
+        if youngest == 0:
+            raise self._options.error(
+                "url", f"{self._url} is empty: it has no revision 1. Give another."
+            )
+        self._tree = self._tree_at(youngest)
+        # svnrdump takes no @ behind its URL.
+        argv = ["svnrdump", "dump", "-q", *LOGIN, "-r", f"0:{youngest}", self._url]
+        dumping = Program(argv, f"{self._url}: svnrdump dump failed", limit_s=PAUSE_S)
+        return pass_on(dumping, self._url, out)
+
+    def _tree_at(self, revision: int) -> str:
+        """Return the definition's `tree`, or trunk if the revision has one, or the root.
+
+        Raise UserError if the revision has no folder `tree`.
+        """
+        if self._tree is None:
+            with contextlib.suppress(UserError):
+                if self._kind_of(TRUNK, revision, "") == b"dir":
+                    return TRUNK
+            return ""
+        failure = (
+            f"{self._options.place_of('tree')}: {self._url} has no folder {self._tree!r} at revision "
+            f"{revision}. Name another, or '' for the root"
+        )
+        if self._kind_of(self._tree, revision, failure) != b"dir":
+            raise UserError(f"{failure}.")
+        return self._tree
+
+    def _kind_of(self, tree: str, revision: int, failure: str) -> bytes:
+        """Return b"dir" or b"file"."""
+        place = f"{self._url}/{urllib.parse.quote(tree)}".rstrip("/")
+        return self._info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
+
+    def tree(self, loaded: Path | None = None) -> str:
+        """Return the definition's `tree`, or the one from write()."""
+        return TRUNK if self._tree is None else self._tree
+
+
+def export_head(
+    url: str, folder: str, svn: str, revision: str, tree: str | None = None
+) -> list[str]:
+    """Export the tree of a revision, or of the youngest one (0), to a new folder by the client `svn`.
+
+    Without `tree`, it is trunk if there is one. Return no notes: nothing is left out. Raise UserError if a
+    server prints nothing for a long time: the client prints each file.
+    """
+    check_local_url(url)
+    failure = f"{url}: svn export failed"
+    options = ["--non-interactive"]
+    if revision != "0":
+        options += ["-r", revision]
+    if tree is None:
+        names = output([svn, "list", *options, pegged(url)], failure, limit_s=ANSWER_S)
+        tree = TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
+    place = pegged(f"{url}/{urllib.parse.quote(tree)}".rstrip("/"))
+    argv = [svn, "export", "--ignore-externals", *options, place, folder]
+    with Program(argv, failure, limit_s=PAUSE_S) as program:
+        for _ in program.stdout:
+            pass
+        program.finish()
+    return []
