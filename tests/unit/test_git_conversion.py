@@ -30,7 +30,7 @@ from git_histories import (
     needs_git,
     write_and_load,
 )
-from vcsbench.sources.dump_format import subversion_path
+from vcsbench.sources.svn_names import subversion_path
 
 pytestmark = needs_git
 

@@ -27,7 +27,7 @@ from vcsbench.errors import UserError
 from vcsbench.isolation import describe_process, lock_holder, machine_lock
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.plan import recipe as recipes
-from vcsbench.sources import is_private, svn_source
+from vcsbench.sources import is_private, svn_files
 
 WORKFLOW = ROOT / "workflow"
 needs_namespaces = pytest.mark.skipif(
@@ -139,12 +139,12 @@ def test_svn_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expe
 
 @pytest.mark.parametrize(("revisions", "listed"), [(100, 100), (101, 51), (250, 84)])
 def test_svn_source_of_many_revisions_lists_even_sample(tmp_path, monkeypatch, revisions, listed):
-    monkeypatch.setattr(svn_source, "LISTED_FILES", 100)
+    monkeypatch.setattr(svn_files, "LISTED_FILES", 100)
     for number in range(revisions):
         shard = tmp_path / "db/revs" / str(number // 50)
         shard.mkdir(parents=True, exist_ok=True)
         (shard / str(number)).touch()
-    entries = list(svn_source.list_history(tmp_path))
+    entries = list(svn_files.list_history(tmp_path))
     assert sum(entry.is_file() for entry in entries) == listed
     # The folders db and revs, and all shards.
     assert sum(entry.is_dir() for entry in entries) == 2 + -(-revisions // 50)

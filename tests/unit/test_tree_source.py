@@ -12,7 +12,7 @@ from git_histories import exported, tree_on_disk, write_and_load
 from project import ODD_FILES, needs
 from tree_files import make_tree
 from vcsbench.errors import UserError
-from vcsbench.sources import dump_format, open_source, tree_source
+from vcsbench.sources import open_source, svn_names, tree_source
 from vcsbench.storages.file_trees import MAX_DEPTH, entries
 from vcsbench.subjects.tree import checkout_head
 
@@ -84,7 +84,7 @@ def test_directory_odd_names_are_equal_in_history_and_tree(tmp_path):
     assert found == expected
     assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, source.tree())
     numbers = {
-        dump_format.RENAMED: 7, dump_format.LINKS: 1, tree_source.ADMINISTRATIVE: 3,
+        svn_names.RENAMED: 7, svn_names.LINKS: 1, tree_source.ADMINISTRATIVE: 3,
         tree_source.SPECIAL: 1,
     }  # fmt: skip
     assert sorted(notes) == sorted(f"{what}: {number}." for what, number in numbers.items())

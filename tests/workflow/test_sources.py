@@ -9,8 +9,8 @@ from git_histories import FILE, SUBMODULE, Commit, listing, make_git
 from project import HOT, STUDY, needs
 from vcsbench.config.validation import read_yaml
 from vcsbench.formats import read_shape
-from vcsbench.sources.dump_format import RENAMED
-from vcsbench.sources.git_history import SUBMODULES
+from vcsbench.sources.git_conversion import SUBMODULES
+from vcsbench.sources.svn_names import RENAMED
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
