@@ -160,18 +160,24 @@ def _open_lock() -> int:
         except UserError:
             raise _lock_error("this is no file") from None
         except OSError as error:
-            is_link = error.errno == errno.ELOOP
-            raise _lock_error("this is a link" if is_link else str(error.strerror)) from None
-        status = os.fstat(fd)
-        # A hard link to a file of this user's: its mode must not change.
-        if status.st_nlink > 1:
-            os.close(fd)
-            raise _lock_error("this is no file of its own")
-        # Other users must be able to read it, whatever the umask is.
-        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:
-            os.fchmod(fd, 0o644)
+            fault = "this is a link" if error.errno == errno.ELOOP else str(error.strerror)
+            raise _lock_error(fault) from None
+        _share_lock(fd)
         return fd
     raise _lock_error(reason)
+
+
+def _share_lock(fd: int) -> None:
+    """Give other users the right to read a lock file of this user's, whatever the umask is.
+
+    Close the file and raise UserError if it is a hard link: the mode of another file must not change.
+    """
+    status = os.fstat(fd)
+    if status.st_nlink > 1:
+        os.close(fd)
+        raise _lock_error("this is no file of its own")
+    if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:
+        os.fchmod(fd, 0o644)
 
 
 def _lock_error(reason: str) -> UserError:

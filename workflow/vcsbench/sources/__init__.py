@@ -137,35 +137,41 @@ def own_repository(
     return {name: definition}
 
 
-def main(kind: str, source: str, *arguments: str) -> None:
-    """Write the youngest tree of a source to a new folder, and print notes on changes and omissions.
+def _count_odd_paths(repository: str, tree: str, revision: str) -> list[str]:
+    """Return the numbers of odd paths in a tree of a Subversion repository: impossible, then reserved."""
+    odd_paths = summarize_tree(Path(repository), tree, int(revision)).odd_paths
+    return [str(odd_paths.impossible), str(odd_paths.reserved)]
 
-    Subjects call it in a process (subjects.run_sources). `source` is a path or a URL, and `kind` decides on
-    the other arguments:
 
-    - `odd paths`: a tree and a revision. The counts of summarize_tree() are printed instead.
-    - `svn`: the arguments of export_head().
-    - `git`: the folder and a commit.
-    - `directory`: the folder and the identity of the source, which is checked unless it is empty.
-    """
+def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
+    with open_repository(Path(path)) as git:
+        return write_tree(git, commit, Path(folder))
+
+
+def _copy_unchanged(path: str, folder: str, identity: str) -> list[str]:
+    """Copy a directory. Raise UserError if it has not the identity any more, unless that is empty."""
+    notes = copy_directory(Path(path), Path(folder))
+    # Afterwards, because it may change while it is copied.
+    if identity:
+        definition = {"source": DirectorySource.kind, "path": path}
+        open_source(Path(path).name, definition).check_unchanged(identity)
+    return notes
+
+
+# The tasks of main(). Most write the youngest tree of a source, at a path or URL, to a new folder, and
+# return notes on changes and omissions.
+TASKS: dict[str, Callable[..., list[str]]] = {
+    "odd paths": _count_odd_paths,
+    SvnSource.kind: export_head,
+    GitSource.kind: _write_git_tree,
+    DirectorySource.kind: _copy_unchanged,
+}
+
+
+def main(task: str, *arguments: str) -> None:
+    """Perform one of TASKS in a process of its own (subjects.run_sources), and print the lines it returns."""
     try:
-        if kind == "odd paths":
-            tree, revision = arguments
-            _, odd_paths = summarize_tree(Path(source), tree, revision)
-            lines = [str(odd_paths.impossible), str(odd_paths.reserved)]
-        elif kind == SvnSource.kind:
-            lines = export_head(source, *arguments)
-        elif kind == GitSource.kind:
-            folder, commit = arguments
-            with open_repository(Path(source)) as repository:
-                lines = write_tree(repository, commit, Path(folder))
-        else:
-            folder, identity = arguments
-            lines = copy_directory(Path(source), Path(folder))
-            if identity:
-                definition = {"source": kind, "path": source}
-                open_source(Path(source).name, definition).check_unchanged(identity)
-        for line in lines:
+        for line in TASKS[task](*arguments):
             print(line)
     except (UserError, OSError) as error:
         sys.exit(str(error))

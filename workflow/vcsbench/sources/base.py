@@ -163,7 +163,7 @@ def local_path(text: str) -> Path:
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not plain.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # People write file:///srv/50%20off for both: a name with a blank, and one with these characters.
+        # `%20` may stand for a blank, or be a part of the name: the path that exists decides.
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()

@@ -56,27 +56,19 @@ def file(
     origin: bytes = b"",
     properties: Properties | None = None,
     text: bytes | None = None,
-    size: int | None = None,
 ) -> bytes:
-    """Return the record of a file. With `size` instead of `text`, it ends where the text begins.
+    """Return the record of a file.
 
     The action is `add` or `change`, and `origin` is of copyfrom(). None keeps the text or the properties of
     the origin, or of the file before.
     """
-    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
-    block, length = b"", len(text) if text is not None else size
-    if properties is not None:
-        block = property_block(properties)
-        head += b"Prop-content-length: %d\n" % len(block)
-    if length is not None:
-        head += b"Text-content-length: %d\n" % length
-    if text is not None:
-        digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
-        head += b"Text-content-md5: %s\n" % digest
-    if length is not None or properties is not None:
-        head += b"Content-length: %d\n" % (len(block) + (length or 0))
-    end = b"" if size is not None else b"\n\n"
-    return b"".join((head, b"\n", block, text or b"", end))
+    if text is None:
+        return _file_head(path, action, origin, properties, None, b"") + b"\n\n"
+    digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
+    # svnadmin load compares it with the text.
+    checksum = b"Text-content-md5: %s\n" % digest
+    head = _file_head(path, action, origin, properties, len(text), checksum)
+    return b"".join((head, text, b"\n\n"))
 
 
 def file_records(
@@ -91,9 +83,33 @@ def file_records(
     if size <= WHOLE_BYTES:
         yield file(path, action, origin, properties, b"".join(chunks))
         return
-    yield file(path, action, origin, properties, size=size)
+    yield _file_head(path, action, origin, properties, size, b"")
     yield from chunks
     yield b"\n\n"
+
+
+def _file_head(
+    path: bytes,
+    action: bytes,
+    origin: bytes,
+    properties: Properties | None,
+    text_bytes: int | None,
+    checksum: bytes,
+) -> bytes:
+    """Return the record of a file up to its text. `text_bytes` is None if the file keeps its text."""
+    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
+    block = b""
+    if properties is not None:
+        block = property_block(properties)
+        head += b"Prop-content-length: %d\n" % len(block)
+    content_bytes = len(block)
+    if text_bytes is not None:
+        head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
+        content_bytes += text_bytes
+    # A record without content has no such header.
+    if properties is not None or text_bytes is not None:
+        head += b"Content-length: %d\n" % content_bytes
+    return head + b"\n" + block
 
 
 def deletion(path: bytes) -> bytes:

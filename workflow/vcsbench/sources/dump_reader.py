@@ -331,7 +331,7 @@ class DumpReader:
         self._oddities[oddity] += 1
         self._first.setdefault(oddity, place)
 
-    def _read_properties(self, headers: Mapping[bytes, bytes], length: int = -1) -> int:
+    def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
         """Read a block of properties up to its end, as svnadmin does, and return its length.
 
         The end is PROPS-END, or the `length` of the header without it. A property is `K 3`, its name, `V 2`,
@@ -358,15 +358,18 @@ class DumpReader:
             if is_date and not dump_headers.is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
                 # svnadmin load gives revisions other numbers, and keeps revision 0 of the first dump only.
-                self._bogus_dates.append(self.revisions if self._revision else 0)
+                loaded_revision = self.revisions if self._revision else 0
+                self._bogus_dates.append(loaded_revision)
         return self.offset - begin
 
     def _read_length(self) -> bytes:
         """Return the next line of a block of properties, such as b"K 12" and a line end."""
         line = self._read_line(LONGEST_LENGTH)
-        if not line.endswith(b"\n"):
-            raise self.wrong(_WRONG_LENGTH if len(line) == LONGEST_LENGTH else _TRUNCATED)
-        return line
+        if line.endswith(b"\n"):
+            return line
+        if len(line) == LONGEST_LENGTH:
+            raise self.wrong(_WRONG_LENGTH)
+        raise self.wrong(_TRUNCATED)
 
     def _read_value(
         self, digits: bytes, limit: int, subject: str, *, is_needed: bool = True
@@ -377,8 +380,11 @@ class DumpReader:
             raise self.wrong(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
         self._check_size(length)
         # With the line end behind it.
-        chunks = self._read_content(length + 1)
-        value = b"".join(chunks if is_needed else deque(chunks, 1))
+        chunks: Iterable[bytes] = self._read_content(length + 1)
+        if not is_needed:
+            # A deque of length 1 keeps the last chunk only: a value may have 256 MiB.
+            chunks = deque(chunks, 1)
+        value = b"".join(chunks)
         if not value.endswith(b"\n"):
             raise self.wrong(_WRONG_LENGTH)
         return value[:-1]

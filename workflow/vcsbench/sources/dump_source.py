@@ -56,8 +56,8 @@ def is_dump(path: Path) -> bool:
         return False
 
 
-def why_no_dump(path: Path) -> str:
-    """Return why a file is no dump that can be read, as a clause with a remedy; "" if that is unknown."""
+def why_no_dump(path: Path) -> str | None:
+    """Return why a file is no dump that can be read, as a clause with a remedy; None if that is unknown."""
     try:
         beginning = _read_beginning(path, 1024)
     except UserError as error:
@@ -73,7 +73,7 @@ def why_no_dump(path: Path) -> str:
         return "is compressed twice. Decompress it once."
     if beginning[_TAR_AT:].startswith(_TAR):
         return f"is a .tar archive. {_UNPACK}"
-    return ""
+    return None
 
 
 def _read_beginning(path: Path, length: int) -> bytes:

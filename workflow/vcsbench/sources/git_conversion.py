@@ -118,7 +118,9 @@ class NodeWriter:
                 blob, properties = _read_link(blob)
                 if not properties:
                     self.noted[svn_names.LINKS].add(change.path)
-            records = dump_format.file_records(path, action, copyfrom, properties, *blob)
+            records = dump_format.file_records(
+                path, action, copyfrom, properties, blob.size, blob.chunks
+            )
             self._out.writelines(records)
         # The last blob ends with an answer of git's that must be read before the next request.
         for _ in blobs:
@@ -205,11 +207,15 @@ class RevisionWriter:
             self._out.writelines(map(dump_format.directory, LAYOUT))
             self._number = 1
         self._number += 1
-        log = {b"svn:log": details.text.encode()}
-        author = {b"svn:author": details.author.encode()} if details.author else {}
-        self._out.write(dump_format.revision(self._number, log | date | author | properties))
+        revision_properties = {b"svn:log": details.text.encode(), **date}
+        # A revision of Subversion may have no author.
+        if details.author:
+            revision_properties[b"svn:author"] = details.author.encode()
+        revision_properties.update(properties)
+        self._out.write(dump_format.revision(self._number, revision_properties))
 
     def _write_commit(self, i: int, details: CommitDetails) -> None:
+        """Write the revision of a commit: its line, if it begins there, and its changes."""
         commit = self._plan.commits[i]
         line = self._plan.lines[i]
         properties = {b"git:commit": commit.name}

@@ -2,8 +2,9 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vcsbench.sources.git_repository import Git
 
@@ -12,6 +13,15 @@ from vcsbench.sources.git_repository import Git
 FULL_FACTOR, DELTA_FACTOR = 1.4, 1.5
 # The option of `git cat-file` whose output estimate_texts() reads.
 SIZES = "--batch-check=%(objecttype) %(objectsize) %(objectsize:disk) %(deltabase) %(rest)"
+
+
+class StoredText(NamedTuple):
+    """A text of a history: the path of one of its files, its size, and the bytes that git stores for it."""
+
+    path: bytes
+    size: int
+    stored: int
+    is_delta: bool
 
 
 @dataclass(slots=True)
@@ -38,31 +48,37 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     full_bytes = Counter[bytes]()
     compressed_bytes = Counter[bytes]()
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)
-    for line in lines:
-        kind, *words = line.rstrip(b"\n").split(b" ", 4)
-        # A damaged object: `<object> missing`.
-        if words == [b"missing"]:
-            raise git.missing_object(kind)
-        if kind != b"blob":
-            continue
-        size, stored, delta_base, path = words
-        # The base of a text that is stored in full is 0000000000.
-        if not delta_base.strip(b"0"):
-            suffix = os.path.splitext(path)[1]
-            full_bytes[suffix] += int(size)
-            compressed_bytes[suffix] += int(stored)
-        texts = paths[path]
-        texts.stored += int(stored)
-        if int(size) > texts.largest:
-            texts.largest = int(size)
-            texts.stored_largest = int(stored)
+    for text in _read_texts(lines, git):
+        if not text.is_delta:
+            suffix = os.path.splitext(text.path)[1]
+            full_bytes[suffix] += text.size
+            compressed_bytes[suffix] += text.stored
+        path_texts = paths[text.path]
+        path_texts.stored += text.stored
+        if text.size > path_texts.largest:
+            path_texts.largest = text.size
+            path_texts.stored_largest = text.stored
     total = 0.0
-    for path, texts in paths.items():
+    for path, path_texts in paths.items():
         suffix = os.path.splitext(path)[1]
         # Without a full text of this suffix, the texts may be incompressible.
         compression = 1.0
         if full_bytes[suffix]:
             compression = compressed_bytes[suffix] / full_bytes[suffix]
-        total += texts.largest * min(1.0, compression * FULL_FACTOR)
-        total += (texts.stored - texts.stored_largest) * DELTA_FACTOR
+        total += path_texts.largest * min(1.0, compression * FULL_FACTOR)
+        total += (path_texts.stored - path_texts.stored_largest) * DELTA_FACTOR
     return int(total)
+
+
+def _read_texts(lines: Iterable[bytes], git: Git) -> Iterator[StoredText]:
+    """Yield texts from lines such as `blob 1234 567 <base> src/a file.c`. Other objects are skipped."""
+    for line in lines:
+        kind, *words = line.rstrip(b"\n").split(b" ", 4)
+        # A damaged object: `<object> missing`.
+        if words == [b"missing"]:
+            raise git.missing_object(kind)
+        if kind == b"blob":
+            size, stored, base, path = words
+            # The base of a text that is stored in full is 0000000000.
+            is_delta = base.strip(b"0") != b""
+            yield StoredText(path, int(size), int(stored), is_delta)

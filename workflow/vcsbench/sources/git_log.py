@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from vcsbench.external import parse_number
 from vcsbench.processes import Program
-from vcsbench.sources.git_objects import check_count, check_paths, read_field
+from vcsbench.sources.git_objects import Node, check_count, check_paths, read_field
 from vcsbench.sources.git_repository import Git
 
 # The options of `git log` for read_commits().
@@ -102,7 +102,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
         check_count(changes, git)
-    check_paths([(change.path, change.new_mode) for change in changes], git)
+    check_paths([Node(change.path, change.new_mode) for change in changes], git)
     return CommitDetails(
         author=" ".join(_REFUSED.sub(" ", author).split()),
         text=_REFUSED.sub("\N{REPLACEMENT CHARACTER}", message),

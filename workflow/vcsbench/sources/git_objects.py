@@ -126,6 +126,13 @@ def read_field(program: Program) -> bytes:
         parts.append(program.stdout.read(len(buffered)))
 
 
+class Node(NamedTuple):
+    """A path in git with its mode."""
+
+    path: bytes
+    mode: bytes
+
+
 class TreeEntry(NamedTuple):
     """A file, link, folder or submodule of a tree. The size is 0 without a blob."""
 
@@ -146,13 +153,14 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
         while program.stdout.peek():
             # `100644 blob <object> 1234`, a tab and the path. Folders and submodules have the size `-`.
             head, _, path = read_field(program).partition(b"\t")
-            mode, _, name, size = head.split()
-            if size == b"BAD":
+            mode, _, name, listed_size = head.split()
+            if listed_size == b"BAD":
                 raise git.missing_object(name)
-            entries.append(TreeEntry(path, mode, name, 0 if size == b"-" else int(size)))
+            size = 0 if listed_size == b"-" else int(listed_size)
+            entries.append(TreeEntry(path, mode, name, size))
             check_count(entries, git)
         program.finish()
-    check_paths([(entry.path, entry.mode) for entry in entries], git)
+    check_paths([Node(entry.path, entry.mode) for entry in entries], git)
     return entries
 
 
@@ -164,14 +172,14 @@ def check_count(entries: Sequence[object], git: Git) -> None:
         )
 
 
-def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
+def check_paths(nodes: Sequence[Node], git: Git) -> None:
     """Raise UserError if a path is too long or too deep, or if a tree is damaged.
 
-    A node is a path and a mode. A damaged tree can have a file `/etc/x`, two entries `a`, or a link `a` and
+    A damaged tree can have a file `/etc/x`, two entries `a`, or a link `a` and
     a file `a/b`. Nothing may be written through these.
     """
     # git lists the folders of all changes.
-    folders = {path for path, mode in nodes if mode == FOLDER}
+    folders = {node.path for node in nodes if node.mode == FOLDER}
     folders.add(b"")
     added = set[bytes]()
     for path, mode in nodes:

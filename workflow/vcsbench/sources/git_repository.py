@@ -90,6 +90,13 @@ class Ref(NamedTuple):
     commit: bytes
 
 
+class Refs(NamedTuple):
+    """The refs of a history: the branches, trunk first, and the tags."""
+
+    branches: list[Ref]
+    tags: list[Ref]
+
+
 @contextmanager
 def open_repository(path: Path) -> Iterator[Git]:
     """Yield git on the repository at a path: bare, a work tree's top, or a linked work tree.

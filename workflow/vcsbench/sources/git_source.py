@@ -28,7 +28,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.git_conversion import RevisionWriter
 from vcsbench.sources.git_history import ConversionPlan
 from vcsbench.sources.git_layout import find_layout
-from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, open_repository
+from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, Refs, open_repository
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
@@ -162,6 +162,7 @@ class GitSource(LocalSource):
         )
 
     def write(self, out: BinaryIO) -> Facts:
+        """Write a revision for each commit. Raise UserError if refs changed since identity() was called."""
         with self._open() as git:
             refs = self._refs(git)
             if self._read_identity(git) != self.identity():
@@ -185,40 +186,39 @@ class GitSource(LocalSource):
                 facts.notes.append(SHALLOW)
         return facts
 
-    def _plan(self, git: Git, refs: tuple[list[Ref], list[Ref]]) -> ConversionPlan:
+    def _plan(self, git: Git, refs: Refs) -> ConversionPlan:
         with (
             progress.stage("listing the commits"),
             self._walk(git, refs, "log", "--reverse", *git_log.COMMITS) as log,
         ):
             commits = git_log.read_commits(log.stdout)
             log.finish()
-        branches, tags = refs
-        return ConversionPlan(commits, branches, tags)
+        return ConversionPlan(commits, refs.branches, refs.tags)
 
     def expected_revisions(self) -> int:
         """Return the number of revisions, 0 before write() has listed the commits."""
         return self._planned_revisions
 
-    def _refs(self, git: Git) -> tuple[list[Ref], list[Ref]]:
-        """Return the branches, trunk first, and the tags."""
+    def _refs(self, git: Git) -> Refs:
+        """Return the branches and tags that are converted: with `first-parent`, only trunk."""
         trunk = Ref(self._branch.encode(), self._commit(git).encode("ascii"))
         if self._history == FIRST_PARENT:
-            return [trunk], []
+            return Refs([trunk], [])
         # Such as refs/heads/main for HEAD; nothing for the name of a commit.
         full_name = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
         branches = [trunk]
         for branch in git.branches():
             if full_name not in (HEADS + branch.name, REMOTES + branch.name):
                 branches.append(branch)
-        return branches, git.refs(TAGS)
+        return Refs(branches, git.refs(TAGS))
 
     @contextmanager
-    def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:
+    def _walk(self, git: Git, refs: Refs, *words: str) -> Iterator[Program]:
         """Run a command of git on the commits of the history."""
         order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
         # A file, because a repository may have more refs than a command line can.
         with tempfile.TemporaryFile() as tips:
-            tips.writelines(ref.commit + b"\n" for ref in chain(*refs))
+            tips.writelines(ref.commit + b"\n" for ref in chain(refs.branches, refs.tags))
             tips.seek(0)
             with git.start(*words, order, "--stdin", stdin=tips) as program:
                 yield program

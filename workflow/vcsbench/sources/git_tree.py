@@ -4,12 +4,27 @@ import os
 from collections import Counter
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.sources import git_objects, svn_names
 from vcsbench.sources.base import check_space, format_notes
 from vcsbench.sources.git_conversion import SUBMODULES
 from vcsbench.sources.git_objects import Blob, TreeEntry
 from vcsbench.sources.git_repository import Git
+
+
+class NewFile(NamedTuple):
+    """A file or link to write: its path, and its entry in the tree."""
+
+    path: bytes
+    entry: TreeEntry
+
+
+class NewLink(NamedTuple):
+    """A link to make."""
+
+    path: bytes
+    target: bytes
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
@@ -21,8 +36,18 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     counts = Counter[str]()
     entries = git_objects.read_tree(git, commit)
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
-    _make_folder(os.fsencode(folder))
-    files: list[tuple[bytes, TreeEntry]] = []
+    files = _make_folders(entries, os.fsencode(folder), counts)
+    links = _write_files(git, files, counts)
+    # At the end, so that no file is written through a link.
+    for link in links:
+        os.symlink(link.target, link.path)
+    return format_notes(counts)
+
+
+def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -> list[NewFile]:
+    """Make the folders of a tree below `root`, and return its files and links."""
+    files = []
+    _make_folder(root)
     # Folders come before their content.
     for entry in entries:
         if entry.mode == git_objects.SUBMODULE:
@@ -31,40 +56,38 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
         name = svn_names.subversion_path(entry.path)
         if name != entry.path:
             counts[svn_names.RENAMED] += 1
-        path = os.fsencode(folder) + b"/" + name
+        path = root + b"/" + name
         if entry.mode == git_objects.FOLDER:
             _make_folder(path)
         else:
-            files.append((path, entry))
-    links: list[tuple[bytes, bytes]] = []
+            files.append(NewFile(path, entry))
+    return files
+
+
+def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[NewLink]:
+    """Write files, and links that Subversion cannot make as files. Return the other links."""
+    links = []
     with git_objects.open_blobs(git) as reader:
-        blobs = reader.read([entry.object for _, entry in files])
-        for (path, entry), blob in zip(files, blobs, strict=True):
-            if entry.mode == git_objects.SYMLINK:
-                text = _read_target(blob)
-                if svn_names.is_link_target(text):
-                    links.append((path, text))
+        blobs = reader.read([file.entry.object for file in files])
+        for file, blob in zip(files, blobs, strict=True):
+            if file.entry.mode == git_objects.SYMLINK:
+                # A target that is too long is not read: it may have gigabytes.
+                is_short = blob.size <= svn_names.LONGEST_TARGET
+                target = b"".join(blob.chunks) if is_short else b""
+                if svn_names.is_link_target(target):
+                    links.append(NewLink(file.path, target))
                     continue
                 counts[svn_names.LINKS] += 1
-                blob = Blob(blob.size, chain([text], blob.chunks))
-            _write_file(path, blob, is_executable=entry.mode == git_objects.EXECUTABLE)
-    # At the end, so that no file is written through a link.
-    for path, target in links:
-        os.symlink(target, path)
-    return format_notes(counts)
+                blob = Blob(blob.size, chain([target], blob.chunks))
+            is_executable = file.entry.mode == git_objects.EXECUTABLE
+            _write_file(file.path, blob, is_executable)
+    return links
 
 
 def _make_folder(path: bytes) -> None:
     os.mkdir(path)
     # Whatever the umask is: servers and clients run as other users.
     os.chmod(path, 0o755)
-
-
-def _read_target(blob: Blob) -> bytes:
-    """Return the target of a link; b"", which is none, for one that is too long."""
-    if blob.size > svn_names.LONGEST_TARGET:
-        return b""
-    return b"".join(blob.chunks)
 
 
 def _write_file(path: bytes, blob: Blob, is_executable: bool) -> None:

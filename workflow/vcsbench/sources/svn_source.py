@@ -150,11 +150,11 @@ class SvnSource(SourceWithTree):
     def odd_paths(self, behind: int = 0) -> OddPaths:
         repository, tree = self._checked_path(), self.tree()
         if not behind:
-            return summarize_tree(repository, tree)[1]
+            return summarize_tree(repository, tree).odd_paths
         revision = older_revision(self.youngest, behind)
         # The older revision may lack the tree.
         with contextlib.suppress(UserError):
-            return summarize_tree(repository, tree, str(revision))[1]
+            return summarize_tree(repository, tree, revision).odd_paths
         return OddPaths()
 
     def write(self, out: BinaryIO) -> Facts:

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.processes import Program, output
@@ -19,18 +20,25 @@ def svn_failure(repository: str | Path, program: str) -> str:
     return f"{repository}: {program} failed (try `svnadmin verify`, or a newer Subversion)"
 
 
-def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str, OddPaths]:
-    """Return the folder for `log`, and the numbers of odd paths below `tree`.
+class TreeSummary(NamedTuple):
+    """The folder for the command `log`, and the numbers of odd paths in a tree."""
 
-    The folder lies right below `tree` and has the most entries, the first by name; `tree` without any.
-    Without `revision`, it is the youngest one.
+    folder: str
+    odd_paths: OddPaths
+
+
+def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> TreeSummary:
+    """Return a summary of a tree at a revision, or at the youngest one.
+
+    The folder lies right below `tree` and has the most entries, the first by name; it is `tree` itself if no
+    folder is there. Raise UserError if the revision has no such tree.
     """
     prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
     impossible = reserved = 0
     argv = ["svnlook", "tree", "--full-paths"]
-    if revision:
-        argv += ["-r", revision]
+    if revision is not None:
+        argv += ["-r", str(revision)]
     # A path may begin with a minus.
     argv += ["--", os.path.abspath(repository), tree]
     with Program(argv, svn_failure(repository, "svnlook tree")) as program:
@@ -50,9 +58,10 @@ def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str
         program.finish()
     odd_paths = OddPaths(impossible, reserved)
     if not entries:
-        return tree, odd_paths
+        return TreeSummary(tree, odd_paths)
     largest = min(entries, key=lambda name: (-entries[name], name))
-    return (prefix + largest).decode(errors="surrogateescape"), odd_paths
+    folder = (prefix + largest).decode(errors="surrogateescape")
+    return TreeSummary(folder, odd_paths)
 
 
 class SourceWithTree(LocalSource):

@@ -99,8 +99,9 @@ class SvnUrlSource(Source):
         Raise UserError if the revision has no folder `tree`.
         """
         if self._tree is None:
+            # svn fails where nothing has this name.
             with contextlib.suppress(UserError):
-                if self._kind_of(TRUNK, revision, "") == b"dir":
+                if self._kind_of(TRUNK, revision, f"{self._url} has no {TRUNK}") == b"dir":
                     return TRUNK
             return ""
         failure = (
@@ -112,7 +113,7 @@ class SvnUrlSource(Source):
         return self._tree
 
     def _kind_of(self, tree: str, revision: int, failure: str) -> bytes:
-        """Return b"dir" or b"file"."""
+        """Return b"dir" or b"file". Raise UserError, which begins with `failure`, if there is neither."""
         place = f"{self._url}/{urllib.parse.quote(tree)}".rstrip("/")
         return self._info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
 
