@@ -57,14 +57,8 @@ def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
             return True
     if not _can_others_read(real_path.stat()):
         return True
-    for entry in below:
-        # The folders above the target of a link are other ones.
-        if entry.is_symlink():
-            if _is_closed(Path(entry.path)):
-                return True
-        elif not _can_others_read(entry.stat()):
-            return True
-    return False
+    # A link leads to a file of the same repository, or the repository is refused (repository_files).
+    return not all(_can_others_read(entry.stat()) for entry in below)
 
 
 def _can_others_read(state: os.stat_result) -> bool:
