@@ -263,12 +263,12 @@ class LocalSource(Source):
 
     def check_unchanged(self, identity: str) -> None:
         if self.identity() != identity:
-            raise self.changed()
+            raise self.changed_error()
 
-    def changed(self) -> UserError:
-        return self._wrong("changed since this run began. Run again.")
+    def changed_error(self) -> UserError:
+        return self._path_error("changed since this run began. Run again.")
 
-    def _wrong(self, what: str) -> UserError:
+    def _path_error(self, what: str) -> UserError:
         return self._options.error("path", f"{self._path} {what}")
 
     def estimate(self) -> SizeEstimate:

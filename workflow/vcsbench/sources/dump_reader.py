@@ -134,7 +134,7 @@ class DumpReader:
             line = self._read_line()
             key, colon, value = line.partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
-                raise self.wrong("it does not begin with its format's version")
+                raise self.error("it does not begin with its format's version")
             self._set_format(value)
             for _ in range(part.records):
                 headers = self._read_headers()
@@ -148,9 +148,9 @@ class DumpReader:
             # svnadmin load ended, and has the reason.
             raise
         except DAMAGED as error:
-            raise self.wrong(f"it cannot be read on: {error}") from error
+            raise self.error(f"it cannot be read on: {error}") from error
         if self.is_whole and not self.numbers:
-            raise self.wrong("it has no revision 1")
+            raise self.error("it has no revision 1")
 
     def run_on(self, program: Program) -> None:
         """Read the output of a program. If it failed, raise its error, which explains a cut stream."""
@@ -177,7 +177,7 @@ class DumpReader:
                 notes.append(oddity.value.format(number=number, revisions=revisions, first=first))
         return notes
 
-    def wrong(self, fault: str, remedy: str = "") -> UserError:
+    def error(self, fault: str, remedy: str = "") -> UserError:
         """Return the error of a fault at the current place.
 
         Such as `/srv/x.dump: <fault> (at revision 7, byte 1,234 of the stream). Make the dump again.`
@@ -199,7 +199,7 @@ class DumpReader:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
                 self._is_at_end = True
-                raise self.wrong(_TRUNCATED)
+                raise self.error(_TRUNCATED)
             length -= len(chunk)
             yield self._pass_on(chunk)
 
@@ -213,7 +213,7 @@ class DumpReader:
         version = dump_headers.header_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
             shown = value.strip()[:60].decode("latin-1")
-            raise self.wrong(f"it has the unknown format version {shown}")
+            raise self.error(f"it has the unknown format version {shown}")
         self._format = version
 
     def _read_headers(self) -> dict[bytes, bytes]:
@@ -225,7 +225,7 @@ class DumpReader:
             if not line:
                 break
             if self.offset - start > LONGEST_HEADERS:
-                raise self.wrong(
+                raise self.error(
                     f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"
                 )
             # Old tools write blank lines and comments, such as ` ## text`, between records.
@@ -234,20 +234,20 @@ class DumpReader:
                 continue
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST_LINE:
-                    raise self.wrong(f"a header has more than {LONGEST_LINE:,} bytes")
-                raise self.wrong(f"{_TRUNCATED}'s header")
+                    raise self.error(f"a header has more than {LONGEST_LINE:,} bytes")
+                raise self.error(f"{_TRUNCATED}'s header")
             if line == b"\n":
                 return headers
             key, colon, value = line[:-1].partition(b":")
             if not colon:
-                raise self.wrong(f"{_quote(line)} is no header of a record")
+                raise self.error(f"{_quote(line)} is no header of a record")
             if not headers:
                 self._record_at = self.offset - len(line)
             # svnadmin skips one character behind the colon, whatever that is.
             headers[key] = value[1:]
         # The end of the stream. svnadmin accepts a last record without a blank line, if nothing follows.
         if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
-            raise self.wrong(f"{_TRUNCATED}'s header")
+            raise self.error(f"{_TRUNCATED}'s header")
         return headers
 
     def _skip_line(self, line: bytes) -> None:
@@ -255,13 +255,13 @@ class DumpReader:
         while not line.endswith(b"\n"):
             line = self._read_line()
             if not line:
-                raise self.wrong("it ends in the middle of a line")
+                raise self.error("it ends in the middle of a line")
 
     def _number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
         """Return the number of a header, 0 without it."""
         number = dump_headers.header_number(key, headers.get(key, b"0"))
         if number is None:
-            raise self.wrong(f"{key.decode()} is {_quote(headers[key])}")
+            raise self.error(f"{key.decode()} is {_quote(headers[key])}")
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
@@ -297,7 +297,7 @@ class DumpReader:
                 self.offset += length
                 # A compressed stream ends at its last byte.
                 if self._stream.seek(length, os.SEEK_CUR) < self.offset:
-                    raise self.wrong(_TRUNCATED)
+                    raise self.error(_TRUNCATED)
                 return
         for _ in self._read_content(length):
             pass
@@ -309,7 +309,7 @@ class DumpReader:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             self._gaps += max(0, number - self._revision - 1)
             if self._gaps > LARGEST_GAP:
-                raise self.wrong(
+                raise self.error(
                     f"revision {number} comes after revision {self._revision}, and more than "
                     f"{LARGEST_GAP:,} missing numbers take too much memory of svnadmin load",
                     "Renumber the revisions with svndumpfilter --drop-empty-revs --renumber-revs.",
@@ -344,13 +344,13 @@ class DumpReader:
                 break
             match = _NAME.fullmatch(line)
             if not match:
-                raise self.wrong(_WRONG_LENGTH)
+                raise self.error(_WRONG_LENGTH)
             name = self._read_value(match[2], LONGEST_LINE, "the name of a property")
             if match[1] == b"D":
                 continue
             match = _VALUE.fullmatch(self._read_length())
             if not match:
-                raise self.wrong(_WRONG_LENGTH)
+                raise self.error(_WRONG_LENGTH)
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
                 match[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
@@ -368,8 +368,8 @@ class DumpReader:
         if line.endswith(b"\n"):
             return line
         if len(line) == LONGEST_LENGTH:
-            raise self.wrong(_WRONG_LENGTH)
-        raise self.wrong(_TRUNCATED)
+            raise self.error(_WRONG_LENGTH)
+        raise self.error(_TRUNCATED)
 
     def _read_value(
         self, digits: bytes, limit: int, subject: str, *, is_needed: bool = True
@@ -377,7 +377,7 @@ class DumpReader:
         """Return a name or a value. Of one that is not needed, return only the last part."""
         length = int(digits)
         if length > limit:
-            raise self.wrong(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
+            raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
         self._check_size(length)
         # With the line end behind it.
         chunks: Iterable[bytes] = self._read_content(length + 1)
@@ -386,7 +386,7 @@ class DumpReader:
             chunks = deque(chunks, 1)
         value = b"".join(chunks)
         if not value.endswith(b"\n"):
-            raise self.wrong(_WRONG_LENGTH)
+            raise self.error(_WRONG_LENGTH)
         return value[:-1]
 
     def _check_size(self, length: int) -> None:
@@ -394,7 +394,7 @@ class DumpReader:
         if self.offset + length > self._part.length:
             raise _PartReadError
         if self.offset + length > self._size:
-            raise self.wrong(_TRUNCATED)
+            raise self.error(_TRUNCATED)
 
 
 def _quote(text: bytes) -> str:

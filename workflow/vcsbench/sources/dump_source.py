@@ -102,7 +102,7 @@ class DumpSource(SourceWithTree):
         """Raise UserError if the file cannot be opened."""
         if not self._path.is_file():
             what = "is no file" if self._path.exists() else "does not exist"
-            raise self._wrong(f"{what}. Check the path.")
+            raise self._path_error(f"{what}. Check the path.")
         try:
             self._path.open("rb").close()
         except OSError as error:
@@ -112,7 +112,7 @@ class DumpSource(SourceWithTree):
         self._check_file()
         if not is_dump(self._path):
             other = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
-            raise self._wrong(why_no_dump(self._path) or other)
+            raise self._path_error(why_no_dump(self._path) or other)
 
     def describe(self) -> str:
         return f"Subversion dump file {printable(os.fspath(self._path))}"

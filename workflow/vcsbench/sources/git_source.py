@@ -63,12 +63,12 @@ class GitSource(LocalSource):
     @contextmanager
     def _open(self) -> Iterator[Git]:
         if not self._path.exists():
-            raise self._wrong("does not exist. Check the path.")
+            raise self._path_error("does not exist. Check the path.")
         if not shutil.which("git"):
             why = f"only the program git can read {self._path}. Install the package git."
             raise self._options.error("path", why)
         if find_layout(self._path) is None:
-            raise self._wrong("is not a git repository. Give one.")
+            raise self._path_error("is not a git repository. Give one.")
         with open_repository(self._path) as git:
             yield git
 
@@ -77,7 +77,7 @@ class GitSource(LocalSource):
         name = self._parse(git, self._branch)
         # `^main` means all commits that are not on main.
         if name.startswith("^"):
-            raise self._no_commit(git)
+            raise self._no_commit_error(git)
         try:
             git.output("cat-file", "-e", name)
         except UserError:
@@ -89,17 +89,17 @@ class GitSource(LocalSource):
         try:
             parsed = git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
         except UserError:
-            raise self._no_commit(git) from None
+            raise self._no_commit_error(git) from None
         return parsed.decode("ascii").strip()
 
-    def _no_commit(self, git: Git) -> UserError:
+    def _no_commit_error(self, git: Git) -> UserError:
         """Return the error of a branch that names no commit. Raise git's own one if refs are damaged."""
         git.output("for-each-ref", "--count=1")
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
             return self._options.error("branch", why)
         branch = printable(git.head.removeprefix(b"ref:").strip())
-        return self._wrong(
+        return self._path_error(
             f"has no commit on its current branch, {branch}. `git symbolic-ref HEAD refs/heads/NAME` in "
             "it chooses another one."
         )
@@ -166,7 +166,7 @@ class GitSource(LocalSource):
         with self._open() as git:
             refs = self._refs(git)
             if self._read_identity(git) != self.identity():
-                raise self.changed()
+                raise self.changed_error()
             plan = self._plan(git, refs)
             self._planned_revisions = plan.revisions
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))

@@ -68,15 +68,15 @@ class SvnSource(SourceWithTree):
         """Raise UserError without a repository that programs can read safely."""
         with readable(self._path):
             if not self._path.exists():
-                raise self._wrong("does not exist. Check the path.")
+                raise self._path_error("does not exist. Check the path.")
             if not svn_files.is_svn_repository(self._path):
-                raise self._wrong("is not a Subversion repository. Check the path.")
+                raise self._path_error("is not a Subversion repository. Check the path.")
             # Before the first file is read.
             svn_files.check_repository(self._path)
             fs_type = self._read_fs_type()
             read_bytes(self._path / "format", SMALL_FILE)
         if fs_type == "bdb":
-            raise self._wrong(
+            raise self._path_error(
                 "is kept in Berkeley DB, which today's Subversion does not read. Run `svnadmin dump` of "
                 "the old Subversion that serves it, and give the dump file."
             )
@@ -116,7 +116,7 @@ class SvnSource(SourceWithTree):
         """
         with readable(copy):
             if read_number(copy / "db" / "current", LARGEST_REVISION) != self.youngest:
-                raise self.changed()
+                raise self.changed_error()
         source_of_copy = copying.copy(self)
         source_of_copy._path = copy
         return source_of_copy
@@ -128,7 +128,7 @@ class SvnSource(SourceWithTree):
     def check(self) -> None:
         self._check_place()
         if self.youngest == 0:
-            raise self._wrong("is empty: it has no revision 1. Give another.")
+            raise self._path_error("is empty: it has no revision 1. Give another.")
         self.tree()
 
     def describe(self) -> str:

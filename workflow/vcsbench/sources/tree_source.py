@@ -198,12 +198,12 @@ class DirectorySource(LocalSource):
     def check(self) -> None:
         if not self._path.is_dir():
             what = "is no folder" if self._path.exists() else "does not exist"
-            raise self._wrong(f"{what}. Check the path.")
+            raise self._path_error(f"{what}. Check the path.")
         if not os.access(self._path, os.R_OK | os.X_OK):
-            raise self._wrong("cannot be read. Check its permissions.")
+            raise self._path_error("cannot be read. Check its permissions.")
         with readable(self._path):
             if not _has_files(self._path):
-                raise self._wrong(f"{NO_FILES}. Give another folder.")
+                raise self._path_error(f"{NO_FILES}. Give another folder.")
 
     def describe(self) -> str:
         return f"the directory {self._path}, as one commit"
