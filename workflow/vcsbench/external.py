@@ -62,9 +62,10 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
 def read_number(path: str | Path, largest: int) -> int:
     """Return the number from 0 to `largest` that is the first word of a file. Raise UserError for others."""
     words = read_bytes(path, SMALL_FILE).split()
-    number = parse_number(words[0], largest) if words else None
+    first = words[0] if words else b""
+    number = parse_number(first, largest)
     if number is None:
-        shown = one_line(words[0] if words else "", 40)
+        shown = one_line(first, 40)
         raise UserError(
             f"{one_line(path)}: '{shown}' is no number from 0 to {largest}. Correct it."
         )

@@ -108,7 +108,9 @@ class DumpReader:
         self._remedy = remedy
         self._part = WHOLE_STREAM
         self.paths = PathTracker(tree)
-        self.numbers, self.offsets = array("Q"), array("Q")
+        # Eight bytes each: a history may have millions of revisions.
+        self.numbers = array("Q")
+        self.offsets = array("Q")
         self.offset = 0
         self.is_whole = False
         # After the last byte: a program that stopped has its own reason (run_on).

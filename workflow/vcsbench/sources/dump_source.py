@@ -124,7 +124,8 @@ class DumpSource(SourceWithTree):
     @cached_property
     def _sample(self) -> DumpReader:
         """The reader of the first records, without their texts. Raise UserError for damage in them."""
-        name, tree = str(self._path), self._tree or TRUNK
+        name = str(self._path)
+        tree = self._tree or TRUNK
         with readable(self._path), open_decompressed(self._path) as file:
             if self._is_compressed:
                 # All bytes are decompressed, also of the texts.
@@ -155,9 +156,11 @@ class DumpSource(SourceWithTree):
             return OddPaths()
         if self._tree is not None:
             return paths.odd_paths_below(self._tree)
+        # As tree() chooses it in the loaded repository.
         if paths.has_tree is None:
             return OddPaths()
-        return paths.odd_paths_below(TRUNK if paths.has_tree else "")
+        tree = TRUNK if paths.has_tree else ""
+        return paths.odd_paths_below(tree)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it cannot be read on."""

@@ -48,7 +48,7 @@ def _find_git_folder(path: Path) -> Path | None:
     # lexists() is also true for a broken link. It is refused later, and not taken for no repository.
     inner = path / ".git"
     if os.path.lexists(inner):
-        return inner if inner.is_dir() else _read_gitdir(inner)
+        return inner if os.path.isdir(inner) else _read_gitdir(inner)
     # The folder itself is git's if it is bare (HEAD and objects) or of a linked work tree (HEAD and
     # commondir). The third one is a bare repository that has lost its HEAD: the error names that.
     for names in (("HEAD", "objects"), ("HEAD", "commondir"), ("objects", "refs", "config")):

@@ -22,10 +22,11 @@ def is_private(definition: Definition) -> bool:
     A source behind a server counts as private: the server may require a password. A generated one has
     neither a URL nor a path.
     """
-    url, path = definition.get("url"), definition.get("path")
+    url = definition.get("url")
     if url is not None:
         is_local = str(url).startswith(FILE_SCHEME)
         return not is_local or _is_private_path(str(url), SvnSource.kind)
+    path = definition.get("path")
     return path is not None and _is_private_path(str(path), str(definition["source"]))
 
 

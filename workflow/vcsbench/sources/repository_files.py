@@ -86,6 +86,7 @@ def _is_inner_link(root: str | Path, path: str) -> bool:
     # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.
     if is_ref_name and not os.path.isdir(path):
         return True
-    real_target, real_root = os.path.realpath(path), os.path.realpath(root)
+    real_target = os.path.realpath(path)
+    real_root = os.path.realpath(root)
     is_inside = os.path.commonpath([real_root, real_target]) == real_root
     return is_inside and os.path.isfile(real_target)

@@ -148,7 +148,8 @@ class SvnSource(SourceWithTree):
         return SizeEstimate(self.youngest, size * len(shards) // max(1, len(sample)))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        repository, tree = self._checked_path(), self.tree()
+        repository = self._checked_path()
+        tree = self.tree()
         if not behind:
             return summarize_tree(repository, tree).odd_paths
         revision = older_revision(self.youngest, behind)
