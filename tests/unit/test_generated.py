@@ -15,7 +15,7 @@ from vcsbench.sources import generated as generated_source
 from vcsbench.sources import generated_text
 from vcsbench.sources.generated import History
 from vcsbench.sources.generated_profiles import PROFILES
-from vcsbench.sources.generated_tree import growth
+from vcsbench.sources.generated_tree import grown_share
 
 WORKFLOW = Path(sources.__file__).parents[2]
 
@@ -140,7 +140,7 @@ def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     history = History(figures, 1, revisions)
     for _ in history.records():
         pass
-    project, grown = history.projects[0], growth(figures, revisions)
+    project, grown = history.projects[0], grown_share(figures, revisions)
     assert project.size == pytest.approx(tree_bytes * grown, rel=within)
     assert len(project.files) == pytest.approx(figures.tree_files * grown, rel=within)
     if items:

@@ -156,8 +156,9 @@ def test_copies_with_another_fragmentation_are_made_again(into):
 # Verification
 
 
-@pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
-@pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize(
+    ("fmt", "place"), [("f6", 0.5), ("f7", 0.05), ("f7", 0.5), ("f7", 0.95), ("f6-to-f8", 0.5)]
+)
 @pytest.mark.parametrize("file", ["nopack/db/revs/1/12", "pack/db/revs/1.pack/pack", "behind"])
 def test_verify_all_one_flipped_bit_is_damage(fmt, place, file, into):
     if file == "behind":  # the packed shards

@@ -16,9 +16,9 @@ from vcsbench.sources.base import (
     Facts,
     SizeEstimate,
     Source,
+    describe_unreachable,
     is_server_url,
     local_path,
-    unreachable,
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
@@ -88,7 +88,7 @@ def detect(path: str) -> dict[str, str]:
             return {"source": DumpSource.kind, "path": absolute}
         reason = _why_unknown(place)
     except UNREACHABLE as error:
-        raise UserError(unreachable(path, error)) from error
+        raise UserError(describe_unreachable(path, error)) from error
     raise UserError(f"{shown}: {reason}")
 
 

@@ -173,7 +173,7 @@ def local_path(text: str) -> Path:
     return path
 
 
-def unreachable(text: str, error: Exception) -> str:
+def describe_unreachable(text: str, error: Exception) -> str:
     """Return the sentence of an error for one of UNREACHABLE."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     reason = getattr(error, "strerror", None) or error
@@ -214,25 +214,25 @@ class Options:
                     key, f"this is no key of its source. Use one of {', '.join(keys)}."
                 )
 
-    def place_of(self, key: str) -> str:
+    def describe_key(self, key: str) -> str:
         """Return the place of a key for errors: config/config.yaml: `repositories.mine.path`"""
         return f"{self._keys}.{key}`"
 
     def error(self, key: str, message: str) -> UserError:
-        return UserError(f"{self.place_of(key)}: {message}")
+        return UserError(f"{self.describe_key(key)}: {message}")
 
-    def text(self, key: str) -> str:
+    def get_text(self, key: str) -> str:
         """Return the value of a key. Raise UserError without it."""
         if self._definition.get(key) is None:
             raise self.error(key, "the key is missing. Add it.")
         return str(self._definition[key])
 
-    def path(self) -> Path:
+    def get_path(self) -> Path:
         """Return the value of `path`; see local_path(). Raise UserError for a URL, and for no UTF-8.
 
         Subversion and reports need UTF-8.
         """
-        text = self.text("path")
+        text = self.get_text("path")
         if is_server_url(text):
             raise self.error("path", "this is a URL. Give the path of a local repository or file.")
         try:
@@ -241,14 +241,14 @@ class Options:
         except UnicodeEncodeError:
             raise self.error("path", f"{text} is not UTF-8. Rename the file or folder.") from None
         except UNREACHABLE as error:
-            raise self.error("path", unreachable(text, error)) from error
+            raise self.error("path", describe_unreachable(text, error)) from error
         return path
 
-    def tree(self) -> str | None:
+    def get_tree(self) -> str | None:
         """Return the value of `tree` without slashes around it; None without it. "" is the root."""
         if self._definition.get("tree") is None:
             return None
-        return self.text("tree").strip("/")
+        return self.get_text("tree").strip("/")
 
 
 class LocalSource(Source):
@@ -258,8 +258,8 @@ class LocalSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where, *self.keys)
-        self._path = self._options.path()
-        self._tree = self._options.tree()
+        self._path = self._options.get_path()
+        self._tree = self._options.get_tree()
 
     def check_unchanged(self, identity: str) -> None:
         if self.identity() != identity:

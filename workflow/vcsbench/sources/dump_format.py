@@ -24,7 +24,7 @@ def date(moment: datetime) -> bytes:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode("ascii")
 
 
-def above(path: bytes) -> Iterable[bytes]:
+def folders_above(path: bytes) -> Iterable[bytes]:
     """Return the folders above a path, the outermost first: a and a/b for a/b/c."""
     return accumulate(path.split(b"/")[:-1], lambda outer, name: outer + b"/" + name)
 

@@ -69,7 +69,7 @@ class PathTracker:
             is_copy = COPY_PATH in headers
             self.has_tree = None if is_copy and not is_deleted else False
 
-    def odd_paths_below(self, tree: str) -> OddPaths:
+    def count_odd_paths(self, tree: str) -> OddPaths:
         """Return the numbers of odd paths below a folder."""
         prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
         impossible = reserved = 0

@@ -259,7 +259,7 @@ class DumpReader:
             if not line:
                 raise self.error("it ends in the middle of a line")
 
-    def _number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
+    def _parse_number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
         """Return the number of a header, 0 without it."""
         number = dump_headers.header_number(key, headers.get(key, b"0"))
         if number is None:
@@ -269,16 +269,16 @@ class DumpReader:
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
         """Read the properties and the text of a record, and follow its revision or path."""
         if REVISION in headers:
-            self._begin_revision(self._number(headers, REVISION))
+            self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE in headers:
             self._follow_path(headers)
         elif FORMAT in headers:
             # A second dump in the same file: its revisions begin again.
             self._set_format(headers[FORMAT])
             self._has_restarted = True
-        property_bytes = self._number(headers, PROPERTIES)
-        text_bytes = self._number(headers, TEXT)
-        content_bytes = self._number(headers, CONTENT)
+        property_bytes = self._parse_number(headers, PROPERTIES)
+        text_bytes = self._parse_number(headers, TEXT)
+        content_bytes = self._parse_number(headers, CONTENT)
         # Other tools than svnadmin leave it out.
         if not content_bytes:
             content_bytes = property_bytes + text_bytes

@@ -11,9 +11,9 @@ from vcsbench.sources.base import (
     TRUNK,
     Facts,
     SizeEstimate,
+    describe_unreachable,
     digest_values,
     readable,
-    unreachable,
 )
 from vcsbench.sources.compressed import (
     COMPRESSED,
@@ -106,7 +106,9 @@ class DumpSource(SourceWithTree):
         try:
             self._path.open("rb").close()
         except OSError as error:
-            raise self._options.error("path", unreachable(os.fspath(self._path), error)) from error
+            raise self._options.error(
+                "path", describe_unreachable(os.fspath(self._path), error)
+            ) from error
 
     def check(self) -> None:
         self._check_file()
@@ -155,12 +157,12 @@ class DumpSource(SourceWithTree):
         if behind or not self._sample.is_whole:
             return OddPaths()
         if self._tree is not None:
-            return paths.odd_paths_below(self._tree)
+            return paths.count_odd_paths(self._tree)
         # As tree() chooses it in the loaded repository.
         if paths.has_tree is None:
             return OddPaths()
         tree = TRUNK if paths.has_tree else ""
-        return paths.odd_paths_below(tree)
+        return paths.count_odd_paths(tree)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it cannot be read on."""
@@ -182,4 +184,4 @@ class DumpSource(SourceWithTree):
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
     def tree(self, loaded: Path) -> str:
-        return self._tree_in(loaded)
+        return self._find_tree(loaded)

@@ -19,14 +19,14 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
 from vcsbench.sources.generated_text import (
-    invented_word,
-    log_message,
+    invent_word,
+    make_log_message,
     make_pools,
-    noun,
     pick,
-    ranked,
+    pick_noun,
+    pick_rank,
 )
-from vcsbench.sources.generated_tree import GeneratedProject, growth
+from vcsbench.sources.generated_tree import GeneratedProject, grown_share
 
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
@@ -48,7 +48,7 @@ class History:
         self._authors = []
         for i in range(profile.authors):
             # Names of two and of three syllables.
-            self._authors.append(invented_word(self._people, 2 + i % 2).encode("ascii"))
+            self._authors.append(invent_word(self._people, 2 + i % 2).encode("ascii"))
         duration = profile.last_date - profile.first_date
         # Seconds between two revisions, per unit of GAPS.
         self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
@@ -67,8 +67,8 @@ class History:
         # Never the same date: Subversion looks revisions up by date.
         self._date += timedelta(microseconds=1 + int(1e6 * self._gap_s * GAPS.value(rng)))
         return {
-            b"svn:log": log_message(rng, self._profile.message_bytes.draw(rng)),
-            b"svn:author": self._authors[ranked(rng, len(self._authors), AUTHORS_POWER)],
+            b"svn:log": make_log_message(rng, self._profile.message_bytes.draw(rng)),
+            b"svn:author": self._authors[pick_rank(rng, len(self._authors), AUTHORS_POWER)],
             b"svn:date": dump_format.date(self._date),
         }
 
@@ -85,7 +85,7 @@ class History:
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
         if others >= len(self.projects):
             # Such as buffer7: a noun may come twice.
-            name = b"%s%d" % (noun(rng), len(self.projects))
+            name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
             project = self._add_project(layout, number)
             yield from project.make_layout()
@@ -116,7 +116,7 @@ class GeneratedSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         options = Options(name, definition, where, "profile", "scale", "seed")
-        profile_name = options.text("profile")
+        profile_name = options.get_text("profile")
         if profile_name not in PROFILES:
             raise options.error(
                 "profile", f"{profile_name!r} is no profile. Use one of {', '.join(PROFILES)}."
@@ -156,7 +156,7 @@ class GeneratedSource(Source):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         profile, scale = self._profile, self._scale
-        grown = growth(profile, self._youngest)
+        grown = grown_share(profile, self._youngest)
         tree_bytes, history_bytes, power = profile.repository
         return SizeEstimate(
             revisions=self._youngest,

@@ -120,20 +120,20 @@ def pick(rng: Random, items: Sequence[Item]) -> Item:
     return items[int(rng.random() * len(items))]
 
 
-def ranked(rng: Random, count: int, power: int) -> int:
+def pick_rank(rng: Random, count: int, power: int) -> int:
     """Return a random rank below `count`; a higher `power` makes low ranks more likely."""
     return int(count * rng.random() ** power)
 
 
-def noun(rng: Random) -> bytes:
+def pick_noun(rng: Random) -> bytes:
     return pick(rng, NOUNS).encode("ascii")
 
 
-def invented_word(rng: Random, syllables: int) -> str:
+def invent_word(rng: Random, syllables: int) -> str:
     return "".join(pick(rng, SYLLABLES) for _ in range(syllables))
 
 
-def _identifier(rng: Random) -> str:
+def _make_identifier(rng: Random) -> str:
     """Return a name as programs have them: parse_buffer, buffer or kanero."""
     kind = rng.random()
     if kind < 0.6:
@@ -141,7 +141,7 @@ def _identifier(rng: Random) -> str:
         return f"{first}_{pick(rng, NOUNS)}"
     if kind < 0.8:
         return pick(rng, NOUNS)
-    return invented_word(rng, 2 + int(rng.random() * 2))
+    return invent_word(rng, 2 + int(rng.random() * 2))
 
 
 def sentence(rng: Random, words: int) -> str:
@@ -150,11 +150,11 @@ def sentence(rng: Random, words: int) -> str:
     while len(picked) < words:
         # Half of the words are of grammar, a quarter nouns, a quarter names.
         vocabulary = pick(rng, (GLUE, GLUE, NOUNS, ()))
-        picked.append(pick(rng, vocabulary) if vocabulary else _identifier(rng))
+        picked.append(pick(rng, vocabulary) if vocabulary else _make_identifier(rng))
     return " ".join(picked)
 
 
-def log_message(rng: Random, size: int) -> bytes:
+def make_log_message(rng: Random, size: int) -> bytes:
     """Return lines of sentences with about `size` bytes."""
     lines: list[str] = []
     while size > 0:
@@ -210,10 +210,10 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
     def fill(placeholder: re.Match[str]) -> str:
         if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
-        return names[ranked(rng, STRETCH_NAMES, 2)]
+        return names[pick_rank(rng, STRETCH_NAMES, 2)]
 
     while size < POOL_BYTES:
-        names = [_identifier(rng) for _ in range(STRETCH_NAMES)]
+        names = [_make_identifier(rng) for _ in range(STRETCH_NAMES)]
         end = len(lines) + STRETCH_LINES
         while len(lines) < end:
             count = 1 + int(rng.random() * unit.most)

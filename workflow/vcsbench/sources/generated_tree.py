@@ -9,7 +9,7 @@ from random import Random
 
 from vcsbench.sources import dump_format
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
-from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, noun, pick, ranked
+from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, pick, pick_noun, pick_rank
 
 # The youngest branches are changed, and on each branch so many files at most.
 LIVE_BRANCHES = 5
@@ -41,11 +41,11 @@ class GeneratedFile:
         """Return a copy at another path, whose text changes on its own."""
         return GeneratedFile(path, self.kind, self.text.copy())
 
-    def add(self, properties: dict[bytes, bytes]) -> bytes:
+    def add_record(self, properties: dict[bytes, bytes]) -> bytes:
         text = self.text.content()
         return dump_format.file(self.path, b"add", properties=properties, text=text)
 
-    def change(self) -> bytes:
+    def change_record(self) -> bytes:
         return dump_format.file(self.path, b"change", text=self.text.content())
 
 
@@ -58,7 +58,7 @@ class Branch:
     journal: GeneratedFile | None
 
 
-def growth(profile: Profile, age: int) -> float:
+def grown_share(profile: Profile, age: int) -> float:
     """Return the part of trunk's final size after `age` revisions.
 
     It is the square root of the part of the history: a scaled repository is the beginning of the whole one.
@@ -113,21 +113,21 @@ class GeneratedProject:
         # The keys are a set in this order: layouts share folders.
         folders: dict[bytes, None] = {}
         for path in (self._layout.trunk, *self._layout.branches, *self._layout.tags):
-            for folder in (*dump_format.above(path), path):
+            for folder in (*dump_format.folders_above(path), path):
                 folders[folder] = None
         return map(dump_format.directory, folders)
 
     def start(self, number: int) -> Iterator[bytes]:
         """Yield the records of the first import, as the revision `number`."""
-        self._grown = growth(self._profile, number - self._first)
+        self._grown = grown_share(self._profile, number - self._first)
         if self._profile.journal:
             path = self._layout.trunk + b"/" + self._profile.journal
             text = Text.create(self._rng, self._pools["prose"], self._journal_limit() // 2)
             self._journal = GeneratedFile(path, JOURNAL, text)
             self._paths.add(path)
             self.size += text.size
-            yield self._journal.add({b"svn:eol-style": b"native"})
-        while self._missing() >= 1:
+            yield self._journal.add_record({b"svn:eol-style": b"native"})
+        while self._count_missing() >= 1:
             yield from self._new_file()
 
     def change(self, number: int) -> Iterator[bytes]:
@@ -150,7 +150,7 @@ class GeneratedProject:
         elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
-            self._grown = growth(self._profile, number - self._first)
+            self._grown = grown_share(self._profile, number - self._first)
             self._number = number
             yield from self._change_trunk()
 
@@ -158,14 +158,14 @@ class GeneratedProject:
         """Return the path of a new branch or tag, in each of the folders in turn: branches/buffer_7"""
         self._copies += 1
         folder = folders[self._copies % len(folders)]
-        return b"%s/%s_%d" % (folder, noun(self._rng), self._copies)
+        return b"%s/%s_%d" % (folder, pick_noun(self._rng), self._copies)
 
     def _make_branch(self, path: bytes) -> Branch:
         """Return a branch of the files of trunk that change most often."""
         # The keys are a set in this order.
         trunk_files: dict[GeneratedFile, None] = {}
         for _ in range(BRANCH_FILES):
-            trunk_files[self._hot_file()] = None
+            trunk_files[self._pick_hot_file()] = None
         files = [self._copy_to(path, file) for file in trunk_files]
         journal = self._copy_to(path, self._journal) if self._journal else None
         return Branch(path, files, journal)
@@ -179,14 +179,14 @@ class GeneratedProject:
         branch = pick(rng, self._branches)
         if branch.journal and rng.random() < self._profile.shares.journal:
             branch.journal.text.add_entry(rng, self._journal_limit())
-            yield branch.journal.change()
+            yield branch.journal.change_record()
         count = min(self._profile.paths.draw(rng), len(branch.files))
-        indices = {ranked(rng, len(branch.files), 2) for _ in range(count)}
+        indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
         # In order, because the order of a set is no part of the language.
         for i in sorted(indices):
             file = branch.files[i]
             file.text.edit(rng, file.kind.churn)
-            yield file.change()
+            yield file.change_record()
 
     def _change_trunk(self) -> Iterator[bytes]:
         """Change the journal, and a directory, all program-written files, many new files, or some files."""
@@ -196,7 +196,7 @@ class GeneratedProject:
             old_size = journal.text.size
             journal.text.add_entry(rng, self._journal_limit())
             self.size += journal.text.size - old_size
-            yield journal.change()
+            yield journal.change_record()
         event = rng.random()
         if event < shares.directory:
             yield from self._change_directory()
@@ -205,8 +205,8 @@ class GeneratedProject:
                 # Such as translations: not edited by hunks, and not replaced as images are.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
-        elif self._missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
-            for _ in range(min(int(self._missing()), IMPORT_AT_MOST)):
+        elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
+            for _ in range(min(int(self._count_missing()), IMPORT_AT_MOST)):
                 yield from self._new_file()
         else:
             for _ in range(min(self._profile.paths.draw(rng), 1 + len(self.files) // 2)):
@@ -217,12 +217,12 @@ class GeneratedProject:
         shares, rng = self._profile.shares, self._rng
         # Below 0: an addition. Then a deletion, a move, a copy, and an edit.
         event = rng.random() - shares.add
-        if event < 0 and self._missing() >= 1:
+        if event < 0 and self._count_missing() >= 1:
             yield from self._new_file()
             return
         # An addition of a file too many becomes an edit.
         is_edit = event < 0 or event > shares.delete + shares.move + shares.copy
-        file = self._hot_file()
+        file = self._pick_hot_file()
         if not is_edit and file not in self._touched:
             file = pick(rng, self.files)
         if file in self._touched:
@@ -274,19 +274,19 @@ class GeneratedProject:
             directory = self._new_path(directory)
             self.directories.append(directory)
             yield dump_format.directory(directory)
-        kind = self._random_kind()
+        kind = self._pick_kind()
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         # New files steer the mean size.
-        size = min(size * (1 - 0.6 * self._excess()), largest)
+        size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
         heat = kind.heat
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)
-        yield file.add(self._new_properties(kind))
+        yield file.add_record(self._new_properties(kind))
 
     def _choose_directory(self) -> bytes:
         """Return the directory of a new file: any, or the one of another file, so that some become full."""
@@ -307,7 +307,7 @@ class GeneratedProject:
 
     def _new_path(self, directory: bytes, extension: bytes = b"") -> bytes:
         """Return a path that was never used before: trunk/lib/buffer.c, or trunk/lib/buffer_parse.c"""
-        stem = directory + b"/" + noun(self._rng)
+        stem = directory + b"/" + pick_noun(self._rng)
         while stem + extension in self._paths:
             words = NOUNS if self._rng.random() < 0.6 else VERBS
             stem += b"_" + pick(self._rng, words).encode("ascii")
@@ -315,7 +315,7 @@ class GeneratedProject:
         self._paths.add(path)
         return path
 
-    def _random_kind(self) -> FileKind:
+    def _pick_kind(self) -> FileKind:
         share = self._rng.random()
         for kind in self._kinds:
             share -= kind.share
@@ -323,15 +323,15 @@ class GeneratedProject:
                 return kind
         return self._kinds[-1]
 
-    def _hot_file(self) -> GeneratedFile:
+    def _pick_hot_file(self) -> GeneratedFile:
         """Return a random file; the first ones are the more likely ones, by the profile's `heat`."""
         return self.files[int(self._profile.heat.value(self._rng) * len(self.files))]
 
     def _edit(self, file: GeneratedFile) -> bytes:
         before = file.text.size
-        file.text.edit(self._rng, file.kind.churn, self._excess())
+        file.text.edit(self._rng, file.kind.churn, self._size_excess())
         self.size += file.text.size - before
-        return file.change()
+        return file.change_record()
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
         """Insert a file behind the share 1 - `heat` of all files, which change more often."""
@@ -343,11 +343,11 @@ class GeneratedProject:
         """Return the bytes at which a journal loses its older half: its median is 3/4 of that."""
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)
 
-    def _excess(self) -> float:
+    def _size_excess(self) -> float:
         """Return from -1 to 1 if the mean file is up to a twentieth too small or too large."""
         share = self.size / (self._mean_size * (len(self.files) + 1))
         return max(-1.0, min(1.0, 20 * (share - 1)))
 
-    def _missing(self) -> float:
+    def _count_missing(self) -> float:
         """Return the number of files that trunk lacks by the law of growth; negative if it has too many."""
         return self._grown * self._profile.tree_files - len(self.files)

@@ -7,7 +7,7 @@ from typing import BinaryIO, NamedTuple
 from vcsbench.external import printable
 from vcsbench.sources import dump_format, svn_names
 from vcsbench.sources.base import Facts, format_notes
-from vcsbench.sources.dump_format import above
+from vcsbench.sources.dump_format import folders_above
 from vcsbench.sources.git_history import LAYOUT, TRUNK, ConversionPlan
 from vcsbench.sources.git_log import Change, Commit, CommitDetails
 from vcsbench.sources.git_objects import (
@@ -75,16 +75,16 @@ class NodeWriter:
         for path in gone:
             # A deleted folder takes its content with it.
             if not _is_below(path, gone.keys()):
-                self._out.write(dump_format.deletion(self._path(line, path)))
+                self._out.write(dump_format.deletion(self._convert_path(line, path)))
 
-    def _path(self, line: bytes, path: bytes) -> bytes:
+    def _convert_path(self, line: bytes, path: bytes) -> bytes:
         name = svn_names.subversion_path(path)
         if name != path:
             self.noted[svn_names.RENAMED].add(path)
         return line + b"/" + name
 
-    def _copyfrom(self, change: Change, origin: Origin) -> bytes:
-        return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
+    def _format_copyfrom(self, change: Change, origin: Origin) -> bytes:
+        return dump_format.copyfrom(self._convert_path(origin.path, change.source), origin.revision)
 
     def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
         """Add folders, parents first. Return those that are copied with their content."""
@@ -96,8 +96,10 @@ class NodeWriter:
             copyfrom = b""
             if change.old_mode == FOLDER:
                 copied.add(change.path)
-                copyfrom = self._copyfrom(change, origin)
-            self._out.write(dump_format.directory(self._path(line, change.path), origin=copyfrom))
+                copyfrom = self._format_copyfrom(change, origin)
+            self._out.write(
+                dump_format.directory(self._convert_path(line, change.path), origin=copyfrom)
+            )
         return copied
 
     def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
@@ -105,11 +107,11 @@ class NodeWriter:
         names = [change.new_object for change in changes if _has_new_text(change)]
         blobs = self._blobs.read(names)
         for change in changes:
-            path = self._path(line, change.path)
+            path = self._convert_path(line, change.path)
             is_renamed = change.source != change.path
             action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
-            copyfrom = self._copyfrom(change, origin) if is_renamed else b""
-            properties = _new_properties(change)
+            copyfrom = self._format_copyfrom(change, origin) if is_renamed else b""
+            properties = _changed_properties(change)
             if not _has_new_text(change):
                 self._out.write(dump_format.file(path, action, copyfrom, properties))
                 continue
@@ -144,7 +146,7 @@ def _read_link(blob: Blob) -> tuple[Blob, dump_format.Properties]:
     return Blob(len(text), iter([text])), properties
 
 
-def _new_properties(change: Change) -> dump_format.Properties | None:
+def _changed_properties(change: Change) -> dump_format.Properties | None:
     """Return the properties, None if they stay. Those of a link are always given: it may have been a file."""
     old_properties = PROPERTIES.get(change.old_mode, {})
     new_properties = PROPERTIES.get(change.new_mode, {})
@@ -161,7 +163,7 @@ def _has_new_text(change: Change) -> bool:
 
 
 def _is_below(path: bytes, folders: Set[bytes]) -> bool:
-    return bool(folders) and not folders.isdisjoint(above(path))
+    return bool(folders) and not folders.isdisjoint(folders_above(path))
 
 
 class RevisionWriter:
@@ -186,7 +188,7 @@ class RevisionWriter:
         self._write_commit(i, details)
         for path in self._plan.copies.get(i, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
-            self._add_line(path, self._origin(i))
+            self._add_line(path, self._find_origin(i))
         for line in self._plan.ends.get(i, ()):
             name = line.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
@@ -230,19 +232,19 @@ class RevisionWriter:
         # trunk begins in the layout, and other lines as a copy of the first parent, if there is one.
         if i == line.first and line.path != TRUNK:
             if commit.parents:
-                origin = self._origin(commit.parents[0])
+                origin = self._find_origin(commit.parents[0])
                 self._add_line(line.path, origin)
             else:
                 self._add_line(line.path, None)
         self._nodes.write(details.changes, line.path, origin)
         self._revisions.append(self._number)
 
-    def _origin(self, commit: int) -> Origin:
+    def _find_origin(self, commit: int) -> Origin:
         return Origin(self._plan.lines[commit].path, self._revisions[commit])
 
     def _add_line(self, path: bytes, origin: Origin | None) -> None:
         """Add a branch or tag as a copy of its origin, or as an empty folder, below the folders above it."""
-        for folder in above(path):
+        for folder in folders_above(path):
             if folder not in self._folders:
                 self._folders.add(folder)
                 self._out.write(dump_format.directory(folder))

@@ -76,7 +76,7 @@ def _read_texts(lines: Iterable[bytes], git: Git) -> Iterator[StoredText]:
         kind, *words = line.rstrip(b"\n").split(b" ", 4)
         # A damaged object: `<object> missing`.
         if words == [b"missing"]:
-            raise git.missing_object(kind)
+            raise git.missing_error(kind)
         if kind == b"blob":
             size, stored, base, path = words
             # The base of a text that is stored in full is 0000000000.

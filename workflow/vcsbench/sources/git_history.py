@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from vcsbench.sources import base
-from vcsbench.sources.dump_format import above
+from vcsbench.sources.dump_format import folders_above
 from vcsbench.sources.git_log import Commit
 from vcsbench.sources.git_repository import Ref
 from vcsbench.sources.svn_names import subversion_path
@@ -71,12 +71,12 @@ class ConversionPlan:
         """
         for path in _candidate_paths(folder, name):
             is_taken = path in self._paths or path in self._folders
-            if not is_taken and self._paths.isdisjoint(above(path)):
+            if not is_taken and self._paths.isdisjoint(folders_above(path)):
                 break
         if path != folder + subversion_path(name):
             self.renamed[name] = path
         self._paths.add(path)
-        self._folders.update(above(path))
+        self._folders.update(folders_above(path))
         return path
 
     def _add_unnamed_lines(self) -> list[Line]:

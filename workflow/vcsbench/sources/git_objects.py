@@ -56,7 +56,7 @@ class BlobReader:
             self._request(part)
             for name in part:
                 size = self._read_size(name)
-                chunks = self._chunks(name, size)
+                chunks = self._read_chunks(name, size)
                 yield Blob(size, chunks)
                 for _ in chunks:
                     pass
@@ -79,15 +79,15 @@ class BlobReader:
             raise self._program.failed()
         # `<object> missing`
         if len(answer) != 3:
-            raise self._git.missing_object(name)
+            raise self._git.missing_error(name)
         _, kind, size = answer
         if kind != b"blob":
-            raise self._git.damaged_object(name, f"it is a {kind.decode()}, not a blob")
+            raise self._git.damaged_error(name, f"it is a {kind.decode()}, not a blob")
         return int(size)
 
-    def _chunks(self, name: bytes, size: int) -> Iterator[bytes]:
+    def _read_chunks(self, name: bytes, size: int) -> Iterator[bytes]:
         """Yield the content of an answer, and read the line end behind it."""
-        damaged = self._git.damaged_object(name, "its content has another size than it states")
+        damaged = self._git.damaged_error(name, "its content has another size than it states")
         length = len(self._marker_answer)
         last = b""
         while size > 0:
@@ -155,7 +155,7 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
             head, _, path = read_field(program).partition(b"\t")
             mode, _, name, listed_size = head.split()
             if listed_size == b"BAD":
-                raise git.missing_object(name)
+                raise git.missing_error(name)
             size = 0 if listed_size == b"-" else int(listed_size)
             entries.append(TreeEntry(path, mode, name, size))
             check_count(entries, git)

@@ -132,7 +132,7 @@ class Git:
             (private / "shallow").write_bytes(self.shallow)
         settings = self._read_settings(common / "config")
         self._check_settings(settings)
-        (private / "config").write_bytes(os.fsencode(self._configuration(settings)))
+        (private / "config").write_bytes(os.fsencode(self._make_configuration(settings)))
         # git refuses unknown formats and extensions, and a HEAD that is none.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
 
@@ -168,7 +168,7 @@ class Git:
                 "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
             )
 
-    def _configuration(self, settings: Mapping[str, str]) -> str:
+    def _make_configuration(self, settings: Mapping[str, str]) -> str:
         """Return our configuration, with the format and the extensions of the user's repository."""
         # The name of the empty tree depends on the format of names. git refuses an unknown format.
         has_sha256 = settings.get("extensions.objectformat") == "sha256"
@@ -213,23 +213,23 @@ class Git:
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
         return program
 
-    def damaged_object(self, name: bytes, fault: str) -> UserError:
+    def damaged_error(self, name: bytes, fault: str) -> UserError:
         return UserError(
             f"{self.where}: the object {name.decode()} is damaged: {fault}. `git fsck` lists such objects."
         )
 
-    def missing_object(self, name: bytes) -> UserError:
+    def missing_error(self, name: bytes) -> UserError:
         return UserError(
             f"{self.where}: the object {name.decode()} is missing: the clone is partial or damaged. "
             "Clone it again, without --filter."
         )
 
-    def branches(self) -> list[Ref]:
+    def list_branches(self) -> list[Ref]:
         """Return the local branches, then origin's that have no local one of the same name."""
-        branches = self.refs(HEADS)
+        branches = self.list_refs(HEADS)
         # origin/HEAD is another name of one of origin's branches.
         names = {branch.name for branch in branches} | {b"HEAD"}
-        for branch in self.refs(REMOTES):
+        for branch in self.list_refs(REMOTES):
             if branch.name not in names:
                 branches.append(branch)
         return branches
@@ -238,9 +238,9 @@ class Git:
         """Return the number of refs that are neither branches nor tags of commits."""
         names = self.output("for-each-ref", "--format=%(refname)").splitlines()
         branches = [name for name in names if name.startswith((HEADS, REMOTES))]
-        return len(names) - len(branches) - len(self.refs(TAGS))
+        return len(names) - len(branches) - len(self.list_refs(TAGS))
 
-    def refs(self, prefix: bytes) -> list[Ref]:
+    def list_refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing.
 
         An annotated tag is an object of its own, and may tag another tag. `for-each-ref` follows such chains
@@ -256,7 +256,7 @@ class Git:
             # `<object> commit <size>`, or `<object>^{} missing`.
             commit, kind, *_ = answer.split()
             if kind == b"missing":
-                raise self.missing_object(target)
+                raise self.missing_error(target)
             if kind == b"commit":
                 refs.append(Ref(name.removeprefix(prefix), commit))
         return refs

@@ -72,7 +72,7 @@ class GitSource(LocalSource):
         with open_repository(self._path) as git:
             yield git
 
-    def _commit(self, git: Git) -> str:
+    def _find_commit(self, git: Git) -> str:
         """Return the full name of the commit at the end of the branch."""
         name = self._parse(git, self._branch)
         # `^main` means all commits that are not on main.
@@ -81,7 +81,7 @@ class GitSource(LocalSource):
         try:
             git.output("cat-file", "-e", name)
         except UserError:
-            raise git.missing_object(name.encode()) from None
+            raise git.missing_error(name.encode()) from None
         # A tag leads to a commit, perhaps through other tags.
         return self._parse(git, f"{name}^{{commit}}")
 
@@ -114,7 +114,7 @@ class GitSource(LocalSource):
             return self._read_identity(git)
 
     def _read_identity(self, git: Git) -> str:
-        state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
+        state = f"git {self._find_commit(git)} {self._history}".encode() + git.shallow
         if self._history == WHOLE:
             prefixes = [prefix.decode() for prefix in (HEADS, REMOTES, TAGS)]
             state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *prefixes)
@@ -122,17 +122,17 @@ class GitSource(LocalSource):
 
     def head(self) -> Head:
         with self._open() as git:
-            return {"kind": self.kind, "path": str(self._path), "commit": self._commit(git)}
+            return {"kind": self.kind, "path": str(self._path), "commit": self._find_commit(git)}
 
     def check(self) -> None:
         with self._open() as git:
-            self._commit(git)
+            self._find_commit(git)
 
     def describe(self) -> str:
         """Return such as `git repository /srv/x, first parents of main at 0123456789ab`."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
-            commit = self._commit(git)[:12]
+            commit = self._find_commit(git)[:12]
         branch = printable(self._branch)
         return f"git repository {one_line(self._path)}, {what} {branch} at {commit}"
 
@@ -140,10 +140,10 @@ class GitSource(LocalSource):
     def _estimate(self) -> SizeEstimate:
         """The size, from all commits and trees: 1 s for 50,000 commits. Raise UserError if one is missing."""
         with self._open() as git:
-            refs = self._refs(git)
+            refs = self._list_refs(git)
             with self._walk(git, refs, "rev-list", "--count") as counting:
                 commits = int(counting.read_all())
-            entries = git_objects.read_tree(git, self._commit(git))
+            entries = git_objects.read_tree(git, self._find_commit(git))
             with self._walk(git, refs, "rev-list", "--objects") as listing:
                 # Without Python in between: a history has millions of objects.
                 objects = listing.process.stdout
@@ -164,10 +164,10 @@ class GitSource(LocalSource):
     def write(self, out: BinaryIO) -> Facts:
         """Write a revision for each commit. Raise UserError if refs changed since identity() was called."""
         with self._open() as git:
-            refs = self._refs(git)
+            refs = self._list_refs(git)
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
-            plan = self._plan(git, refs)
+            plan = self._plan_conversion(git, refs)
             self._planned_revisions = plan.revisions
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             with (
@@ -186,7 +186,7 @@ class GitSource(LocalSource):
                 facts.notes.append(SHALLOW)
         return facts
 
-    def _plan(self, git: Git, refs: Refs) -> ConversionPlan:
+    def _plan_conversion(self, git: Git, refs: Refs) -> ConversionPlan:
         with (
             progress.stage("listing the commits"),
             self._walk(git, refs, "log", "--reverse", *git_log.COMMITS) as log,
@@ -199,18 +199,18 @@ class GitSource(LocalSource):
         """Return the number of revisions, 0 before write() has listed the commits."""
         return self._planned_revisions
 
-    def _refs(self, git: Git) -> Refs:
+    def _list_refs(self, git: Git) -> Refs:
         """Return the branches and tags that are converted: with `first-parent`, only trunk."""
-        trunk = Ref(self._branch.encode(), self._commit(git).encode("ascii"))
+        trunk = Ref(self._branch.encode(), self._find_commit(git).encode("ascii"))
         if self._history == FIRST_PARENT:
             return Refs([trunk], [])
         # Such as refs/heads/main for HEAD; nothing for the name of a commit.
         full_name = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
         branches = [trunk]
-        for branch in git.branches():
+        for branch in git.list_branches():
             if full_name not in (HEADS + branch.name, REMOTES + branch.name):
                 branches.append(branch)
-        return Refs(branches, git.refs(TAGS))
+        return Refs(branches, git.list_refs(TAGS))
 
     @contextmanager
     def _walk(self, git: Git, refs: Refs, *words: str) -> Iterator[Program]:

@@ -18,7 +18,7 @@ from vcsbench.records import Head
 from vcsbench.sources import svn_files
 from vcsbench.sources.base import Definition, Facts, SizeEstimate, digest_values, readable
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.svn_tree import SourceWithTree, summarize_tree, svn_failure
+from vcsbench.sources.svn_tree import SourceWithTree, describe_failure, summarize_tree
 from vcsbench.storages.file_trees import OddPaths, older_revision
 
 # Shards whose files are counted for an estimate.
@@ -163,12 +163,12 @@ class SvnSource(SourceWithTree):
         revisions = f"0:{self.youngest}"
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", revisions, str(self._checked_path())]
-        dumping = Program(argv, svn_failure(self._name, "svnadmin dump"))
+        dumping = Program(argv, describe_failure(self._name, "svnadmin dump"))
         return pass_on(dumping, self._name, out)
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the tree of the repository itself, which is known without loading it."""
-        return self._tree_in(self._checked_path())
+        return self._find_tree(self._checked_path())
 
 
 def pass_on(dumping: Program, name: str, out: BinaryIO) -> Facts:

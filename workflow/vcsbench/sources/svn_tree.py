@@ -15,7 +15,7 @@ from vcsbench.storages.file_trees import OddPaths
 MAX_ENTRIES = 10_000_000
 
 
-def svn_failure(repository: str | Path, program: str) -> str:
+def describe_failure(repository: str | Path, program: str) -> str:
     """Return the beginning of an error: `/srv/x: svnadmin dump failed (try ...)`."""
     return f"{repository}: {program} failed (try `svnadmin verify`, or a newer Subversion)"
 
@@ -41,7 +41,7 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
         argv += ["-r", str(revision)]
     # A path may begin with a minus.
     argv += ["--", os.path.abspath(repository), tree]
-    with Program(argv, svn_failure(repository, "svnlook tree")) as program:
+    with Program(argv, describe_failure(repository, "svnlook tree")) as program:
         for number, line in enumerate(program.stdout):
             if number == MAX_ENTRIES:
                 raise UserError(
@@ -69,7 +69,7 @@ class SourceWithTree(LocalSource):
 
     keys = ("path", "tree")
 
-    def _tree_in(self, repository: Path) -> str:
+    def _find_tree(self, repository: Path) -> str:
         """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
 
         Raise UserError if the youngest revision has no such folder.
@@ -77,7 +77,7 @@ class SourceWithTree(LocalSource):
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         if self._tree is None:
             # A slash at the end of a name marks a folder.
-            listed = output(argv, svn_failure(repository, "svnlook tree")).split(b"\n")
+            listed = output(argv, describe_failure(repository, "svnlook tree")).split(b"\n")
             return TRUNK if b"trunk/" in listed else ""
         if self._tree == "":
             return self._tree

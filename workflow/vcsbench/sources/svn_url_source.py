@@ -39,11 +39,11 @@ class SvnUrlSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where, "url", "tree")
-        self._url = self._options.text("url").rstrip("/")
+        self._url = self._options.get_text("url").rstrip("/")
         # The URL is not shown: it may contain a password.
         if not is_plain_url(self._url):
             raise self._options.error("url", f"{URL_FORM}.")
-        self._tree = self._options.tree()
+        self._tree = self._options.get_tree()
 
     def identity(self) -> str:
         """Return a digest of the URL and the tree: later commits are not loaded."""
@@ -59,14 +59,14 @@ class SvnUrlSource(Source):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         try:
-            revisions = self._youngest()
+            revisions = self._read_youngest()
         except UserError:
             revisions = UNKNOWN_REVISIONS
         return SizeEstimate(revisions, revisions * REVISION_BYTES)
 
-    def _youngest(self) -> int:
-        failure = f"{self._options.place_of('url')}: {self._url} cannot be read"
-        printed = self._info(failure, "revision", pegged(self._url))
+    def _read_youngest(self) -> int:
+        failure = f"{self._options.describe_key('url')}: {self._url} cannot be read"
+        printed = self._run_info(failure, "revision", pegged(self._url))
         number = parse_number(printed, LARGEST_REVISION)
         if number is None:
             raise UserError(
@@ -74,7 +74,7 @@ class SvnUrlSource(Source):
             )
         return number
 
-    def _info(self, failure: str, item: str, *words: str) -> bytes:
+    def _run_info(self, failure: str, item: str, *words: str) -> bytes:
         """Return an item of `svn info`. `failure` begins the error if the server does not answer it."""
         check_local_url(self._url)
         argv = ["svn", "info", *LOGIN, "--show-item", item, *words]
@@ -82,18 +82,18 @@ class SvnUrlSource(Source):
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnrdump dump`: a stream of format 3, with deltas."""
-        youngest = self._youngest()
+        youngest = self._read_youngest()
         if youngest == 0:
             raise self._options.error(
                 "url", f"{self._url} is empty: it has no revision 1. Give another."
             )
-        self._tree = self._tree_at(youngest)
+        self._tree = self._find_tree(youngest)
         # svnrdump takes no @ behind its URL.
         argv = ["svnrdump", "dump", "-q", *LOGIN, "-r", f"0:{youngest}", self._url]
         dumping = Program(argv, f"{self._url}: svnrdump dump failed", limit_s=PAUSE_S)
         return pass_on(dumping, self._url, out)
 
-    def _tree_at(self, revision: int) -> str:
+    def _find_tree(self, revision: int) -> str:
         """Return the definition's `tree`, or trunk if the revision has one, or the root.
 
         Raise UserError if the revision has no folder `tree`.
@@ -101,21 +101,21 @@ class SvnUrlSource(Source):
         if self._tree is None:
             # svn fails where nothing has this name.
             with contextlib.suppress(UserError):
-                if self._kind_of(TRUNK, revision, f"{self._url} has no {TRUNK}") == b"dir":
+                if self._read_kind(TRUNK, revision, f"{self._url} has no {TRUNK}") == b"dir":
                     return TRUNK
             return ""
         failure = (
-            f"{self._options.place_of('tree')}: {self._url} has no folder {self._tree!r} at revision "
+            f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
         )
-        if self._kind_of(self._tree, revision, failure) != b"dir":
+        if self._read_kind(self._tree, revision, failure) != b"dir":
             raise UserError(f"{failure}.")
         return self._tree
 
-    def _kind_of(self, tree: str, revision: int, failure: str) -> bytes:
+    def _read_kind(self, tree: str, revision: int, failure: str) -> bytes:
         """Return b"dir" or b"file". Raise UserError, which begins with `failure`, if there is neither."""
         place = f"{self._url}/{urllib.parse.quote(tree)}".rstrip("/")
-        return self._info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
+        return self._run_info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the definition's `tree`, or the one from write()."""
