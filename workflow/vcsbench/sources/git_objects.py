@@ -19,7 +19,7 @@ FOLDER, ABSENT = b"040000", b"000000"
 # Without a node in Subversion.
 NO_NODE = (ABSENT, SUBMODULE)
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
-MAX_ENTRIES = 3_000_000
+MOST_GIT_ENTRIES = 3_000_000
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
 
@@ -166,9 +166,9 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
 
 def check_count(entries: Sequence[object], git: Git) -> None:
     """Raise UserError for too many entries of a tree, or changes of a commit."""
-    if len(entries) > MAX_ENTRIES:
+    if len(entries) > MOST_GIT_ENTRIES:
         raise UserError(
-            f"{git.where}: a tree or a commit has more than {MAX_ENTRIES} files. Choose another branch."
+            f"{git.where}: a tree or a commit has more than {MOST_GIT_ENTRIES} files. Choose another branch."
         )
 
 

@@ -28,7 +28,7 @@ from vcsbench.storages.file_trees import PATH_BYTES, entries
 
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
-DATE = b"2000-01-01T00:00:00.000000Z"
+COMMIT_DATE = b"2000-01-01T00:00:00.000000Z"
 # Repository bytes per byte of the files, which are source code as a rule.
 REPOSITORY_FACTOR = 0.5
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
@@ -227,7 +227,7 @@ class DirectorySource(LocalSource):
         with readable(self._path):
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             for number in range(REVISIONS + 1):
-                out.write(dump_format.revision(number, {b"svn:date": DATE}))
+                out.write(dump_format.revision(number, {b"svn:date": COMMIT_DATE}))
             out.writelines(_tree_records(self._path, counts))
             out.flush()
         return Facts(REVISIONS, format_notes(counts))
