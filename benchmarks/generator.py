@@ -36,7 +36,9 @@ def main(profile: str, scale: float) -> None:
                 subprocess.run(argv, stdin=file, check=True)
 
         subprocess.run(["svnadmin", "create", repository], check=True)
-        generating, loading = (source.expected_revisions() / seconds(work) for work in (generate, load))
+        revisions = source.expected_revisions()
+        generating = revisions / seconds(generate)
+        loading = revisions / seconds(load)
     what = f"{profile}: revisions generated per second (at least {MIN_RATIO} times as many)"
     print_table([Row(what, generating, loading, "/s", "`svnadmin load`")])
 
