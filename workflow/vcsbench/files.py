@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -100,17 +101,32 @@ def read_record(path: str | Path) -> dict[str, Any]:
 def read_rows(
     path: str | Path, remedy: str, limit: int = CSV_BYTES, columns: Iterable[str] = ()
 ) -> list[dict[str, str]]:
-    """Return the rows of a CSV file.
+    """Read a CSV file, and return each row as a mapping from the heading's names to texts.
 
-    Raise UserError if it is missing, not CSV or too large, or if a row lacks one of the columns.
+    Values stay text, because a repository may have the name `007` or `NA`. `columns` must be in the heading.
+    Raise UserError if the file is missing, not CSV or larger than `limit` bytes, if the heading has a name
+    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence.
     """
     try:
-        text = io.StringIO(read_bytes(path, limit).decode(), newline="")
-        rows = list(csv.DictReader(text))
+        # Spreadsheets begin a file with a byte order mark, which would be a part of the first name.
+        text = read_bytes(path, limit).decode("utf-8-sig")
+        # Without `strict`, a quotation mark that is never closed hides all rows behind it.
+        lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot be read as CSV: {reason}. {remedy}") from None
+    heading = lines[0] if lines else []
     for name in columns:
-        if any(row.get(name) is None for row in rows):
+        if name not in heading:
             raise UserError(f"{path}: the column `{name}` is missing. {remedy}")
+    name, occurrences = Counter(heading).most_common(1)[0] if heading else ("", 0)
+    if occurrences > 1:
+        raise UserError(f"{path}: the column `{name}` is there twice. {remedy}")
+    rows = []
+    for number, line in enumerate(lines[1:], start=1):
+        # A row of another length was cut by a full disk, or has a comma without quotation marks.
+        if len(line) != len(heading):
+            fields = f"{len(line)} fields, and the heading {len(heading)}"
+            raise UserError(f"{path}: row {number} has {fields}. {remedy}")
+        rows.append(dict(zip(heading, line, strict=True)))
     return rows

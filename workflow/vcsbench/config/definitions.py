@@ -1,10 +1,7 @@
 """Define and read findings and expectations, and published numbers."""
 
-import csv
-import io
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required
@@ -23,7 +20,7 @@ from vcsbench.config.models import (
 from vcsbench.config.study import RUN_COLUMNS, axis_values
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
-from vcsbench.external import read_bytes
+from vcsbench.files import read_rows
 from vcsbench.metrics import COUNTS, METRICS
 
 PUBLISHED_BYTES = 16 << 20
@@ -191,7 +188,12 @@ def read_published_rows(
     """
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
     known = dict.fromkeys([*keys, *NUMBERS, *RUN_COLUMNS])
-    files = {str(path): _read_rows(Path(path), known) for path in paths}
+    files = {str(path): read_rows(path, RESTORE, PUBLISHED_BYTES) for path in paths}
+    for path, rows in files.items():
+        if not rows:
+            raise UserError(f"{path}: the file has no rows. {RESTORE}")
+        if unknown := unknown_name(rows[0], known):
+            raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
     columns = {column for rows in files.values() for column in rows[0]}
     columns.update(axis for values in fixed.values() for axis in values)
     for axis in axes:
@@ -218,30 +220,6 @@ def read_published_rows(
             _check_numbers(path, [*values.values()], numbers, places)
             rows[index] = values | numbers
     return files
-
-
-def _read_rows(path: Path, known: Collection[str]) -> list[dict[str, str]]:
-    try:
-        # Spreadsheets may begin a file with a byte order mark.
-        text = io.StringIO(read_bytes(path, PUBLISHED_BYTES).decode("utf-8-sig"), newline="")
-        lines = [line for line in csv.reader(text, strict=True) if line]
-    except (OSError, ValueError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path}: cannot be read as CSV: {reason}. {RESTORE}") from None
-    if len(lines) < 2:
-        raise UserError(f"{path}: the file has no rows. {RESTORE}")
-    names, rows = lines[0], lines[1:]
-    unknown = unknown_name(names, known)
-    if unknown:
-        raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
-    if len(set(names)) < len(names):
-        twice, _ = Counter(names).most_common(1)[0]
-        raise UserError(f"{path}: the column `{twice}` is there twice. Remove one of the two.")
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(names):
-            fields = f"{len(row)} fields, and the heading {len(names)}"
-            raise UserError(f"{path}: row {number} has {fields}. Correct it.")
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _check_numbers(
