@@ -550,7 +550,7 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
 
 def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    of_tables = {f"tables/{made.name}/f6-vs-f7": comparisons.columns([])}
+    of_tables = {f"tables/{made.name}/f6-vs-f7": comparisons.list_columns([])}
     columns = {f"{kind}/{made.name}": names for kind, names in CSV_FILES.items()} | of_tables
     columns[f"measurements/{made.name}"] = MEASURED
     for stem, names in columns.items():

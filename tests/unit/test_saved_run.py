@@ -50,7 +50,7 @@ def computed(folder):
     pd.testing.assert_frame_equal(read_back(collected.measurements), frame)
     params = StudyParams(STUDY, here)
     block = params.definition.block
-    limits = Limits.of(here.config)
+    limits = Limits.from_config(here.config)
     tables = make_tables(frame, params.tables, params.order, block, limits)
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
     return {"measurements": text, **found}

@@ -26,7 +26,7 @@ from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.budget import budget_report, comparisons_of
-from vcsbench.statistics.comparisons import NUMBERS
+from vcsbench.statistics.comparisons import NUMBER_COLUMNS
 from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.settings import StudySettings
@@ -131,7 +131,7 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
 def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
     """Return the tables as other programs read them."""
     folder = Path(snakemake.output.tables)
-    return {name: read_frame(folder / f"{name}.csv", NUMBERS) for name in settings.tables}
+    return {name: read_frame(folder / f"{name}.csv", NUMBER_COLUMNS) for name in settings.tables}
 
 
 def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings) -> None:

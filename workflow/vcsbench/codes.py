@@ -126,6 +126,15 @@ class ReasonCode(StrEnum):
     ALL_PUBLISHED = "all-published"
 
 
+class StopReason(StrEnum):
+    """Why a run with minutes gives no more rounds to a study (key `why` of decisions and accounts)."""
+
+    ALL_DECIDED = "answered"
+    TIME_IS_UP = "time is up"
+    # The remaining comparisons have too much noise that no round reduces.
+    UNREACHABLE = "more rounds tell nothing"
+
+
 class AnswerKind(StrEnum):
     """The kind of answer to a question of a study."""
 

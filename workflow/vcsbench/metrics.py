@@ -20,8 +20,8 @@ DEFAULT = "elapsed_s"
 # COUNT names the count in the tables of the metric COUNTS, as an axis does.
 COUNT, COUNTS = "count", "counts"
 MIB = 2**20
-# Why a measured cell may lack a count of the kernel, by its columns.
-KERNEL_COUNTS = {
+# By column of the measurements: why the kernel may not have counted it. Columns of times are always there.
+WHY_UNCOUNTED = {
     "call_bytes": WithheldCode.HIDDEN_COUNT,
     "device_bytes": WithheldCode.HIDDEN_COUNT,
     "written_bytes": WithheldCode.HIDDEN_COUNT,
@@ -32,7 +32,10 @@ KERNEL_COUNTS = {
 
 
 class Words(NamedTuple):
-    """Words for a better and a worse value. `verb` is empty if the words contain a verb."""
+    """Words for a better and a worse value: `f7 is faster`, `f7 reads less`.
+
+    `verb` is the verb with a blank behind it, or "" if `better` and `worse` begin with their own.
+    """
 
     better: str
     worse: str
@@ -48,23 +51,33 @@ MORE = Words("higher", "lower")
 FASTER = Words("faster", "slower")
 
 
-def _less(verb: str, often: str = "") -> Words:
-    return Words(f"{verb} less{often}", f"{verb} more{often}", verb="")
+def _less(verb: str) -> Words:
+    return Words(f"{verb} less", f"{verb} more", verb="")
 
 
 def _less_often(verb: str) -> Words:
-    return _less(verb, " often")
+    return Words(f"{verb} less often", f"{verb} more often", verb="")
+
+
+def _only_part(parts: Columns) -> Column:
+    """Return the value of a metric that has one part: the part itself."""
+    return next(iter(parts.values()))
 
 
 @dataclass(frozen=True)
 class Metric:
     """One metric. Its name is its column in aggregated frames.
 
-    `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
-    `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published.
-    By default a metric has one column, part and value, of its own name. `exact` metrics are counts
-    without noise; `once` metrics are counted in one separate run for all rounds of a cell. `quantity` names
-    the compared values, a plural if they are counts. `reading` describes a table.
+    A value is computed in three steps, so that the client's CPU share is a quotient of medians, as published:
+
+    1. `needs` are columns of the measurements (default: the column with the metric's name).
+    2. `parts` are computed from them for each run (default: the columns themselves), and are aggregated
+       over runs and rounds.
+    3. `value` computes the metric from the aggregated parts (default: the only part).
+
+    `exact` metrics are counts without noise. `once` metrics are counted in one separate run for all rounds
+    of a cell. `quantity` names the compared values, a plural if they are counts. `reading` describes a
+    table.
     """
 
     name: str
@@ -75,17 +88,17 @@ class Metric:
     words: Words = LESS
     needs: tuple[str, ...] = ()
     parts: Mapping[str, Callable[[Columns], Column]] = field(default_factory=dict)
-    value: Callable[[Columns], Column] = lambda part: next(iter(part.values()))
+    value: Callable[[Columns], Column] = _only_part
     better: str = LOW
     exact: bool = False
     once: bool = False
 
     def __post_init__(self) -> None:
-        needs = self.needs or (self.name,)
-        object.__setattr__(self, "needs", needs)
-        object.__setattr__(self, "parts", self.parts or {name: itemgetter(name) for name in needs})
-        if self.better == HIGH and self.words is LESS:
-            object.__setattr__(self, "words", MORE)
+        # The defaults depend on other fields. A frozen dataclass sets such fields in this way.
+        if not self.needs:
+            object.__setattr__(self, "needs", (self.name,))
+        if not self.parts:
+            object.__setattr__(self, "parts", {name: itemgetter(name) for name in self.needs})
 
     @property
     def why_missing(self) -> WithheldCode | None:
@@ -93,8 +106,8 @@ class Metric:
         if self.once:
             return WithheldCode.UNTRACED
         for name in self.needs:
-            if name in KERNEL_COUNTS:
-                return KERNEL_COUNTS[name]
+            if name in WHY_UNCOUNTED:
+                return WHY_UNCOUNTED[name]
         return None
 
     @property
@@ -105,6 +118,7 @@ class Metric:
     @property
     def calls(self) -> tuple[Call, Call]:
         """Return the calls of a candidate with a ratio baseline / candidate above 1 and below 1."""
+        # Only times have these words. `faster` does not fit other metrics, such as bytes.
         if self.words is FASTER:
             return Call.FASTER, Call.SLOWER
         return Call.LESS, Call.MORE
@@ -115,6 +129,31 @@ class Metric:
         if self.better == LOW:
             return self.words.better, self.words.worse
         return self.words.worse, self.words.better
+
+
+def _in_mib(
+    column: str, name: str, title: str, quantity: str, words: Words, reading: str
+) -> Metric:
+    """Return a metric in MiB of a column of bytes. With the words MORE, a higher value is better."""
+    return Metric(
+        name,
+        title,
+        "MiB",
+        quantity,
+        reading,
+        words,
+        needs=(column,),
+        value=lambda part: part[column] / MIB,
+        better=HIGH if words is MORE else LOW,
+        exact=True,
+    )
+
+
+def _traced(name: str, title: str, unit: str, quantity: str, words: Words, reading: str) -> Metric:
+    """Return a count of the separate run under strace."""
+    method = "Counted once per cell in a separate run under strace, client and server together."
+    reading = f"{reading} {method}"
+    return Metric(name, title, unit, quantity, reading, words, exact=True, once=True)
 
 
 # fmt: off
@@ -152,34 +191,30 @@ _LOADS = (
            value=lambda part: 100 * part["server_cpu_s"] / part["carried_s"] / part["cores"]),
     Metric("throughput_mb_s", "Throughput", "MiB/s", "throughput",
            "MiB of exported files per second, all clients together, median of the rounds.",
-           needs=("tree_bytes", "carried_s"), better=HIGH,
+           MORE, needs=("tree_bytes", "carried_s"), better=HIGH,
            value=lambda part: part["tree_bytes"] / MIB / part["carried_s"]),
 )
-# Counts in MiB: the column of their bytes, name, title, quantity, words, reading.
-_BYTES = (
-    ("call_bytes", "call_mib", "Read by system calls", "bytes read by system calls", _less("reads"),
-     "MiB that client and server read by system calls, from cache or device, median of the rounds. "
-     "Repeated reads count again; reads from sockets are included."),
-    ("device_bytes", "device_mib", "Read from the device", "bytes from the device", _less("reads"),
-     "MiB that client and server read from devices, in 4 KiB pages with read-ahead, median of the rounds."),
-    ("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
-     "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
-     "Shared blocks count once."),
-    ("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
-     Words("has less for itself", "has more for itself", verb=""),
-     "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
-     "Empty if the file system reports no extents or compresses files."),
-    ("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
-     "MiB of blocks that several files of the working copy share, each counted once, by extents. "
-     "Empty if the file system reports no extents or compresses files."),
-    ("written_bytes", "written_mib", "Written to the device", "bytes written to the device", _less("writes"),
-     "MiB written to the storage's device while the command ran, by all processes, median of the rounds. "
-     "Later writes are not included."),
-)
 _SIZES = (
-    Metric(name, title, "MiB", quantity, reading, words, (column,), exact=True,
-           value=lambda part: next(iter(part.values())) / MIB, better=HIGH if words is MORE else LOW)
-    for column, name, title, quantity, words, reading in _BYTES
+    _in_mib("call_bytes", "call_mib", "Read by system calls", "bytes read by system calls", _less("reads"),
+            "MiB that client and server read by system calls, from cache or device, median of the rounds. "
+            "Repeated reads count again; reads from sockets are included."),
+    _in_mib("device_bytes", "device_mib", "Read from the device", "bytes from the device", _less("reads"),
+            "MiB that client and server read from devices, in 4 KiB pages with read-ahead, median of "
+            "the rounds."),
+    _in_mib("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
+            "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
+            "Shared blocks count once."),
+    _in_mib("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
+            Words("has less for itself", "has more for itself", verb=""),
+            "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
+            "Empty if the file system reports no extents or compresses files."),
+    _in_mib("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
+            "MiB of blocks that several files of the working copy share, each counted once, by extents. "
+            "Empty if the file system reports no extents or compresses files."),
+    _in_mib("written_bytes", "written_mib", "Written to the device", "bytes written to the device",
+            _less("writes"),
+            "MiB written to the storage's device while the command ran, by all processes, median of the "
+            "rounds. Later writes are not included."),
 )
 _KERNEL_COUNTS = (
     Metric("read_calls", "Calls for a read", "calls", "calls for a read",
@@ -196,44 +231,50 @@ _KERNEL_COUNTS = (
            "median of the rounds.", _less("executes"), ("instructions",), exact=True,
            value=lambda part: part["instructions"] / 1e6),
 )
-_UNDER_STRACE = "Counted once per cell in a separate run under strace, client and server together."
-# Counts of that run: name, title, unit, quantity, words, reading.
-_CALLS = (
-    ("all_calls", "All system calls", "calls", "system calls", _less_often("calls the system"),
-     "System calls of every kind."),
-    ("reads", "Reads", "reads", "reads", _less_often("reads"),
-     "Calls of read, pread, readv and similar, from files, pipes and sockets."),
-    ("writes", "Writes", "writes", "writes", _less_often("writes"),
-     "Calls of write, pwrite, writev and similar."),
-    ("bytes_read", "Bytes read", "bytes", "bytes read", _less("reads"),
-     "Bytes returned by read, pread, readv and similar."),
-    ("bytes_written", "Bytes written", "bytes", "bytes written", _less("writes"),
-     "Bytes written by write, pwrite, writev and similar."),
-    ("opens_read_only", "Opens for reading", "opens", "opens for reading", _less_often("opens"),
-     "Successful opens of a file for reading only."),
-    ("opens_read_write", "Opens for writing", "opens", "opens for writing", _less_often("opens"),
-     "Successful opens of a file for writing, or for reading and writing."),
-    ("renames", "Renames", "renames", "renames", _less_often("renames"), "Renames of a file or folder."),
-    ("seeks", "Seeks", "seeks", "seeks", _less_often("seeks"), "Calls of lseek."),
-    ("stats", "File status calls", "stats", "file status calls", _less_often("asks for states"),
-     "Calls of stat, fstat and statx."),
-    (COUNTS, "System calls", "calls or bytes", "system calls", LESS,
-     "System calls and their bytes, one column each."),
-)
 _STRACE_COUNTS = (
-    Metric(name, title, unit, quantity, f"{reading} {_UNDER_STRACE}", words, exact=True, once=True)
-    for name, title, unit, quantity, words, reading in _CALLS
+    _traced("all_calls", "All system calls", "calls", "system calls", _less_often("calls the system"),
+            "System calls of every kind."),
+    _traced("reads", "Reads", "reads", "reads", _less_often("reads"),
+            "Calls of read, pread, readv and similar, from files, pipes and sockets."),
+    _traced("writes", "Writes", "writes", "writes", _less_often("writes"),
+            "Calls of write, pwrite, writev and similar."),
+    _traced("bytes_read", "Bytes read", "bytes", "bytes read", _less("reads"),
+            "Bytes returned by read, pread, readv and similar."),
+    _traced("bytes_written", "Bytes written", "bytes", "bytes written", _less("writes"),
+            "Bytes written by write, pwrite, writev and similar."),
+    _traced("opens_read_only", "Opens for reading", "opens", "opens for reading", _less_often("opens"),
+            "Successful opens of a file for reading only."),
+    _traced("opens_read_write", "Opens for writing", "opens", "opens for writing", _less_often("opens"),
+            "Successful opens of a file for writing, or for reading and writing."),
+    _traced("renames", "Renames", "renames", "renames", _less_often("renames"),
+            "Renames of a file or folder."),
+    _traced("seeks", "Seeks", "seeks", "seeks", _less_often("seeks"), "Calls of lseek."),
+    _traced("stats", "File status calls", "stats", "file status calls", _less_often("asks for states"),
+            "Calls of stat, fstat and statx."),
+    _traced(COUNTS, "System calls", "calls or bytes", "system calls", LESS,
+            "System calls and their bytes, one column each."),
 )
 # fmt: on
 _METRICS = (*_TIMES, *_LOADS, *_SIZES, *_KERNEL_COUNTS, *_STRACE_COUNTS)
 METRICS = {metric.name: metric for metric in sorted(_METRICS, key=attrgetter("name"))}
+# The columns of the measurements that metrics are computed from: numbers, or empty.
+NEEDED_COLUMNS = tuple(
+    dict.fromkeys(column for metric in METRICS.values() for column in metric.needs)
+)
 
 
 def metric_in(definition: Mapping[str, object]) -> Metric:
+    """Return the metric of a table, a finding or an expectation."""
     return METRICS[name_in(definition)]
 
 
 def name_in(definition: Mapping[str, object]) -> str:
+    """Return the name of the metric of a table, a finding or an expectation.
+
+    A comparison has it in `compare.metric` (default: elapsed_s), a table of levels in `metric`, a finding
+    on levels in `level`. The schema of the definition has checked that there is only one of them.
+    """
     compare = definition.get("compare")
-    compared = compare.get("metric") if isinstance(compare, Mapping) else None
-    return str(compared or definition.get("metric") or definition.get("level") or DEFAULT)
+    if isinstance(compare, Mapping):
+        return str(compare.get("metric", DEFAULT))
+    return str(definition.get("metric") or definition.get("level") or DEFAULT)

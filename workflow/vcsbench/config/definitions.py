@@ -26,7 +26,9 @@ from vcsbench.metrics import COUNTS, METRICS
 PUBLISHED_BYTES = 16 << 20
 RESTORE = "Correct the file, or `published.numbers` of the study."
 # The columns of published numbers: metrics, and those that metrics are computed from.
-NUMBERS = [*dict.fromkeys(n for m in METRICS.values() for n in (m.name, *m.needs) if n != COUNTS)]
+PUBLISHED_COLUMNS = [
+    *dict.fromkeys(n for m in METRICS.values() for n in (m.name, *m.needs) if n != COUNTS)
+]
 Scalar = str | int | float
 Bound = Annotated[float, Field(ge=-1e12, le=1e12)]
 
@@ -187,7 +189,7 @@ def read_published_rows(
     command lacks, a number that is none, and a number that is there twice.
     """
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
-    known = dict.fromkeys([*keys, *NUMBERS, *RUN_COLUMNS])
+    known = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
     files = {str(path): read_rows(path, RESTORE, PUBLISHED_BYTES) for path in paths}
     for path, rows in files.items():
         if not rows:
@@ -216,7 +218,9 @@ def read_published_rows(
             for axis, value in fixed.get(path, {}).items():
                 if axis not in lacking and not values[axis]:
                     values[axis] = value
-            numbers = {name: row[name] for name in NUMBERS if name in row and name not in keys}
+            numbers = {
+                name: row[name] for name in PUBLISHED_COLUMNS if name in row and name not in keys
+            }
             _check_numbers(path, [*values.values()], numbers, places)
             rows[index] = values | numbers
     return files

@@ -33,7 +33,7 @@ from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.advice.wishes import find_wishes
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state, pictograms
-from vcsbench.codes import Result
+from vcsbench.codes import Result, StopReason
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
@@ -80,9 +80,9 @@ ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each script uses those before it.
 SCRIPTS = ("state", "tables", "charts", "detail", "page")
 ENDED = {
-    comparisons.ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
-    comparisons.TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
-    comparisons.UNREACHABLE: "The measuring ended because more rounds cannot answer the rest.",
+    StopReason.ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
+    StopReason.TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
+    StopReason.UNREACHABLE: "The measuring ended because more rounds cannot answer the rest.",
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536

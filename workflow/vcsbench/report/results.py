@@ -25,7 +25,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.files import read_rows
-from vcsbench.metrics import METRICS
+from vcsbench.metrics import NEEDED_COLUMNS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.records import complete_context
 from vcsbench.statistics import comparisons, verdicts
@@ -38,11 +38,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 NUMBERS = frozenset(
     [
-        *comparisons.NUMBERS,
+        *comparisons.NUMBER_COLUMNS,
         *("published", "measured"),
         *("round", "run", "rounds", "runs"),
         "others_cpu_pct",
-        *(column for metric in METRICS.values() for column in metric.needs),
+        *NEEDED_COLUMNS,
     ]
 )
 # A comparison and the quotient of medians that are further apart need an explanation.
@@ -241,7 +241,7 @@ def _read_files(study: Study, folder: Path) -> dict[str, Any]:
         files[kind] = {
             table: read_records(
                 folder / kind / study.name / f"{table}.csv",
-                comparisons.columns([]),
+                comparisons.list_columns([]),
                 texts=definition.get("by", ()),
             )
             for table, definition in study.tables.items()

@@ -157,7 +157,7 @@ class StudyParams:
 
     @property
     def settings(self) -> StudySettings:
-        limits = Limits.of(self.environment.config)
+        limits = Limits.from_config(self.environment.config)
         return StudySettings(self.order, self.by, self.block, self.tables, limits)
 
     @property

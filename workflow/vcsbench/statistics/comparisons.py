@@ -19,22 +19,61 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+# The columns `baseline` and `candidate`, and the ends of column names such as `flags_baseline`.
 SIDES = ("baseline", "candidate")
 STATISTIC, MEDIAN = "statistic", "median"
-# `withheld` has codes if measured cells are not compared. `fixed_share` is the larger of both sides.
-STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")
-# Standard error and degrees of freedom of ln ratio, and standard deviation between duplicates.
-ERROR = ("error", "degrees", "duplicate_sd")
-# Geometric means of both sides over their common rounds; their quotient is the ratio.
-MEANS = ("baseline_mean", "candidate_mean")
-# `detectable` is the smallest ratio that would have been called, `within` the largest that is possible.
-# `detail` is for readers only: the figures in which works differ.
-CALL = ("call", "result", *MEANS, *ERROR, "detectable", "within", "detail")
-NUMBERS = (
-    *("value", "ratio", "low", "high", "n", "fixed_share", *MEANS, *ERROR),
-    *("detectable", "within"),
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the CSV file of a table. A column of numbers is empty where a number is missing."""
+
+    name: str
+    meaning: str
+    is_number: bool = True
+
+
+# All columns except those of axes, in the order of the file. The axes stand between `table` and `baseline`.
+_LEADING = (
+    Column("table", "the name of the table", is_number=False),
+    Column("baseline", "the compared value in the numerator of the ratio", is_number=False),
+    Column("candidate", "the compared value in the denominator", is_number=False),
+    Column(
+        "value", "as published: 100 x (baseline / candidate - 1) of medians, or a level's median"
+    ),
 )
-_FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
+# Empty for published numbers, which have no rounds.
+_MEASURED = (
+    Column("ratio", "baseline_mean / candidate_mean; 2.0: the candidate takes half of the time"),
+    Column("low", "the lower end of the 95 % interval of the ratio"),
+    Column("high", "the upper end"),
+    Column("n", "the number of rounds that both sides have"),
+    Column("flags", "the flags of both sides, separated by blanks", is_number=False),
+    Column("withheld", "codes: why measured cells have no value (WithheldCode)", is_number=False),
+    Column("fixed_share", "the share of start-up in the time, the larger one of both sides"),
+)
+# Empty in tables of levels, which compare nothing.
+_COMPARED = (
+    Column("call", "the outcome of the comparison (Call)", is_number=False),
+    Column("result", "the class in which it is counted (Result)", is_number=False),
+    Column("baseline_mean", "the geometric mean of the baseline over the common rounds"),
+    Column("candidate_mean", "the same of the candidate"),
+    Column("error", "the standard error of ln(ratio)"),
+    Column("degrees", "the degrees of freedom of the error"),
+    Column("duplicate_sd", "the standard deviation of ln(duplicate / original)"),
+    Column("detectable", "the smallest ratio that would have been called; 1.05: 5 %"),
+    Column("within", "the largest ratio, in either direction, that is possible"),
+    Column("detail", "for readers only: the figures in which works differ", is_number=False),
+)
+COLUMNS = (*_LEADING, *_MEASURED, *_COMPARED)
+
+STATISTICS = tuple(column.name for column in _MEASURED)
+CALL = tuple(column.name for column in _COMPARED)
+NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.is_number)
+ERROR = ("error", "degrees", "duplicate_sd")
+MEANS = ("baseline_mean", "candidate_mean")
+# These do not identify a row. `candidate` does, because a table may have several.
+_FACTS = {column.name for column in COLUMNS} - {"candidate"}
 
 DIFFERENCES = (Call.FASTER, Call.SLOWER, Call.LESS, Call.MORE)
 _RESULTS = {
@@ -45,8 +84,6 @@ _RESULTS = {
 }
 # Results that answer the question of a comparison.
 ANSWERS = (Result.DIFFERENT, Result.EQUAL)
-
-ALL_DECIDED, TIME_IS_UP, UNREACHABLE = "answered", "time is up", "more rounds tell nothing"
 
 # In per cent. From here on, more than the 13 rounds of a default run are needed to show that a difference of
 # 5 % is below 10 %.
@@ -69,7 +106,7 @@ class Limits:
     min_rounds: int = 5
 
     @classmethod
-    def of(cls, config: Config) -> Limits:
+    def from_config(cls, config: Config) -> Limits:
         return cls(config.settings.min_effect_pct, config.least_rounds)
 
     @property
@@ -91,10 +128,9 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A row of a table that compares two values of an axis. Missing numbers are NaN.
+    """A row of a table that compares two values of an axis. Its fields are COLUMNS; missing numbers are NaN.
 
-    `where` has the values of the other axes. `ratio` is baseline_mean / candidate_mean with its 95 %
-    interval, `within` the largest ratio, in either direction, that is possible.
+    `where` has the values of the other axes: `{"command": "log", "cache": "cold"}`.
     """
 
     baseline: str
@@ -122,23 +158,28 @@ class ComparisonRow:
 
     @classmethod
     def of_record(cls, record: Mapping[Any, Any]) -> ComparisonRow:
-        """Return the row of a record of a table's CSV file or frame."""
-        numbers = {name: finite_number(record.get(name)) for name in NUMBERS if name != "n"}
-        rounds = finite_number(record.get("n"))
-        call, result = (str(record.get(name) or "") for name in ("call", "result"))
+        """Return the row of a record of a table's frame, or of its CSV file with numbers as floats.
+
+        A record of published numbers has "" in most columns. A column may be missing.
+        """
+
+        def text(name: str) -> str:
+            return str(record.get(name) or "")
+
+        numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS}
+        rounds = numbers.pop("n")
+        where = {axis: str(value or "") for axis, value in keys_of(record).items()}
+        where.pop("candidate", None)
+        call, result = text("call"), text("result")
         return cls(
-            baseline=str(record.get("baseline") or ""),
-            candidate=str(record.get("candidate") or ""),
-            table=str(record.get("table") or ""),
-            where={
-                axis: str(value or "")
-                for axis, value in keys_of(record).items()
-                if axis != "candidate"
-            },
+            baseline=text("baseline"),
+            candidate=text("candidate"),
+            table=text("table"),
+            where=where,
             n=0 if math.isnan(rounds) else int(rounds),
-            flags=tuple(str(record.get("flags") or "").split()),
-            withheld=tuple(map(WithheldCode, str(record.get("withheld") or "").split())),
-            detail=str(record.get("detail") or ""),
+            flags=tuple(text("flags").split()),
+            withheld=tuple(WithheldCode(code) for code in text("withheld").split()),
+            detail=text("detail"),
             call=Call(call) if call else None,
             result=Result(result) if result else None,
             **numbers,
@@ -178,33 +219,46 @@ def is_difference(call: str | None) -> bool:
 
 
 def result_of(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
-    """Return how a call is counted. A difference of times below the margin is counted as equal."""
+    """Return the class in which a call is counted; None without a call.
+
+    A certain difference of times below the margin counts as equal, because nobody would change a server for
+    it. A difference of counts is counted, because a count has no noise: 1 % fewer flushes are fewer.
+    """
     if not call:
         return None
     if not is_difference(call):
         return _RESULTS[Call(call)]
-    is_large = is_count or max(ratio, 1 / ratio) >= limits.margin
-    return Result.DIFFERENT if is_large else Result.EQUAL
+    factor = max(ratio, 1 / ratio)
+    if is_count or factor >= limits.margin:
+        return Result.DIFFERENT
+    return Result.EQUAL
 
 
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
     """Return True if start-up alone can explain that one side is slower than the other.
 
-    The shares are of fixed cost: process start and connection. `least_factor` is the end of the interval
-    that is nearer to 1. Start-up explains no difference that is left without the start-up of the slow side.
+    The shares are of fixed cost: process start and connection (NaN if unknown). `least_factor` is the end of
+    the interval that is nearer to 1. Example: the fast side is mostly start-up (0.66), the slow side takes at
+    least 4.8 times as long, and 0.1 of that is start-up. The slow side without its start-up still takes
+    (1 - 0.1) x 4.8 = 4.3 times as long as the whole fast side. So the work itself differs: False.
     """
-    # An unknown share is NaN, and larger than nothing.
+    # No comparison with NaN is true. So two unknown shares withhold nothing, and next to a large share an
+    # unknown one of the slow side can be all of its time.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
-    is_explained = not (1 - slow_share) * least_factor > 1
-    return is_mostly_start_up and is_explained
+    slow_without_start_up = (1 - slow_share) * least_factor
+    is_certainly_slower = slow_without_start_up > 1
+    return is_mostly_start_up and not is_certainly_slower
 
 
 def scatter_pct(scatter: float) -> float:
+    """Return the standard deviation of a logarithm in per cent: 35 for 0.3; 0 if it is unknown (NaN)."""
     return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)
 
 
-def columns(keys: Sequence[str]) -> list[str]:
-    return ["table", *keys, "baseline", "candidate", "value", *STATISTICS, *CALL]
+def list_columns(keys: Sequence[str]) -> list[str]:
+    """Return the names of a table's columns. `keys` are its axes, without the compared one."""
+    names = [column.name for column in COLUMNS]
+    return [names[0], *keys, *names[1:]]
 
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
