@@ -25,15 +25,9 @@ from stopping import by_minutes, by_width, judged
 
 from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.statistics.calls import ALPHA, TABLE_ALPHA, calls_of, p_values
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import (
-    ALPHA,
-    TABLE_ALPHA,
-    Estimate,
-    calls_of,
-    p_values,
-    ratio_interval,
-)
+from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import LogTable, Noise
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"

@@ -12,8 +12,9 @@ import pandas as pd
 from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics import budget
+from vcsbench.statistics.calls import add_calls
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import Estimate, add_calls, ratio_interval
+from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
 HALF_WIDTH = 0.03
@@ -51,7 +52,7 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
         tables = {"f6-vs-f7": table_of(so_far(measured, rounds), pairs)}
-        comparisons = budget.comparisons_of(tables, TABLES, ["command"], DEFAULT_LIMITS)
+        comparisons = budget.list_comparisons(tables, TABLES, ["command"], DEFAULT_LIMITS)
         more = budget.allocate_rounds(comparisons, dict.fromkeys(rounds, ROUND_S), left)[0]
         left -= ROUND_S * more.total()
         most = measured.logs.shape[1]

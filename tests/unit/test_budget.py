@@ -6,18 +6,13 @@ from datetime import datetime, timedelta
 import pandas as pd
 import pytest
 
-from vcsbench.codes import Call, Result
-from vcsbench.evidence.time_breakdown import PAUSE_S, BlockTime, TimeBreakdown, break_down_time
+from vcsbench.codes import Call, Result, StopReason
+from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
 from vcsbench.files import write_json
 from vcsbench.statistics import budget
-from vcsbench.statistics.comparisons import (
-    ALL_DECIDED,
-    TIME_IS_UP,
-    UNREACHABLE,
-    ComparisonRow,
-    Limits,
-)
-from vcsbench.statistics.estimates import ALPHA, EQUIVALENCE_ALPHA, t_quantile
+from vcsbench.statistics.calls import ALPHA, EQUIVALENCE_ALPHA
+from vcsbench.statistics.comparisons import ComparisonRow, Limits
+from vcsbench.statistics.estimates import t_quantile
 
 LIMITS = Limits(min_effect_pct=10)
 DEGREES = 60
@@ -28,7 +23,7 @@ BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_
 def needed(ratio, error, n=5, duplicate_sd=0.0):
     numbers = {"ratio": ratio, "error": error, "degrees": DEGREES, "duplicate_sd": duplicate_sd}
     row = ComparisonRow("f6", "f7", n=n, **numbers)
-    return budget.comparison_rounds(row, ALPHA, LIMITS)
+    return budget.rounds_to_decide(row, ALPHA, LIMITS)
 
 
 NARROW = math.log1p(0.1) / BOTH
@@ -88,11 +83,11 @@ def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seco
 @pytest.mark.parametrize(
     ("more", "result", "left_s", "why"),
     [
-        ([0, 0], Result.EQUAL, 900, ALL_DECIDED),
-        ([4, 0], Result.EQUAL, 5, TIME_IS_UP),
-        ([math.inf, 0], Result.UNDECIDED, 900, UNREACHABLE),
+        ([0, 0], Result.EQUAL, 900, StopReason.ALL_DECIDED),
+        ([4, 0], Result.EQUAL, 5, StopReason.TIME_IS_UP),
+        ([math.inf, 0], Result.UNDECIDED, 900, StopReason.UNREACHABLE),
         # It is precise enough, but not called.
-        ([0, 0], Result.UNDECIDED, 900, UNREACHABLE),
+        ([0, 0], Result.UNDECIDED, 900, StopReason.UNREACHABLE),
     ],
 )
 def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
@@ -107,7 +102,7 @@ def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
 )
 def test_allocate_rounds_batch_takes_half_of_time(round_s, left_s, rounds):
     batch = budget.allocate_rounds([comparison("a", 100)], {"a": round_s}, left_s)
-    assert batch == ({"a": rounds}, "")
+    assert batch == ({"a": rounds}, None)
 
 
 def test_undecided_over_time_counts_by_table():
@@ -135,7 +130,7 @@ def table_comparisons(error, **change):
     row |= {"n": 5, "degrees": DEGREES, "duplicate_sd": 0.0, "within": 1.2, "withheld": ""}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     table = pd.DataFrame([{"command": "log", **row, **change}])
-    return budget.comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
+    return budget.list_comparisons({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
 
 
 def test_comparisons_that_a_table_withholds_are_no_result():
@@ -155,7 +150,7 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(call, result, r
     comparisons = table_comparisons(0.06, call=call, result=result)
     assert [c.result for c in comparisons] == [result]
     given, why = budget.allocate_rounds(comparisons, {"log": 10}, 100.0)
-    assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
+    assert (given, why) == (rounds, None if rounds else StopReason.ALL_DECIDED)
     breakdown = TimeBreakdown(0.0, 50.0, 0.0, 0.0, {"log": BlockTime(5, 50, 10)})
     report = budget.budget_report(comparisons, breakdown, 5, LIMITS, 0.01)
     assert report["tables"]["t"] == {**dict.fromkeys(Result, 0), result: 1}

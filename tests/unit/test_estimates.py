@@ -11,7 +11,7 @@ from scipy import stats
 from unit.synthetic import rows_frame
 from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
-from vcsbench.statistics import estimates
+from vcsbench.statistics import calls, duplicates, estimates, moderation, variances
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
     Limits,
@@ -27,7 +27,9 @@ PAIRS = 12
 
 def estimate(excess, pairs=PAIRS, by_rounds=BY_ROUNDS):
     squares = np.full(pairs, excess * by_rounds**2)
-    return estimates.duplicate_variance(squares, np.full(pairs, by_rounds**2), np.full(pairs, 40.0))
+    by_rounds = np.full(pairs, by_rounds**2)
+    measured = duplicates.DuplicatePairs(squares, by_rounds, np.full(pairs, 40.0))
+    return duplicates.duplicate_variance(measured)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
@@ -39,7 +41,7 @@ def test_duplicate_variance_few_pairs_have_degrees_of_the_prior(pairs):
 
 def test_duplicate_variance_grows_from_prior_to_moments():
     for excess in (0.0, 0.5, 1.0):
-        assert estimate(excess).variance < estimates.PRIOR_SCALE**2
+        assert estimate(excess).variance < duplicates.PRIOR_SCALE**2
     uncertain = [estimate(excess).variance for excess in (1.01, 1.2, 1.5, 1.8)]
     assert uncertain == sorted(uncertain) and uncertain[-1] < 0.7 * 0.8 * BY_ROUNDS**2
     assert estimate(4.0).variance == pytest.approx(3 * BY_ROUNDS**2)
@@ -50,15 +52,15 @@ def test_duplicate_variance_grows_from_prior_to_moments():
 
 def test_moderated_outlier_is_excluded():
     alike = np.random.default_rng(4).chisquare(4, 60) / 4
-    alone, _ = estimates.moderated(alike, np.full(60, 4.0))
-    made, degrees = estimates.moderated(np.append(alike, 300.0), np.full(61, 4.0))
+    alone, _ = moderation.moderate(alike, np.full(60, 4.0))
+    made, degrees = moderation.moderate(np.append(alike, 300.0), np.full(61, 4.0))
     assert (made[-1], degrees[-1]) == (300.0, 4.0)
     assert made[:-1] == pytest.approx(alone, rel=0.02)
 
 
 WORDS = (Call.FASTER, Call.SLOWER)
 # A single comparison with this mean has a p-value of ALPHA.
-EDGE = stats.t.ppf(1 - estimates.ALPHA / 2, 4) * 0.01 / math.sqrt(5)
+EDGE = stats.t.ppf(1 - calls.ALPHA / 2, 4) * 0.01 / math.sqrt(5)
 
 
 def ratio_with(mean, spread=0.01, n=5):
@@ -68,9 +70,7 @@ def ratio_with(mean, spread=0.01, n=5):
 
 
 def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
-    return estimates.calls_of(
-        [ratio_with(mean, spread, n)], has_duplicates, WORDS, Limits(**limits)
-    )[0]
+    return calls.calls_of([ratio_with(mean, spread, n)], has_duplicates, WORDS, Limits(**limits))[0]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_calls_of_equivalence_equals_two_one_sided_tests(side):
         )
 
     means = np.linspace(0, 0.1, 200)
-    most = max(mean for mean in means if chance(mean) <= estimates.EQUIVALENCE_ALPHA)
+    most = max(mean for mean in means if chance(mean) <= calls.EQUIVALENCE_ALPHA)
     assert 0.01 < most < 0.09
     assert {call(side * mean, spread, n) for mean in means[means <= most]} == {Call.EQUAL}
     assert call(side * (most + 0.001), spread, n) != Call.EQUAL
@@ -125,32 +125,31 @@ def test_calls_of_holm_equals_textbook():
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
     expected = []
     for rank, i in enumerate(np.argsort(p)):
-        if p[i] > min(estimates.ALPHA, estimates.TABLE_ALPHA / (40 - rank)):
+        if p[i] > min(calls.ALPHA, calls.TABLE_ALPHA / (40 - rank)):
             break
         expected.append(i)
-    by_bonferroni = [i for i in range(40) if p[i] <= estimates.TABLE_ALPHA / 40]
-    by_themselves = [i for i in range(40) if p[i] <= estimates.ALPHA]
+    by_bonferroni = [i for i in range(40) if p[i] <= calls.TABLE_ALPHA / 40]
+    by_themselves = [i for i in range(40) if p[i] <= calls.ALPHA]
     assert 0 < len(by_bonferroni) < len(expected) < len(by_themselves) < 20
-    calls = estimates.calls_of(found, True, WORDS, DEFAULT_LIMITS)
-    assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
+    called = calls.calls_of(found, True, WORDS, DEFAULT_LIMITS)
+    assert [i for i, word in enumerate(called) if word == "faster"] == sorted(expected)
 
 
 def test_calls_of_untested_rows_are_not_corrected_for():
     one, others = ratio_with(0.04), [ratio_with(0.0, n=1)] * 50 + [estimates.NO_ESTIMATE] * 50
-    assert (
-        call(0.04) == estimates.calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
-    )
+    assert call(0.04) == calls.calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
 
 
-@pytest.mark.parametrize(("withheld", "calls"), [("zero", {"", "faster"}), ("", {Call.EQUAL})])
-def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withheld, calls):
+@pytest.mark.parametrize(("withheld", "expected"), [("zero", {"", "faster"}), ("", {Call.EQUAL})])
+def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withheld, expected):
     """The difference is significant alone, and not among 51 comparisons."""
     found = [ratio_with(0.03), *[ratio_with(0.0)] * 50]
     table = pd.DataFrame(found).rename(columns={"value": "ratio"})
     table = table.assign(flags="", withheld=["", *[withheld] * 50])
     table = table.assign(share_baseline=math.nan, share_candidate=math.nan)
     metric = METRICS[DEFAULT]
-    assert {*estimates.call_table(table, 0.0, metric, DEFAULT_LIMITS)["call"]} == calls
+    called = calls.call_table(table, 0.0, metric, DEFAULT_LIMITS)
+    assert {*called["call"]} == expected
 
 
 AXES = ["command", "ra", "format", "cache"]
@@ -244,8 +243,8 @@ def test_with_error_of_two_blocks_or_one_round_uses_own_rounds():
 def test_noise_excludes_invalid_runs():
     runs_frame = frame_of(*ONE)
     wrong = runs_frame.assign(elapsed_s=9.0, round=runs_frame["round"] + 5, flags="cache-not-cold")
-    duplicates = [noise_of(f).duplicates for f in (pd.concat([runs_frame, wrong]), runs_frame)]
-    assert duplicates[0] == duplicates[1]
+    with_invalid = noise_of(pd.concat([runs_frame, wrong]))
+    assert with_invalid.duplicates == noise_of(runs_frame).duplicates
 
 
 @pytest.mark.parametrize("hosts", ["ab", "ba"])
@@ -284,7 +283,7 @@ def test_scatter_of_missing_rounds_excludes_drift(missing):
     drift = rng.normal(0, 0.5, 30) - 0.1 * np.arange(30)
     logs = rng.normal(0, 0.03, (24, 30)) + np.repeat([drift, -drift], 12, axis=0)
     logs[rng.random(logs.shape) < missing] = np.nan
-    squares, degrees = estimates.residual_squares(logs, np.repeat([0, 1], 12))
+    squares, degrees = variances.residual_squares(logs, np.repeat([0, 1], 12))
     assert math.sqrt(squares.sum() / degrees.sum()) == pytest.approx(0.03, rel=0.05)
     frame = runs_frame(0.0, 0.03, 0.5, 1)
     some = frame[rng.random(len(frame)) >= missing]
@@ -322,7 +321,7 @@ def test_call_table_withholds_start_up_and_says_at_least():
     table = pd.DataFrame(found).rename(columns={"value": "ratio"})
     table = table.assign(flags="", withheld="")
     table["share_baseline"], table["share_candidate"] = [0.1, 0.3, 0.66], [0.66, 0.66, 0.1]
-    called = estimates.call_table(table, 0.0, METRICS[DEFAULT], DEFAULT_LIMITS)
+    called = calls.call_table(table, 0.0, METRICS[DEFAULT], DEFAULT_LIMITS)
     assert called["call"].tolist() == ["faster", "too small", "slower"]
     assert called["result"].tolist() == ["different", "too small", "different"]
     assert called["flags"].tolist() == ["at-least", "", "at-least"]

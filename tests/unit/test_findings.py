@@ -17,14 +17,9 @@ from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import Variance, interval
-from vcsbench.statistics.finding_checks import (
-    Conditions,
-    EvaluationContext,
-    check_of,
-    is_expected,
-    verdict_of,
-)
+from vcsbench.statistics.estimates import interval
+from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
+from vcsbench.statistics.finding_verdicts import ExpectedRange, judge_value
 from vcsbench.statistics.findings import (
     context_of,
     evaluate_expectations,
@@ -34,6 +29,7 @@ from vcsbench.statistics.findings import (
     rounds_of,
 )
 from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.variances import Variance
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
@@ -86,7 +82,7 @@ def test_findings_hold_on_published_numbers(name, count):
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
-        assert is_expected(check, value), check["id"]
+        assert ExpectedRange.of_finding(check).contains(value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
@@ -127,17 +123,17 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     # The larger room of an interval that is wider on one side.
     wide = replace(interval(0.0, 0.05, 8.0, 5), low=0.5, high=1.1)
     between = {"expect": {"at_least": 0.6}}
-    verdict, (why,) = verdict_of({**finding(), **between}, wide, DEFAULT_LIMITS)
+    verdict, (why,) = judge_value({**finding(), **between}, wide, DEFAULT_LIMITS)
     needed = math.ceil(5 * (math.log(0.5) / math.log(0.6)) ** 2)
     assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 10)
     # A bound of a value that is no ratio may be 0.
     level_ = interval(1.0, 1.0, 8.0, 5, is_ratio=False)
-    verdict, (why,) = verdict_of({"expect": {"at_least": 0}}, level_, DEFAULT_LIMITS)
+    verdict, (why,) = judge_value({"expect": {"at_least": 0}}, level_, DEFAULT_LIMITS)
     needed = math.ceil(5 * (1.0 - level_.low) ** 2)
     assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 27)
     # A saved baseline gets no more rounds, whatever the current side gets.
     saved = {**finding(), "compare": {"to": "old"}}
-    verdict, (why,) = verdict_of(saved, interval(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
+    verdict, (why,) = judge_value(saved, interval(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
     assert (verdict, why.code) == ("undecided", "saved-rounds")
 
 
@@ -158,7 +154,7 @@ def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measur
     context = EvaluationContext(scales=scales, study="s", published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
-    check = check_of(check or finding(), axes)
+    check = make_check(check or finding(), axes)
     ours = check.evaluate(rounds, context)
     return [*ours.reasons, *reasons_of_difference(check, ours, rounds, context)]
 

@@ -9,7 +9,7 @@ from vcsbench.evidence.measurements import read_back, read_grid
 from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
-from vcsbench.statistics.budget import allocate_rounds, comparisons_of, taken_s
+from vcsbench.statistics.budget import allocate_rounds, list_comparisons, taken_s
 from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.tables import make_tables
 
@@ -17,22 +17,30 @@ snakemake: Any
 
 
 def decide() -> None:
-    given, params = snakemake.input, snakemake.params
+    """Write the decision file of a batch.
+
+    `rounds` is the total number of rounds of each block, `of` the digests of the repositories on which it was
+    decided, `why` the reason (StopReason) if the batch gives none.
+    """
+    inputs, params = snakemake.input, snakemake.params
     settings = StudySettings.from_param(params.settings)
-    axes, grid = read_grid(given.grid)
-    study, results = snakemake.wildcards.study, [*map(CellRound.parse, given.exports)]
-    collected = collect(study, axes, grid, params.rounds, results, params.thresholds)
-    frame = read_back(collected.measurements)
-    spent = break_down_time(frame, settings.block, given.prepared)
-    set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
-    left = 60 * params.minutes - set_up_s - taken_s(spent, len(given.exports))
+    axes, grid = read_grid(inputs.grid)
+    cell_rounds = [CellRound.parse(export) for export in inputs.exports]
+    study = snakemake.wildcards.study
+    collected = collect(study, axes, grid, params.rounds, cell_rounds, params.thresholds)
+    frame = as_read(collected.measurements)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    comparisons = comparisons_of(tables, settings.tables, settings.block, settings.limits)
-    more, why = allocate_rounds(comparisons, spent.round_s, left)
+    comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
+    spent = time_breakdown(frame, settings.block, inputs.prepared)
+    # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
+    set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
+    remaining_s = 60 * params.minutes - set_up_s - taken_s(spent, len(cell_rounds))
+    allocation = allocate_rounds(comparisons, spent.round_s, remaining_s)
+    rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {
-        "gives": bool(more),
-        "why": why,
-        "rounds": {block: rounds + more[block] for block, rounds in params.blocks.items()},
+        "gives": bool(allocation.rounds),
+        "why": allocation.why_none or "",
+        "rounds": rounds,
         "of": params.of,
         "minutes": params.minutes,
         "spent_s": round(spent.total_s, 1),

@@ -12,17 +12,17 @@ from vcsbench.statistics.tables import make_tables
 snakemake: Any
 
 
-def compare_published() -> None:
-    params, folder = snakemake.params, Path(snakemake.output[0])
+def write_published_tables() -> None:
+    params = snakemake.params
     settings = StudySettings.from_param(params.settings)
-    frame = read_published(
-        list(snakemake.input.numbers), settings.axes, settings.by, **params.metadata
-    )
+    files = list(snakemake.input.numbers)
+    frame = read_published(files, settings.axes, settings.by, **params.metadata)
+    folder = Path(snakemake.output[0])
     folder.mkdir(parents=True)
-    made = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    for name, table in made.items():
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
 
 
 with job_log(snakemake.log[0]):
-    compare_published()
+    write_published_tables()

@@ -25,7 +25,7 @@ from vcsbench.files import read_json, write_json, write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.budget import budget_report, comparisons_of
+from vcsbench.statistics.budget import budget_report, list_comparisons
 from vcsbench.statistics.comparisons import NUMBER_COLUMNS
 from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.noise import run_scatter
@@ -34,20 +34,22 @@ from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
 RESULTS = Path("results")
+Grid = list[dict[str, str]]
 
 
 def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
     """Write each table of the measurements, and one against each baseline with notes for its reader."""
-    params, study = snakemake.params, snakemake.wildcards.study
+    study = snakemake.wildcards.study
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
-    made = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    for name, table in made.items():
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
-    if not params.baselines:
+    # The current measurements with the settings of all cells are read only for baselines.
+    if not snakemake.params.baselines:
         return
     now = baseline_comparison.load_current(study, RESULTS)
-    for baseline in params.baselines:
+    for baseline in snakemake.params.baselines:
         before = baseline_comparison.load_baseline(baseline, study)
         pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
         table = baseline_comparison.baseline_table(baseline, pairs, settings.order, settings.limits)
@@ -56,86 +58,85 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
         write_frame(table, folder / f"{name}.csv")
 
 
-def judge_findings(
-    frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings
-) -> None:
-    params, study = snakemake.params, snakemake.wildcards.study
+def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
+    """Write the verdicts on the findings of the study."""
+    params = snakemake.params
+    axes, by = settings.axes, settings.by
     published = None
     if snakemake.input.published:
-        published = read_published(
-            snakemake.input.published, settings.axes, settings.by, **params.metadata
-        )
+        published = read_published(snakemake.input.published, axes, by, **params.metadata)
     context = findings.context_of(
         frame,
-        settings.axes,
+        axes,
         grid,
         settings.block,
         settings.limits,
-        Conditions(**params.conditions),
-        study,
-        settings.by,
+        published=Conditions(**params.conditions),
+        study=snakemake.wildcards.study,
+        by=by,
     )
-    verdicts = findings.evaluate_findings(
-        params.findings, settings.axes, published, frame, context, settings.by
-    )
+    verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)
     write_frame(verdicts, snakemake.output.findings)
 
 
-def judge_expectations(
-    frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings
-) -> None:
+def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the verdicts on the expectations; named baselines are compared with the present cells."""
     params, study = snakemake.params, snakemake.wildcards.study
-    context = findings.context_of(frame, settings.axes, grid, settings.block, settings.limits)
+    axes = settings.axes
+    context = findings.context_of(frame, axes, grid, settings.block, settings.limits)
     if params.baselines:
         now = baseline_comparison.load_current(study, RESULTS)
-        saved = {}
+        pairs = {}
         for name in params.baselines:
             before = baseline_comparison.load_baseline(name, study)
-            saved[name] = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
-        context = replace(context, baselines=saved)
-    verdicts = findings.evaluate_expectations(params.expectations, settings.axes, frame, context)
+            pairs[name] = baseline_comparison.pair_cells(before, now, axes, settings.block)
+        context = replace(context, baselines=pairs)
+    verdicts = findings.evaluate_expectations(params.expectations, axes, frame, context)
     write_frame(verdicts, snakemake.output.expectations)
 
 
 def write_history(settings: StudySettings) -> None:
-    """Write the times of saved baselines; {} without any."""
-    params, study, times = snakemake.params, snakemake.wildcards.study, {}
-    if params.saved:
-        times = baseline_comparison.history(
-            params.saved, study, RESULTS, settings.order, settings.block, settings.limits
+    """Write the times of saved baselines; {} without any, because then the study has no history."""
+    saved, study = snakemake.params.saved, snakemake.wildcards.study
+    history = {}
+    if saved:
+        history = baseline_comparison.history(
+            saved, study, RESULTS, settings.order, settings.block, settings.limits
         )
-    write_json(snakemake.output.history, times)
+    write_json(snakemake.output.history, history)
 
 
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     """Write the seconds per step, the decided comparisons, and the gain of more minutes."""
-    params, timed = snakemake.params, settings.of_times()
-    report = budget_report(
-        comparisons_of(read_tables(timed), timed.tables, timed.block, timed.limits),
-        break_down_time(frame, timed.block, params.prepared),
-        len(frame[["cell", "round"]].drop_duplicates()),
-        timed.limits,
-        run_scatter(frame, timed.block),
-    )
-    reasons = [read_json(path).get("why") for path in params.decisions]
-    account = {
-        **report,
-        "minutes": params.minutes,
-        "studies": params.studies,
-        "why": next((why for why in reversed(reasons) if why is not None), ""),
-    }
+    params = snakemake.params
+    timed = settings.of_times()
+    comparisons = list_comparisons(read_tables(timed), timed.tables, timed.block, timed.limits)
+    spent = time_breakdown(frame, timed.block, params.prepared)
+    cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
+    scatter = run_scatter(frame, timed.block)
+    account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)
+    # The last decision ended the measuring. After an aborted run, the last ones are missing.
+    why = ""
+    for path in params.decisions:
+        why = read_json(path).get("why", why)
+    account |= {"minutes": params.minutes, "studies": params.studies, "why": why}
     write_json(snakemake.output.account, account)
 
 
 def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
-    """Return the tables as other programs read them."""
+    """Return the written tables of the settings.
+
+    Numbers get rounded by nothing, but a count becomes a float and an empty number NaN. So the account and
+    the advice are those that another program would compute from the files.
+    """
     folder = Path(snakemake.output.tables)
     return {name: read_frame(folder / f"{name}.csv", NUMBER_COLUMNS) for name in settings.tables}
 
 
-def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: StudySettings) -> None:
+def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
+    """Write the recommendations."""
     params = snakemake.params
+    # Nobody can choose the commands that others are only compared with.
     for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
     advice_settings = AdviceSettings(
@@ -147,10 +148,9 @@ def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: Stud
         settings.limits,
     )
     comparing = replace(settings, tables=settings.comparing_tables)
-    tables = [
-        (comparing.tables[name], table.to_dict("records"))
-        for name, table in read_tables(comparing).items()
-    ]
+    tables = []
+    for name, table in read_tables(comparing).items():
+        tables.append((comparing.tables[name], table.to_dict("records")))
     failures = read_frame(snakemake.input.failures).to_dict("records")
     advice = advise(advice_settings, frame, tables, grid, failures)
     write_text(snakemake.output.advice, ADVICE.dump_json(advice, indent=1).decode() + "\n")
@@ -159,7 +159,7 @@ def write_advice(frame: pd.DataFrame, grid: list[dict[str, str]], settings: Stud
 with job_log(snakemake.log[0]):
     study_settings = StudySettings.from_param(snakemake.params.settings)
     measurements = read_measurements(snakemake.input.measurements)
-    cells = read_grid(snakemake.input.grid)[1]
+    _, cells = read_grid(snakemake.input.grid)
     write_tables(measurements, study_settings)
     judge_findings(measurements, cells, study_settings)
     judge_expectations(measurements, cells, study_settings)

@@ -19,15 +19,9 @@ from vcsbench.codes import AnswerKind, Result
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT
 from vcsbench.statistics.aggregation import pair_rows
-from vcsbench.statistics.estimates import (
-    NO_ESTIMATE,
-    Estimate,
-    Variance,
-    interval,
-    ratio_interval,
-    sum_variances,
-)
+from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, interval, ratio_interval
 from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.variances import Variance, sum_variances
 
 # The mean over the cases of a list of the ratio of two values, baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]

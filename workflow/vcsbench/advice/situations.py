@@ -13,8 +13,9 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT
 from vcsbench.statistics.aggregation import FIXED_SHARE
+from vcsbench.statistics.calls import calls_of
 from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, can_be_start_up
-from vcsbench.statistics.estimates import calls_of, ratio_interval
+from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
 
 Cell = tuple[str, ...]

@@ -22,7 +22,7 @@ from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.plan.result_state import read_context
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.statistics.estimates import detectable_effect
+from vcsbench.statistics.calls import detectable_effect
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of

@@ -19,11 +19,18 @@ from vcsbench.records import Context, Host
 Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+# The name of the current results, and of the axis in tables of baselines. The latter is no name of a
+# study's axis.
 NOW, SINCE = "now", "(when)"
 
 
 class CellSettings(TypedDict):
-    """Settings of a cell that must be equal in a comparison with a baseline."""
+    """Settings of a cell that must be equal in a comparison with a baseline.
+
+    `command` is its command line with {words}, `repository` identifies what it reads, and `method` is how
+    it is measured. The paths and versions of programs are not here: a new version is what baselines are
+    for.
+    """
 
     command: str
     repository: dict[str, object]
@@ -31,11 +38,12 @@ class CellSettings(TypedDict):
 
 
 class Description(TypedDict):
-    """When, where and how measurements were made.
+    """When, where and how measurements were made: the JSON file next to a saved baseline.
 
-    `first` and `last` are the times of runs, `hosts` has facts by host, `cells` the settings by cell.
-    The other keys list the different values of all cells, `versions` by program, `server_files` digests
-    by path.
+    `first` and `last` are the times of runs, such as 2026-11-21T07:00:00Z, `hosts` has facts by host, `cells`
+    the settings by cell. The other keys list the different values of all cells, `versions` by program,
+    `server_files` digests by path (`fast/svnserve.args`). A list has one value unless something changed
+    between the rounds.
     """
 
     study: str
@@ -59,11 +67,17 @@ def table_name(baseline: str) -> str:
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT]
+    """Return the definition of the table against a baseline, laid out as the study's table of times."""
+    rows: list[str] = []
+    columns: list[str] = []
+    for table in definitions.values():
+        if table.get("metric") == DEFAULT:
+            rows, columns = table["rows"], table["columns"]
+            break
     return {
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [NOW]},
-        "rows": elapsed[0]["rows"] if elapsed else [],
-        "columns": elapsed[0]["columns"] if elapsed else [],
+        "rows": rows,
+        "columns": columns,
         "published": False,
     }
 
@@ -77,61 +91,66 @@ def description_path(name: str, study: str) -> Path:
 
 
 def saved_baselines() -> dict[str, list[str]]:
-    return {
-        folder.name: sorted(path.stem for path in folder.glob("*.csv"))
-        for folder in sorted(FOLDER.glob("*"))
-        if folder.is_dir()
-    }
+    """Return the studies of each saved baseline: `{"before-upgrade": ["fsfs-ssd-2014"]}`."""
+    studies = {}
+    for folder in sorted(FOLDER.glob("*")):
+        if folder.is_dir():
+            studies[folder.name] = sorted(path.stem for path in folder.glob("*.csv"))
+    return studies
 
 
 def describe_baseline(
     study: str, rounds: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
-    """Describe measurements by the contexts of their cells; `rounds` are (cell, number, start).
+    """Describe measurements by the contexts of their cells.
 
-    Raise UserError if a context is missing or of another run.
+    `rounds` has the cell, number and start of the cell-round of each run. Raise UserError if a context is
+    missing or of another run.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
+        # The runs of a cell-round share its context.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
-            contexts[cell, number] = _context(Path(path), started_at)
+            contexts[cell, number] = _read_context_of(Path(path), started_at)
     every = list(contexts.values())
-    times = sorted(str(context["started_at"]) for context in every) or [""]
+    times = sorted(str(context["started_at"]) for context in every)
     hosts = [context["host"] for context in every]
-    storages = [context["storage"] for context in every]
-    keys = ("path", "filesystem", "device")
-    files = [
-        (f"{context['axes'].get('config', '')}/{name}", text)
-        for context in every
-        for name, text in context["server_files"].items()
-    ]
+    versions: list[tuple[str, str]] = []
+    server_files: list[tuple[str, str]] = []
+    for context in every:
+        versions += context.get("versions", {}).items()
+        server_files += _server_file_digests(context)
     return {
         "study": study,
         "vcsbench": __version__,
-        "first": times[0],
-        "last": times[-1],
+        "first": times[0] if times else "",
+        "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
         "seeds": _distinct(context["seed"] for context in every if "seed" in context),
         "hosts": {host_label(host): host for host in hosts},
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
-        "storage": _distinct(" ".join(str(s.get(k) or "") for k in keys) for s in storages),
-        "versions": _by_name(v for c in every for v in c["versions"].items()),
-        "server_files": _by_name(
-            (name, hashlib.sha256(text.encode()).hexdigest()[:12]) for name, text in files
-        ),
+        "storage": _distinct(_storage_text(context) for context in every),
+        "versions": _values_by_name(versions),
+        "server_files": _values_by_name(server_files),
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
 
-def _context(path: Path, started_at: str) -> Context:
-    if not (context := read_context(path)):
+def _read_context_of(path: Path, started_at: str) -> Context:
+    """Return the context of a cell-round that started at this time.
+
+    Measurements are older than their contexts if a run was stopped between measuring and collecting. Then
+    the settings in the contexts are not those of the measured times.
+    """
+    context = read_context(path)
+    if not context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
-    if context["started_at"] != started_at:
+    if context.get("started_at", "") != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
@@ -139,56 +158,95 @@ def _context(path: Path, started_at: str) -> Context:
     return context
 
 
+def _server_file_digests(context: Context) -> list[tuple[str, str]]:
+    """Return the path, such as `fast/svnserve.args`, and the digest of each file of the server's options."""
+    config = context.get("axes", {}).get("config", "")
+    digests = []
+    for name, text in context.get("server_files", {}).items():
+        # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
+        digests.append((f"{config}/{name}", hashlib.sha256(text.encode()).hexdigest()[:12]))
+    return digests
+
+
+def _storage_text(context: Context) -> str:
+    """Return the storage under test in a line: `/var/tmp ext4 /dev/sda1`."""
+    storage: Mapping[str, object] = context.get("storage", {})
+    values = [storage.get(key) for key in ("path", "filesystem", "device")]
+    return " ".join(str(value or "") for value in values)
+
+
 def cell_settings(context: Context) -> CellSettings:
-    repository = context["repository"]
-    ways = {run["evidence"].get("cache_cleared_by") or "" for run in context["runs"]}
+    """Return the settings of a cell by the context of one of its rounds."""
+    repository: Mapping[str, object] = context.get("repository", {})
+    cleared_by = set()
+    for run in context["runs"]:
+        way = run.get("evidence", {}).get("cache_cleared_by")
+        # A hot run clears no cache.
+        if way:
+            cleared_by.add(way)
     return {
-        "command": context["argv_template"],
-        "repository": {k: repository.get(k) for k in ("name", "source", "identity", "scale")},
+        "command": context.get("argv_template", ""),
+        "repository": {
+            "name": repository.get("name"),
+            "source": repository.get("source"),
+            "identity": repository.get("identity"),
+            "scale": repository.get("scale"),
+        },
         "method": {
-            **{key: context.get(key) for key in ("hooks", "warmup")},
-            "targets": context["targets"],
-            "cleared_by": sorted(filter(None, ways)),
+            "hooks": context.get("hooks"),
+            "warmup": context.get("warmup"),
+            "targets": context.get("targets", ""),
+            "cleared_by": sorted(cleared_by),
         },
     }
 
 
 def _distinct(values: Iterable[Item | None]) -> list[Item]:
+    """Return the different values in their order, without None and empty texts."""
     return list(dict.fromkeys(value for value in values if value is not None and value != ""))
 
 
-def _by_name(values: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in values:
-        found[name] = _distinct([*found.get(name, []), value])
-    return found
+def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the different values of each name: `{"svn": ["1.14.2", "1.14.5"]}`."""
+    values_by_name: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values_by_name.setdefault(name, []).append(value)
+    return {name: _distinct(values) for name, values in values_by_name.items()}
 
 
-def changes(before: Description, now: Description) -> list[str]:
-    values = [
-        ("kernel", before.get("kernel"), now.get("kernel")),
-        ("system", before.get("system"), now.get("system")),
-        ("CPU governor", before.get("governor"), now.get("governor")),
-        ("storage", before.get("storage"), now.get("storage")),
+def list_changes(before: Description, now: Description) -> list[str]:
+    """Return the changed conditions: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`.
+
+    A program that has no version in one of both is not compared: the grid may be another one.
+    """
+    conditions = [
+        ("kernel", before["kernel"], now["kernel"]),
+        ("system", before["system"], now["system"]),
+        ("CPU governor", before["governor"], now["governor"]),
+        ("storage", before["storage"], now["storage"]),
     ]
-    versions, files = now.get("versions", {}), before.get("server_files", {})
-    saved = before.get("versions", {}).items()
-    values += [(name, old, versions.get(name) or old) for name, old in saved if old]
-    changed = [
-        f"{name} {', '.join(old or []) or 'unknown'} to {', '.join(new or []) or 'unknown'}"
-        for name, old, new in values
-        if (old or []) != (new or [])
-    ]
-    for name, digests in now.get("server_files", {}).items():
-        if files.get(name, digests) != digests:
-            changed.append(f"server configuration {name}")
-    return changed
+    for program, versions in before["versions"].items():
+        current_versions = now["versions"].get(program)
+        if versions and current_versions:
+            conditions.append((program, versions, current_versions))
+    changes = []
+    for name, old, new in conditions:
+        if old != new:
+            old_text = ", ".join(old) or "unknown"
+            new_text = ", ".join(new) or "unknown"
+            changes.append(f"{name} {old_text} to {new_text}")
+    for name, digests in now["server_files"].items():
+        if before["server_files"].get(name, digests) != digests:
+            changes.append(f"server configuration {name}")
+    return changes
 
 
 def read_description(name: str, study: str) -> Description:
+    """Return the description of a saved study. Raise UserError if it is missing or damaged."""
     path = description_path(name, study)
     description = read_json(path)
-    if not isinstance(description.get("cells"), dict):
+    is_complete = Description.__required_keys__ <= description.keys()
+    if not is_complete or not isinstance(description["cells"], dict):
         raise UserError(
             f"{path}: the file is missing or damaged. Save the baseline again under another name."
         )

@@ -4,8 +4,10 @@ A comparison is precise enough if its interval decides it on either side:
 
     t_difference + t_equivalence <= ln(1 + smallest effect),  or  t_difference <= half of |ln ratio|
 
-(half widths at the level of the call). That depends on widths and magnitudes, never on the winner: a run
-that stops by it makes no more false calls (benchmarks/simulation.py, `by minutes`).
+(half widths at the level of the call). The first: an interval of this width cannot contain both 0 and the
+margin. The second: the interval is far from 0. Both depend on widths and magnitudes, never on the winner: a
+run that stops by them makes no more false calls (benchmarks/simulation.py, `by minutes`). To stop at the
+first call would make more, because each look at the data is another chance to err.
 
 Blocks whose cells are compared get rounds together. The next rounds go to the blocks where they make the most
 comparisons per second precise enough.
@@ -15,100 +17,120 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
-from vcsbench.codes import Result
+from vcsbench.codes import Result, StopReason
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.time_breakdown import TimeBreakdown
 from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
+from vcsbench.statistics.calls import EQUIVALENCE_ALPHA, add_calls, holm_level
 from vcsbench.statistics.comparisons import (
-    ALL_DECIDED,
-    SIDES,
-    TIME_IS_UP,
-    UNREACHABLE,
     ComparisonRow,
     Limits,
     comparison_rows,
     is_difference,
     scatter_pct,
 )
-from vcsbench.statistics.estimates import EQUIVALENCE_ALPHA, add_calls, holm_level, t_quantile
+from vcsbench.statistics.estimates import t_quantile
 
-# Comparisons that get more rounds.
+# Results of comparisons that get more rounds.
 OPEN = (Result.BOUNDED, Result.UNDECIDED)
 # A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
+# What a run does before the first and after the last cell-round: start of Snakemake, tables and report.
 AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
+# Comparisons that need more than a year are not forecast.
 FORECAST_S = 365 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row of a table: its blocks, its result, and the further rounds that it needs (infinite if
-    unreachable)."""
+    """A row of a table: its blocks, its result, and the further rounds that make it precise enough.
+
+    `further_rounds` is 0 if it is precise enough, and infinite if no number of rounds helps.
+    """
 
     table: str
     blocks: frozenset[str]
     result: Result
-    more: float
+    further_rounds: float
 
     @property
     def is_reachable(self) -> bool:
         """Return True if more rounds make it precise enough."""
-        return 0 < self.more < math.inf
+        return 0 < self.further_rounds < math.inf
 
     @property
     def is_open(self) -> bool:
         return self.result in OPEN
 
 
-def comparisons_of(
+def list_comparisons(
     tables: Mapping[str, pd.DataFrame],
     definitions: Mapping[str, TableDefinition],
     block: Sequence[str],
     limits: Limits,
 ) -> list[Comparison]:
-    """Return the comparisons of all tables that have a result, with the rounds that they need."""
+    """Return the comparisons of all tables that have a ratio, with the rounds that they need."""
     comparisons = []
     for name, table in tables.items():
+        definition = definitions[name]
         table = table[table["ratio"].notna() & (table["withheld"] == "")]
-        rows, definition = comparison_rows(table.to_dict("records")), definitions[name]
-        # A row that start-up can explain has no difference, but Holm's correction may have rejected it.
+        # The calls by Holm's procedure are made again. The table itself has `too small` where start-up can
+        # explain a difference, although the procedure has rejected that row.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
-        not_rejected = [call for call in calls if not is_difference(call)]
-        level = holm_level(len(not_rejected))
+        number_not_rejected = sum(not is_difference(call) for call in calls)
+        level = holm_level(number_not_rejected)
         axis = definition["compare"]["axis"]
-        for row in rows:
-            values = {"baseline": row.baseline, "candidate": row.candidate}
-            places = [{**row.where, axis: values[side]} for side in SIDES]
-            blocks = frozenset(block_name(block, place) for place in places)
-            more = max(0, comparison_rounds(row, level, limits) - row.n)
-            result = row.result or Result.UNDECIDED
-            comparisons.append(Comparison(name, blocks, result, more))
+        for row in comparison_rows(table.to_dict("records")):
+            needed = rounds_to_decide(row, level, limits)
+            comparison = Comparison(
+                table=name,
+                blocks=_blocks_of_row(row, axis, block),
+                result=row.result or Result.UNDECIDED,
+                further_rounds=max(0, needed - row.n),
+            )
+            comparisons.append(comparison)
     return comparisons
 
 
-def comparison_rounds(row: ComparisonRow, level: float, limits: Limits) -> float:
+def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> frozenset[str]:
+    """Return the blocks of both cells. They are two if the compared axis is one of the block's."""
+    baseline = {**row.where, axis: row.baseline}
+    candidate = {**row.where, axis: row.candidate}
+    return frozenset([block_name(block, baseline), block_name(block, candidate)])
+
+
+def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the rounds after which a row is precise enough, with today's mean and scatter.
 
-    All of its error is taken to shrink, because after few rounds the error of duplicates is mostly
-    chance. More rounds do not help a row that is mostly fixed cost.
+    `level` is that of its test for a difference. Example: after 5 rounds, the error is 0.03 with 60 degrees
+    of freedom. At the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095
+    needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
+    0.020)^2 = 12.
+
+    All of the error is taken to shrink, although that of duplicates does not. After few rounds it is mostly
+    chance, and would make most comparisons unreachable.
     """
+    # Rounds do not help a row that is mostly start-up.
     if row.result == Result.TOO_SMALL:
         return limits.min_rounds
     # One round has neither an error nor a difference of duplicates.
     if math.isnan(row.error):
         return limits.min_rounds
+    # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
     difference = t_quantile(row.degrees, 1 - level)
     equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
-    smallest = math.log(limits.margin) / (difference + equivalence)
-    narrow = max(smallest, abs(math.log(row.ratio)) / 2 / difference)
-    return max(limits.min_rounds, math.ceil(row.n * (row.error / narrow) ** 2))
+    error_for_margin = math.log(limits.margin) / (difference + equivalence)
+    error_for_ratio = abs(math.log(row.ratio)) / 2 / difference
+    largest_error = max(error_for_margin, error_for_ratio)
+    return max(limits.min_rounds, math.ceil(row.n * (row.error / largest_error) ** 2))
 
 
 @dataclass
@@ -123,12 +145,23 @@ class BlockGroup:
     @property
     def needed(self) -> list[int]:
         """Return the further rounds of each comparison that is not precise enough, the fewest first."""
-        needed = (int(c.more) - self.rounds for c in self.comparisons if c.is_reachable)
-        return sorted(rounds for rounds in needed if rounds > 0)
+        needed = []
+        for comparison in self.comparisons:
+            if comparison.is_reachable:
+                rounds = int(comparison.further_rounds) - self.rounds
+                if rounds > 0:
+                    needed.append(rounds)
+        return sorted(needed)
 
     @property
     def precise_per_second(self) -> float:
-        return max(n / rounds for n, rounds in enumerate(self.needed, 1)) / self.round_s
+        """Return how many comparisons a second makes precise enough, at the best number of rounds.
+
+        Example: with 4, 5 and 40 rounds needed, 5 rounds make two precise, which is more per round than 1
+        in 4 or 3 in 40.
+        """
+        per_round = [number / rounds for number, rounds in enumerate(self.needed, start=1)]
+        return max(per_round) / self.round_s
 
 
 def undecided_over_time(
@@ -139,45 +172,73 @@ def undecided_over_time(
     If the last entry has any, no number of rounds decides them.
     """
     undecided = [comparison for comparison in comparisons if comparison.is_open]
-    forecast = [(0.0, Counter(c.table for c in undecided))]
-    groups = _groups(comparisons, round_s)
-    for seconds in _assignments(groups, FORECAST_S):
-        precise = {c for group in groups for c in group.comparisons if 0 < c.more <= group.rounds}
-        left = Counter(c.table for c in undecided if c not in precise)
-        if left != forecast[-1][1]:
-            forecast.append((seconds, left))
+    forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
+    groups = _group_blocks(comparisons, round_s)
+    for seconds in _assign_rounds(groups, FORECAST_S):
+        precise = set()
+        for group in groups:
+            for comparison in group.comparisons:
+                if 0 < comparison.further_rounds <= group.rounds:
+                    precise.add(comparison)
+        remaining = Counter(
+            comparison.table for comparison in undecided if comparison not in precise
+        )
+        if remaining != forecast[-1][1]:
+            forecast.append((seconds, remaining))
     return forecast
 
 
 def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
-    groups = _groups(comparisons, round_s)
-    for _ in _assignments(groups, seconds):
+    """Return the rounds of each block that fit into a time. `round_s` has the seconds of a block's round."""
+    groups = _group_blocks(comparisons, round_s)
+    for _ in _assign_rounds(groups, seconds):
         pass
-    return Counter({block: g.rounds for g in groups if g.rounds for block in g.blocks})
+    rounds: Counter[str] = Counter()
+    for group in groups:
+        if group.rounds:
+            rounds.update(dict.fromkeys(group.blocks, group.rounds))
+    return rounds
 
 
-def _assignments(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
+def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
     """Give rounds to the groups, and yield the seconds taken so far each time.
 
     A group that is the best stays the best until its next comparison is precise enough.
     """
     taken = 0.0
-    while fitting := [g for g in groups if g.needed and taken + g.round_s <= seconds]:
+    while True:
+        fitting = [group for group in groups if group.needed and taken + group.round_s <= seconds]
+        if not fitting:
+            return
         best = max(fitting, key=lambda group: group.precise_per_second)
-        rounds = min(best.needed[0], max(1, int((seconds - taken) / best.round_s)))
+        # As many as the next comparison needs, or as fit into the time. One fits, but a division may round
+        # down.
+        fitting_rounds = max(1, int((seconds - taken) / best.round_s))
+        rounds = min(best.needed[0], fitting_rounds)
         taken += rounds * best.round_s
         best.rounds += rounds
         yield taken
 
 
-def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> list[BlockGroup]:
+def _group_blocks(
+    comparisons: Iterable[Comparison], round_s: Mapping[str, float]
+) -> list[BlockGroup]:
+    """Return groups of blocks that comparisons connect.
+
+    A comparison of two blocks needs rounds of both. If another one compares one of these with a third block,
+    all three get rounds together. A block of unknown duration takes infinitely long, and gets no round.
+    """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
         touched = [group for group in groups if group.blocks & comparison.blocks]
-        blocks = comparison.blocks.union(*(group.blocks for group in touched))
-        members = [*(c for group in touched for c in group.comparisons), comparison]
+        blocks = comparison.blocks
+        members = []
+        for group in touched:
+            blocks |= group.blocks
+            members += group.comparisons
+        members.append(comparison)
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
         groups = [group for group in groups if group not in touched]
         groups.append(BlockGroup(blocks, seconds, members))
@@ -189,16 +250,29 @@ def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
     return spent.total_s + AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
+class Allocation(NamedTuple):
+    """The rounds of the next batch by block, or why there are none."""
+
+    rounds: Counter[str]
+    why_none: StopReason | None = None
+
+
 def allocate_rounds(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
-) -> tuple[Counter[str], str]:
-    for batch_s in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
-        if rounds := allocate(comparisons, round_s, batch_s):
-            return rounds, ""
-    if any(c.is_reachable for c in comparisons):
-        return Counter(), TIME_IS_UP
-    is_open = any(comparison.is_open for comparison in comparisons)
-    return Counter(), UNREACHABLE if is_open else ALL_DECIDED
+) -> Allocation:
+    """Return the rounds of the next batch, for a run that has `seconds` left."""
+    # Half of the time at first. If not even one round fits into that, all of it.
+    batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
+    rounds = allocate(comparisons, round_s, batch_s)
+    if not rounds:
+        rounds = allocate(comparisons, round_s, seconds)
+    if rounds:
+        return Allocation(rounds)
+    if any(comparison.is_reachable for comparison in comparisons):
+        return Allocation(rounds, StopReason.TIME_IS_UP)
+    if any(comparison.is_open for comparison in comparisons):
+        return Allocation(rounds, StopReason.UNREACHABLE)
+    return Allocation(rounds, StopReason.ALL_DECIDED)
 
 
 def budget_report(
@@ -210,15 +284,21 @@ def budget_report(
 ) -> dict[str, object]:
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
-    `scatter` is of run_scatter.
+    `scatter` is of run_scatter. The page prints `outlook` as "with 20 minutes more, 3 are undecided".
     """
     tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
-    more_rounds = [
-        int(comparison.more)
-        for comparison in comparisons
-        if comparison.is_open and comparison.is_reachable
-    ]
+    more_rounds = []
+    for comparison in comparisons:
+        if comparison.is_open and comparison.is_reachable:
+            more_rounds.append(int(comparison.further_rounds))
+    blocks = []
+    for name, block in spent.blocks.items():
+        seconds = round(block.seconds, 1)
+        blocks.append({"block": name, "rounds": block.rounds, "seconds": seconds})
+    outlook = []
+    for seconds_from_now, undecided in undecided_over_time(comparisons, spent.round_s):
+        outlook.append({"seconds": round(seconds_from_now, 1), "left": undecided})
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
         "spent_s": {
@@ -229,15 +309,9 @@ def budget_report(
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": limits.min_effect_pct,
         "scatter_pct": round(scatter_pct(scatter), 1),
-        "blocks": [
-            {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
-            for name, block in spent.blocks.items()
-        ],
+        "blocks": blocks,
         "tables": {name: {result: counts[name, result] for result in Result} for name in tables},
         # The further rounds of all cells that decide each open comparison.
         "more_rounds": sorted(more_rounds),
-        "outlook": [
-            {"seconds": round(seconds, 1), "left": undecided}
-            for seconds, undecided in undecided_over_time(comparisons, spent.round_s)
-        ],
+        "outlook": outlook,
     }

@@ -27,6 +27,7 @@ REASONS = TypeAdapter(list[Reason])
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Print the verdicts of a file results/check.csv, and return the exit code."""
     path = Path(arguments[0])
     try:
         rows = read_rows(path, AGAIN, columns=("study", *OF_EXPECTATIONS))
@@ -41,49 +42,74 @@ def main(arguments: Sequence[str]) -> int:
         )
         return NOTHING
     for row in rows:
-        verdict = texts.VERDICTS[Verdict(row["verdict"])]
-        if row["passes"] == "yes" and row["verdict"] != Verdict.HOLDS:
-            verdict += ", allowed"
-        why = f" [{reasons_of(row)}]" if reasons_of(row) else ""
-        print(
-            f"{verdict}: {row['study']} {row['id']}: {value_of(row)}, expected {row['expected']}{why}"
-        )
+        print(_line(row))
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
     print("as files:", words.enumeration(files))
     print(summary(rows))
-    failed = {row["verdict"] for row in rows if row["passes"] != "yes"}
-    return FAILED if Verdict.FAILS in failed else UNDECIDED if failed else 0
+    verdicts = {row["verdict"] for row in rows if not _passes(row)}
+    if Verdict.FAILS in verdicts:
+        return FAILED
+    return UNDECIDED if verdicts else 0
+
+
+def _passes(row: Row) -> bool:
+    return row["passes"] == "yes"
+
+
+def _verdict_text(row: Row) -> str:
+    return texts.VERDICTS[Verdict(row["verdict"])]
+
+
+def _line(row: Row) -> str:
+    """Return `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`."""
+    verdict = _verdict_text(row)
+    # The key `allow_inconclusive` or `allow_not_measured` of the expectation lets it pass.
+    if _passes(row) and row["verdict"] != Verdict.HOLDS:
+        verdict += ", allowed"
+    line = f"{verdict}: {row['study']} {row['id']}: {value_text(row)}, expected {row['expected']}"
+    reasons = reasons_text(row)
+    return f"{line} [{reasons}]" if reasons else line
 
 
 def summary(rows: Sequence[Row]) -> str:
-    passed = sum(row["passes"] == "yes" for row in rows)
+    passed = sum(_passes(row) for row in rows)
     return f"{passed} of {words.count_of(len(rows), 'expectation')} pass"
 
 
 def junit(rows: Sequence[Row]) -> str:
-    """Write "does not hold" as a failure, and an undecided expectation as an error."""
+    """Return the verdicts as JUnit XML, which build servers show as tests: a suite for each study.
+
+    "Does not hold" is a failure: the measured value is wrong. An undecided or unmeasured expectation is an
+    error: nothing could be tested.
+    """
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
-        of_study = [row for row in rows if row["study"] == study]
-        failed = [row for row in of_study if row["passes"] != "yes"]
+        rows_of_study = [row for row in rows if row["study"] == study]
+        failed = [row for row in rows_of_study if not _passes(row)]
         failures = sum(row["verdict"] == Verdict.FAILS for row in failed)
-        numbers = {"tests": len(of_study), "failures": failures, "errors": len(failed) - failures}
-        attributes = {"name": study} | {name: str(number) for name, number in numbers.items()}
-        suite = ET.SubElement(suites, "testsuite", attributes)
-        for row in of_study:
+        suite = ET.SubElement(
+            suites,
+            "testsuite",
+            name=study,
+            tests=str(len(rows_of_study)),
+            failures=str(failures),
+            errors=str(len(failed) - failures),
+        )
+        for row in rows_of_study:
             case = ET.SubElement(suite, "testcase", classname=study, name=row["id"])
-            if row["passes"] != "yes":
+            if not _passes(row):
                 kind = "failure" if row["verdict"] == Verdict.FAILS else "error"
-                verdict = texts.VERDICTS[Verdict(row["verdict"])]
-                message = f"{verdict}: {value_of(row)}, expected {row['expected']}"
-                ET.SubElement(case, kind, message=message).text = reasons_of(row) or None
-            output = f"{row['statement']} {value_of(row)}".strip()
-            ET.SubElement(case, "system-out").text = output
+                message = f"{_verdict_text(row)}: {value_text(row)}, expected {row['expected']}"
+                problem = ET.SubElement(case, kind, message=message)
+                problem.text = reasons_text(row) or None
+            output = ET.SubElement(case, "system-out")
+            output.text = f"{row['statement']} {value_text(row)}".strip()
     ET.indent(suites)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def markdown(rows: Sequence[Row]) -> str:
+    """Return the verdicts as a table for the comment on a pull request."""
     lines = [
         f"**{summary(rows)}**",
         "",
@@ -91,27 +117,31 @@ def markdown(rows: Sequence[Row]) -> str:
         "| --- | --- | --- | --- |",
     ]
     for row in rows:
-        sign = "✓" if row["passes"] == "yes" else "✗"
+        sign = "✓" if _passes(row) else "✗"
+        # A bar of the user's own statement would begin another cell of the table.
         statement = row["statement"].replace("|", "\\|")
         name = f"{statement} (`{row['study']}` `{row['id']}`)"
-        verdict = texts.VERDICTS[Verdict(row["verdict"])]
-        lines.append(f"| {sign} {verdict} | {name} | {row['expected']} | {value_of(row)} |")
+        lines.append(
+            f"| {sign} {_verdict_text(row)} | {name} | {row['expected']} | {value_text(row)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
-def reasons_of(row: Row) -> str:
+def reasons_text(row: Row) -> str:
+    """Return the reasons of a row as clauses, such as `more rounds: about 12 should decide, 5 measured`."""
     reasons = REASONS.validate_json(row["reasons"] or "[]")
     return "; ".join(texts.reason_text(reason) for reason in reasons)
 
 
-def value_of(row: Row) -> str:
+def value_text(row: Row) -> str:
+    """Return the measured value with its interval and unit: `1.20 (1.00 to 1.50) s`, or `no value`."""
     if not row["measured"]:
         return "no value"
-    value = words.significant(float(row["measured"]))
+    text = words.significant(float(row["measured"]))
     if row["low"] and row["high"]:
-        low, high = (words.significant(float(row[bound])) for bound in ("low", "high"))
-        value += f" ({low} to {high})"
-    return f"{value} {row.get('unit', '')}".strip()
+        low, high = words.significant(float(row["low"])), words.significant(float(row["high"]))
+        text += f" ({low} to {high})"
+    return f"{text} {row['unit']}".strip()
 
 
 if __name__ == "__main__":

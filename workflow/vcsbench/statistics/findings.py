@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
@@ -25,6 +25,7 @@ from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, row
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
+from vcsbench.statistics.finding_verdicts import ExpectedRange
 from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.verdicts import Reason
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
 DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.GONE, Verdict.REVERSED)
+# The rank of a kind of storage by the duration of a cold read.
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
 
 
@@ -45,24 +47,37 @@ def context_of(
     study: str = "",
     by: Sequence[str] = (),
 ) -> EvaluationContext:
-    def values(*columns: str) -> list[str]:
-        known = [measured[column].dropna() for column in columns if column in measured]
-        return [str(value) for column in known for value in column.unique()]
+    """Return the facts about measurements that verdicts and their reasons use.
+
+    `axes` and `by` identify cells; cells that agree on `block` run next to each other. `published` are the
+    conditions of the published numbers.
+    """
+
+    def list_values(*columns: str) -> list[str]:
+        values: list[str] = []
+        for column in columns:
+            if column in measured:
+                values += [str(value) for value in measured[column].dropna().unique()]
+        return values
 
     @cache
-    def noises(statistic: str) -> Callable[[str], Noise]:
-        frame, keys = add_key_columns(measured, by)[0], [*axes, *by]
-        return noise_by_metric(frame, keys, block, statistic=statistic)
+    def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
+        frame, _ = add_key_columns(measured, by)
+        return noise_by_metric(frame, [*axes, *by], block, statistic=statistic)
 
+    scales: dict[str, float] = {}
     subject = same_work.subject_axis(axes)
-    lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
+    if subject:
+        least_scales = measured.groupby(subject)["scale"].min().dropna()
+        scales = {str(value): float(scale) for value, scale in least_scales.items()}
     return EvaluationContext(
-        noise=lambda metric, statistic: noises(statistic)(metric),
-        scales={str(value): float(scale) for value, scale in lowest.items()},
-        versions=values("client_version", "server_version"),
-        storages=values("storage_kind"),
+        noise=lambda metric, statistic: noise_of_statistic(statistic)(metric),
+        scales=scales,
+        versions=list_values("client_version", "server_version"),
+        storages=list_values("storage_kind"),
         study=study,
         published=published or Conditions(),
+        # Cells of the empty repository measure start-up, and belong to no finding.
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
     )
@@ -85,24 +100,30 @@ def evaluate_findings(
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
-    known = None if published is None else rounds_of(published, keys, by)
-    rounds = None if measured is None else cache(partial(rounds_of, measured, keys, by))
+    published_rounds = None if published is None else rounds_of(published, keys, by)
+    # By statistic: most findings share one, and aggregating takes most of the time.
+    measured_rounds: dict[str, pd.DataFrame] = {}
     rows = []
     for finding in findings:
-        check, theirs, remarks = finding_checks.check_of(finding, keys), NO_ESTIMATE, list[Reason]()
-        ours = check.evaluate(rounds(check.statistic), context) if rounds else Evaluation()
-        if known is not None and check.metric in known:
-            of_statistic = rows_of_statistic(known, check.statistic)
-            theirs, remarks = _published(check, of_statistic, ours)
-        possible = (
-            reasons_of_difference(check, ours, rounds(check.statistic), context) if rounds else ()
-        )
-        reasons = [*ours.reasons, *possible, *remarks]
+        check = finding_checks.make_check(finding, keys)
+        ours = Evaluation()
+        possible: Sequence[Reason] = ()
+        if measured is not None:
+            statistic = check.statistic
+            if statistic not in measured_rounds:
+                measured_rounds[statistic] = rounds_of(measured, keys, by, statistic)
+            rounds = measured_rounds[statistic]
+            ours = check.evaluate(rounds, context)
+            possible = reasons_of_difference(check, ours, rounds, context)
+        theirs = _PublishedValue()
+        if published_rounds is not None and check.metric in published_rounds:
+            rows_published = rows_of_statistic(published_rounds, check.statistic)
+            theirs = _published_value(check, rows_published, ours)
         rows.append(
             {
                 "id": finding["id"],
                 "statement": finding["statement"],
-                "published": theirs.value,
+                "published": theirs.estimate.value,
                 "measured": ours.estimate.value,
                 "low": ours.estimate.low,
                 "high": ours.estimate.high,
@@ -110,36 +131,53 @@ def evaluate_findings(
                 "over": ours.over,
                 "expected": bounds_text(finding),
                 "verdict": ours.verdict,
-                "reasons": _reasons_json(reasons),
+                "reasons": _reasons_json([*ours.reasons, *possible, *theirs.remarks]),
             }
         )
     return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
 
 
-def _published(
-    check: CellCheck, published: pd.DataFrame, ours: Evaluation
-) -> tuple[Estimate, list[Reason]]:
-    """Return the published value of the measured cells, and remarks if all cells have another.
+class _PublishedValue(NamedTuple):
+    """A published value of a finding, and remarks if the value over all published cells is another."""
 
-    It is a possible reason if it differs from the expected range as the measured value does.
+    estimate: Estimate = NO_ESTIMATE
+    remarks: Sequence[Reason] = ()
+
+
+def _published_value(
+    check: CellCheck, published: pd.DataFrame, ours: Evaluation
+) -> _PublishedValue:
+    """Return the published value of the measured cells.
+
+    A finding was published over all cells: "1.8 times over six repositories". If only two of them are
+    measured here, their own published value, such as 1.3, is the one to compare with. If it differs from
+    the expected range as the measured one does, the missing cells are a possible reason of the difference.
     """
-    known = check.values(check.involved(published))
-    theirs, all_ = check.estimate(known), check.count(known)
-    rows = check.rows_of(ours.values, known) if ours.estimate.n else known
-    same, number = check.estimate(rows), check.count(rows)
-    if number == all_ or not same.n:
-        return theirs, []
-    count = words.count_of(all_, check.noun)
-    unit = "x" if theirs.is_ratio else f" {check.unit}".rstrip()
-    shown = f"{words.significant(theirs.value)}{unit}"
-    numbers = {"published": count, "value": theirs.value, "shown": shown}
-    reasons = [Reason(ReasonCode.ALL_PUBLISHED, numbers)]
-    low, high = finding_checks.expected_bounds(check.finding)
-    sides = [(v > high) - (v < low) for v in (same.value, ours.estimate.value)]
-    if ours.verdict in DIFFERENT and sides[0] == sides[1]:
-        numbers = {"measured": number, "published": count, "value": same.value}
-        reasons.append(Reason(ReasonCode.FEWER_CELLS, numbers))
-    return same, reasons
+    values = check.compute_values(check.select_rows(published))
+    over_all = check.estimate(values)
+    number_of_all = check.count(values)
+    shared = values
+    if ours.estimate.n:
+        shared = check.select_rows_with_values(ours.values, values)
+    over_shared = check.estimate(shared)
+    number_of_shared = check.count(shared)
+    if number_of_shared == number_of_all or not over_shared.n:
+        return _PublishedValue(over_all)
+    published_text = words.count_of(number_of_all, check.noun)
+    unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
+    value_text = f"{words.significant(over_all.value)}{unit}"
+    facts = {"published": published_text, "value": over_all.value, "shown": value_text}
+    remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts)]
+    expected = ExpectedRange.of_finding(check.finding)
+    is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
+    if ours.verdict in DIFFERENT and is_same_side:
+        facts = {
+            "measured": number_of_shared,
+            "published": published_text,
+            "value": over_shared.value,
+        }
+        remarks.append(Reason(ReasonCode.FEWER_CELLS, facts))
+    return _PublishedValue(over_shared, remarks)
 
 
 def evaluate_expectations(
@@ -148,13 +186,20 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
+    """Return a row per expectation, with the columns verdicts.OF_EXPECTATIONS.
+
+    An expectation is a finding of the user. It holds or fails: "weaker" or "reversed" than the user's own
+    bound is no different from missing it.
+    """
     context = replace(context, are_expectations=True)
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    renamed = {Verdict.REPRODUCED: Verdict.HOLDS, **dict.fromkeys(DIFFERENT, Verdict.FAILS)}
+    renamed = dict.fromkeys(DIFFERENT, Verdict.FAILS)
+    renamed[Verdict.REPRODUCED] = Verdict.HOLDS
     return _with_passes(expectations, rows.replace({"verdict": renamed}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
+    """Return the rows of expectations on a study that the configuration does not measure."""
     rows = evaluate_findings(expectations, [], None, None)
     reasons = _reasons_json([Reason(ReasonCode.STUDY_NOT_MEASURED, {"study": study})])
     return _with_passes(expectations, rows.assign(reasons=reasons))
@@ -174,35 +219,45 @@ def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) 
 
 
 def _reasons_json(reasons: Sequence[Reason]) -> str:
+    """Return reasons as JSON: `[{"code": "scale", "values": {"subject": "ruby", "share": 5.0}}]`."""
+    # `default` converts the numbers of numpy.
     return json.dumps([asdict(reason) for reason in reasons], default=float)
 
 
 def bounds_text(finding: FindingDefinition) -> str:
-    low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
-    if low is None:
-        return f"at most {high}"
-    return f"at least {low}" if high is None else f"{low} to {high}"
+    """Return `at least 1.8`, `at most 2` or `1.8 to 2.2`, with the numbers as the user wrote them."""
+    expect = finding["expect"]
+    if "at_least" not in expect:
+        return f"at most {expect['at_most']}"
+    if "at_most" not in expect:
+        return f"at least {expect['at_least']}"
+    return f"{expect['at_least']} to {expect['at_most']}"
 
 
 def rounds_of(
     frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str], statistic: str = MEAN
 ) -> pd.DataFrame:
-    return by_round(add_key_columns(frame, by)[0], keys, statistic)
+    """Return the rows of by_round of a frame. `keys` are its axes and the columns `by`."""
+    frame, _ = add_key_columns(frame, by)
+    return by_round(frame, keys, statistic)
 
 
 def reasons_of_difference(
     check: CellCheck, ours: Evaluation, rounds: pd.DataFrame, context: EvaluationContext
-) -> Iterable[Reason]:
-    """Return the possible reasons if the value of cells differs."""
+) -> list[Reason]:
+    """Return the possible reasons if the value of cells differs; otherwise nothing."""
     if ours.verdict not in DIFFERENT or ours.values.empty:
-        return ()
-    cells = (check.estimate(of).value for _, of in group_rows(ours.values, check.keys))
+        return []
+    direction: Verdict | None = ours.verdict
     # A condition that all cells share does not explain a level that only some of them lack.
-    is_expected = partial(finding_checks.is_expected, check.finding)
-    is_mixed = not check.sides and any(map(is_expected, cells))
-    direction = None if is_mixed else ours.verdict
-    rows = check.rows_of(ours.values, check.involved(rounds))
-    return possible_reasons(direction, rows, same_work.subject_axis(check.axes), context)
+    if not check.sides:
+        expected = ExpectedRange.of_finding(check.finding)
+        for _, values in group_rows(ours.values, check.keys):
+            if expected.contains(check.estimate(values).value):
+                direction = None
+    rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
+    subject = same_work.subject_axis(check.axes)
+    return list(possible_reasons(direction, rows, subject, context))
 
 
 def possible_reasons(
@@ -210,43 +265,68 @@ def possible_reasons(
 ) -> Iterator[Reason]:
     """Yield the conditions that can explain a direction.
 
-    `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
+    `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees. With the
+    direction None, only conditions that may change a value in any direction are yielded.
     """
     published = context.published
     kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
-    if published.storage not in kinds and direction in set().union(
-        *(_effects(kind, published.storage) for kind in kinds)
-    ):
-        values: dict[str, object] = {
+    effects: set[Verdict] = set()
+    for kind in kinds:
+        effects |= _effects_of_storage(kind, published.storage)
+    if published.storage not in kinds and direction in effects:
+        facts: dict[str, object] = {
             "measured": words.enumeration(kinds),
             "published": published.storage,
         }
-        yield Reason(ReasonCode.OTHER_STORAGE, values)
-    smaller = finding_checks.smaller_scales(rows, subject, context)
-    for name, scale in smaller if direction in (Verdict.WEAKER, Verdict.GONE) else ():
-        values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
-        yield Reason(ReasonCode.SCALE, values)
-    newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
+        yield Reason(ReasonCode.OTHER_STORAGE, facts)
+    # Less work makes most effects weaker, because start-up is a larger part of the time.
+    if direction in (Verdict.WEAKER, Verdict.GONE):
+        yield from _reasons_of_scale(rows, subject, context)
+    newer = []
+    for version in dict.fromkeys(context.versions):
+        if _is_newer(version, published.subversion):
+            newer.append(version)
     if newer:
-        values = {"measured": words.enumeration(newer), "published": published.subversion}
-        yield Reason(ReasonCode.NEWER_VERSION, values)
-    accesses = {*rows["ra"]} if "ra" in rows else set()
+        facts = {"measured": words.enumeration(newer), "published": published.subversion}
+        yield Reason(ReasonCode.NEWER_VERSION, facts)
+    # The client of `file` has no server, which is what ran on another system.
+    accesses = set(rows["ra"]) if "ra" in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
+    # Without a network, the server's part of the time is larger.
     if published.server and direction == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 
 
+def _reasons_of_scale(
+    rows: pd.DataFrame, subject: str, context: EvaluationContext
+) -> Iterator[Reason]:
+    """Yield a reason for each repository of the rows that is smaller than published."""
+    published_scale = context.published.scale
+    if not subject or not published_scale:
+        return
+    for name in dict.fromkeys(rows[subject]):
+        scale = context.scales.get(name)
+        if scale is not None and scale < published_scale:
+            share = 100 * scale / published_scale
+            yield Reason(ReasonCode.SCALE, {"subject": name, "share": share})
+
+
 def _reads_storage(rows: pd.DataFrame) -> bool:
-    caches = {*rows["cache"]} if "cache" in rows else {""}
+    """Return False if all rows are of warm caches. Without the axis, a command begins with cold ones."""
+    caches = set(rows["cache"]) if "cache" in rows else {""}
     return not all(cache_state(cache).is_hot for cache in caches)
 
 
-def _effects(kind: str, published: str) -> set[Verdict]:
-    """Return the directions that a storage explains. A virtual disk may be faster or slower."""
+def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
+    """Return the directions that a storage explains.
+
+    A faster one makes the gain of less reading smaller, a slower one larger. An unknown kind, such as a
+    virtual disk, may be faster or slower.
+    """
     if not published:
         return set()
-    ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]
+    ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
     effects = set()
     if min(ranks) < SLOWNESS[published]:
         effects |= {Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED}
@@ -256,6 +336,11 @@ def _effects(kind: str, published: str) -> set[Verdict]:
 
 
 def _is_newer(version: str, published: str) -> bool:
-    pair = [re.match(r"(\d+)\.(\d+)", text) for text in (version, published)]
-    numbers = [tuple(map(int, match.groups())) for match in pair if match]
-    return len(numbers) == 2 and numbers[0] > numbers[1]
+    """Compare major and minor numbers: 1.14.2 is newer than 1.9. An unknown version is not newer."""
+    numbers = []
+    for text in (version, published):
+        match = re.match(r"(\d+)\.(\d+)", text)
+        if not match:
+            return False
+        numbers.append((int(match[1]), int(match[2])))
+    return numbers[0] > numbers[1]

@@ -23,19 +23,15 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.statistics import moderation, variances
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
-from vcsbench.statistics.estimates import (
-    EXACT,
-    Estimate,
-    Variance,
-    duplicate_variance,
-    moderated,
-    prior_of,
-    residual_squares,
-    sum_variances,
-)
+from vcsbench.statistics.duplicates import DuplicatePairs, duplicate_variance
+from vcsbench.statistics.estimates import Estimate
+from vcsbench.statistics.moderation import EXACT
+from vcsbench.statistics.variances import Variance, sum_variances
 
 UNKNOWN = Variance(math.nan)
+# A cell by its values of axes: ("log", "svn", "ruby", "f6", "nopack", "slow", "cold").
 Key = tuple[str, ...]
 CellPair = tuple[Key, Key]
 
@@ -53,8 +49,8 @@ class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
     `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
-    `averages` is the factor between the variance of an average and that by its cells. `are_in_turns`
-    returns False for a pair if, in most rounds, other rounds ran between its two cells.
+    `averages` is the factor between the variance of an average and that by its cells; None if it is unknown.
+    `are_in_turns` returns False for a pair if, in most rounds, other rounds ran between its two cells.
     """
 
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
@@ -67,60 +63,80 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Add the error of the call, and the interval.
+        """Return the estimate with the error of its call, and its interval.
 
-        A ratio is an average over `pairs`, which count as `estimate.averaged` independent ones.
+        A ratio is an average over `pairs`, which count as `estimate.averaged` independent ones. Without
+        `pairs`, and for a mean that is no ratio, the error by rounds is that of the estimate itself.
+        Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds,
+        the error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave
+        0.01.
         """
+        # A single round has no error to be corrected.
         if not estimate.n > 1:
             return estimate
-        of_duplicates = Variance(0.0)
+        duplicates = Variance(0.0)
         if self.has_duplicates:
-            of_duplicates = self.duplicates.scaled(1 / estimate.averaged)
+            duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
-            of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
+            rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
-            of_rounds = Variance(estimate.error**2, estimate.degrees)
-            # One cell has half of the variance of a difference of two.
-            of_duplicates = of_duplicates.scaled(estimate.value**2 / 2)
-            if not of_duplicates.variance:
+            rounds = Variance(estimate.error**2, estimate.degrees)
+            # Of a value instead of its logarithm, and one cell has half of the variance of a difference of
+            # two.
+            duplicates = duplicates.scaled(estimate.value**2 / 2)
+            if not duplicates.variance:
                 return estimate
-        error = sum_variances([of_rounds, of_duplicates])
+        error = sum_variances([rounds, duplicates])
+        # Without any scatter, the sum has no terms, and its degrees of freedom are infinite.
         degrees = error.degrees if error.variance else estimate.degrees
         return estimate.with_error(math.sqrt(error.variance), degrees)
 
-    def _of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
+    def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
+        """Return the variance of one round of a ratio that is averaged over pairs.
+
+        The variances of the cells are known better than the scatter of the ratio itself, which has its few
+        rounds only. They are used as far as they are known, and as far as they can be added.
+        """
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
-        if not all(map(self.are_in_turns, pairs)):
+        if not all(self.are_in_turns(pair) for pair in pairs):
             # What moves between two sessions moves all pairs: an average over them does not reduce it.
             drifting = [self.cells[key].drifting for pair in pairs for key in pair]
             return sum_variances(drifting).scaled(1 / len(pairs))
-        expected = self._by_cells(pairs)
+        expected = self._expected_by_cells(pairs)
+        # Equal rounds are equal for a reason, such as a metric with few values. Other cells say nothing
+        # about them.
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
         if self.averages is None:
             return observed
+        # Moderation as of cells: the prior is the factor of all averages of the study, the own value that of
+        # this one, each with its degrees of freedom.
         expected = expected.scaled(len(pairs) / estimate.averaged)
-        weight = self.averages.degrees + observed.degrees
-        share = 1.0 if math.isinf(weight) else self.averages.degrees / weight
+        degrees = self.averages.degrees + observed.degrees
+        share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
         factor = share * self.averages.variance
         factor += (1 - share) * observed.variance / expected.variance
-        return Variance(expected.variance * factor, 1 / (1 / weight + 1 / expected.degrees))
+        # Relative doubts of a product add up (Satterthwaite): 1 / degrees of both.
+        return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
 
-    def _by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
-        """Return the variance of one round of an average over pairs, from their cells.
+    def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
+        """Return the variance of one round of an average over pairs, if all cells scatter independently.
 
-        None if a cell has no variance, or a pair is of two blocks, which share no round.
+        None if a cell has no variance, or a pair is of two blocks: their rounds share no drift, which the
+        variances of cells exclude.
         """
-        if not (pairs and all(key in self.cells for pair in pairs for key in pair)):
+        terms = []
+        for first, second in pairs:
+            if first not in self.cells or second not in self.cells:
+                return None
+            if self.cells[first].block != self.cells[second].block:
+                return None
+            terms += [self.cells[first].variance, self.cells[second].variance]
+        if not terms or not all(variance.degrees for variance in terms):
             return None
-        cells = [(self.cells[first], self.cells[second]) for first, second in pairs]
-        variances = [cell.variance for pair in cells for cell in pair]
-        is_of_two_blocks = any(first.block != second.block for first, second in cells)
-        if is_of_two_blocks or not all(variance.degrees for variance in variances):
-            return None
-        total = sum_variances(variances).scaled(1 / len(pairs) ** 2)
+        total = sum_variances(terms).scaled(1 / len(pairs) ** 2)
         return total if total.variance else None
 
 
@@ -143,6 +159,11 @@ class LogTable:
     def block(self, row: int) -> Key:
         return tuple(self.keys[row][place] for place in self.block_places)
 
+    @property
+    def originals(self) -> list[int]:
+        """Return the rows of cells that are no duplicates."""
+        return [row for row, is_duplicate in enumerate(self.is_duplicate) if not is_duplicate]
+
 
 def noise_by_metric(
     frame: pd.DataFrame,
@@ -157,130 +178,205 @@ def noise_by_metric(
     runs of a round. `rounds` saves by_round(frame, axes, statistic) if the caller has it. Counts have no
     noise: most of them are exact.
     """
-    axes = list(axes)
-    rounds = by_round(frame, axes, statistic) if rounds is None else rounds
-    both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes, statistic)])
-    places = [axes.index(axis) for axis in block if axis in axes]
-    are_in_turns = _turns_of(rounds, axes)
+    if rounds is None:
+        rounds = by_round(frame, axes, statistic)
+    duplicates = duplicates_by_round(frame, axes, statistic)
+    all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
+    block_places = [list(axes).index(axis) for axis in block if axis in axes]
+    are_in_turns = _make_are_in_turns(rounds, axes)
 
     @cache
     def noise(name: str) -> Noise:
         if METRICS[name].exact:
             return NO_NOISE
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = pd.Series(np.log(both.reindex(columns=[name])[name].astype(float)))
-        # An axis may be the host or the round.
-        named = both.assign(log=log.where(np.isfinite(log)), number=both["round"])
-        index = dict.fromkeys([*axes, "cell", "host", "number"])
-        logs = named.set_index([*index])["log"].unstack("number")
-        keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
-        hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
-        table = LogTable(keys, hosts, [bool(path) for path in paths], logs.to_numpy(float), places)
+        table = _log_table(all_rounds, name, axes, block_places)
         return replace(estimate_noise(table), are_in_turns=are_in_turns)
 
     return noise
 
 
-def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
-    started: dict[Key, dict[tuple[str, float], str]] = {}
+def _log_table(
+    rounds: pd.DataFrame, metric: str, axes: Sequence[str], block_places: Sequence[int]
+) -> LogTable:
+    """Return the logarithms of a metric by cell, host and round.
+
+    `rounds` has the rows of by_round with an empty `cell`, and those of duplicates with the cell's path.
+    """
+    # A study without duplicates, or without runs that have the metric, lacks its column.
+    values = rounds.reindex(columns=[metric])[metric].astype(float)
+    # A rounded time of 0 has no logarithm.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = pd.Series(np.log(values))
+    # `number` is a copy of the round, because an axis may be the round (or the host, hence the names once).
+    columns = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
+    index = list(dict.fromkeys([*axes, "cell", "host", "number"]))
+    logs = columns.set_index(index)["log"].unstack("number")
+    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[[*axes]].to_numpy()]
+    hosts = list(logs.index.get_level_values("host"))
+    is_duplicate = [bool(path) for path in logs.index.get_level_values("cell")]
+    return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_places)
+
+
+def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
+    """Return a function that tells if the two cells of a pair were measured next to each other.
+
+    In turns are f6, f7, f6, f7, ...: round 1 of both, round 2 of both. After a change of f7 alone,
+    Snakemake measures only f7 again: f6, f6, f6, f7, f7, f7.
+    """
+    # By cell: the start of each of its rounds, by host and number.
+    starts_of_cell: dict[Key, dict[tuple[str, float], str]] = defaultdict(dict)
     columns = [*axes, "host", "round", "started_at"]
-    for *key, host, number, at in zip(*(rounds[name] for name in columns), strict=True):
-        started.setdefault(tuple(map(str, key)), {})[host, number] = at
+    for *key, host, number, started_at in zip(*(rounds[name] for name in columns), strict=True):
+        starts_of_cell[tuple(map(str, key))][host, number] = started_at
 
     @cache
     def are_in_turns(pair: CellPair) -> bool:
-        starts = [started[key] for key in pair if key in started]
-        numbers = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
+        first, second = pair
+        if first not in starts_of_cell or second not in starts_of_cell:
+            return True
+        first_starts, second_starts = starts_of_cell[first], starts_of_cell[second]
+        common = first_starts.keys() & second_starts.keys()
+        # One round of each runs in a turn in any case.
+        if len(common) < 2:
+            return True
         # In the order of each host: several may measure at the same time.
-        events = sorted((of[0], times[of], of) for times in starts for of in numbers)
-        together = sum(first == second for (*_, first), (*_, second) in pairwise(events))
-        return len(numbers) < 2 or 2 * together >= len(numbers)
+        events = []
+        for starts in (first_starts, second_starts):
+            for host, number in common:
+                events.append((host, starts[host, number], number))
+        events.sort()
+        # Two events in a row of the same host and round: nothing of this pair ran between them.
+        together = 0
+        for earlier, later in pairwise(events):
+            if (earlier[0], earlier[2]) == (later[0], later[2]):
+                together += 1
+        return 2 * together >= len(common)
 
     return are_in_turns
 
 
 def estimate_noise(table: LogTable) -> Noise:
-    variances = _cell_variances(table)
-    rows = [row for row, is_duplicate in enumerate(table.is_duplicate) if not is_duplicate]
-    # Within each host: a difference between hosts is no scatter of rounds.
-    squares, degrees = defaultdict[Key, float](float), defaultdict[Key, int](int)
-    for row in rows:
-        logs = table.logs[row][np.isfinite(table.logs[row])]
-        squares[table.keys[row]] += float(logs.var() * len(logs)) if len(logs) else 0.0
-        degrees[table.keys[row]] += max(len(logs) - 1, 0)
+    """Return the noise of a table, with a function `are_in_turns` that is always True."""
+    cell_variances = _cell_variances(table)
+    drifting = _drifting_variances(table)
     cells = {}
-    for row in rows:
-        key, n = table.keys[row], degrees[table.keys[row]]
-        drifting = Variance(squares[key] / n, n) if n else UNKNOWN
-        cells[key] = CellNoise(table.block(row), variances[row], drifting)
-    return Noise(cells, _duplicates(table, variances), _averages(table, variances, rows))
+    for row in table.originals:
+        key = table.keys[row]
+        cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
+    duplicates = _duplicate_variance(table, cell_variances)
+    return Noise(cells, duplicates, _averages_factor(table, cell_variances))
+
+
+def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
+    """Return the variance of a round of each cell with its drift; unknown with one round on each host.
+
+    Rounds are compared within each host: a difference between hosts is no scatter of rounds.
+    """
+    squares: dict[Key, float] = defaultdict(float)
+    degrees: dict[Key, int] = defaultdict(int)
+    for row in table.originals:
+        key = table.keys[row]
+        logs = table.logs[row][np.isfinite(table.logs[row])]
+        squares[key] += float(logs.var() * len(logs)) if len(logs) else 0.0
+        degrees[key] += max(len(logs) - 1, 0)
+    drifting = {}
+    for key, square in squares.items():
+        drifting[key] = Variance(square / degrees[key], degrees[key]) if degrees[key] else UNKNOWN
+    return drifting
 
 
 def _cell_variances(table: LogTable) -> list[Variance]:
+    """Return the moderated variance of a round of each row without drift. Rows of a cell share it."""
+    # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
-    squares, degrees = residual_squares(table.logs, _numbered(blocks))
-    numbers = _numbered(list(zip(table.keys, table.is_duplicate, strict=True)))
-    squares, degrees = (np.bincount(numbers, column) for column in (squares, degrees))
+    squares, degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
+    cells = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
+    squares, degrees = np.bincount(cells, squares), np.bincount(cells, degrees)
+    # A cell with one round has 0 / 0: unknown.
     with np.errstate(invalid="ignore", divide="ignore"):
-        columns = moderated(squares / degrees, degrees)
-    variances = [Variance(*map(float, both)) for both in zip(*columns, strict=True)]
-    return [variances[number] for number in numbers]
+        moderated, moderated_degrees = moderation.moderate(squares / degrees, degrees)
+    return [Variance(float(moderated[cell]), float(moderated_degrees[cell])) for cell in cells]
 
 
-def _numbered(things: Sequence[Hashable]) -> np.ndarray:
+def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
+    """Return a number for each value, the same for equal ones: [0, 1, 0] for ["a", "b", "a"]."""
     numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=int)
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=int)
 
 
-def _duplicates(table: LogTable, variances: Sequence[Variance]) -> Variance:
-    ends = list(zip(table.keys, table.hosts, strict=True))
-    originals = {end: row for row, end in enumerate(ends) if not table.is_duplicate[row]}
-    pairs = []
-    for row, end in enumerate(ends):
-        if not (table.is_duplicate[row] and end in originals):
+def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
+    """Return the variance between duplicates and their originals on the same host."""
+    originals = {(table.keys[row], table.hosts[row]): row for row in table.originals}
+    squares, by_rounds, degrees = [], [], []
+    for row, is_duplicate in enumerate(table.is_duplicate):
+        original = originals.get((table.keys[row], table.hosts[row]))
+        if not is_duplicate or original is None:
             continue
-        d = table.logs[originals[end]] - table.logs[row]
-        d = d[np.isfinite(d)]
-        if len(d) > 1:
-            both = [variances[row], variances[originals[end]]]
-            pairs.append((d.mean() ** 2, *sum_variances(both).scaled(1 / len(d))))
-    return duplicate_variance(*np.array(pairs, float).T) if pairs else UNKNOWN
+        differences = table.logs[original] - table.logs[row]
+        differences = differences[np.isfinite(differences)]
+        # One common round shows its scatter, and nothing else.
+        if len(differences) > 1:
+            of_round = sum_variances([cell_variances[row], cell_variances[original]])
+            of_mean = of_round.scaled(1 / len(differences))
+            squares.append(differences.mean() ** 2)
+            by_rounds.append(of_mean.variance)
+            degrees.append(of_mean.degrees)
+    if not squares:
+        return UNKNOWN
+    return duplicate_variance(
+        DuplicatePairs(np.array(squares), np.array(by_rounds), np.array(degrees, float))
+    )
 
 
-def _averages(
-    table: LogTable, variances: Sequence[Variance], rows: Sequence[int]
-) -> Variance | None:
+def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
     """Return the factor between the variance of averages and the variance by their cells.
 
-    Every average over the cells of a block that differ in one axis contributes.
+    It is 1 if cells scatter independently, and larger if those of one value move together: if f7 is slow with
+    svn in a round, it may be slow with http as well. Every average over the cells of a block that differ in
+    one axis contributes. The factors are a kind of variances, so their common value is fitted as a prior.
     """
-    blocks: dict[tuple[Key, str], dict[Key, int]] = {}
-    for row in rows:
-        blocks.setdefault((table.block(row), table.hosts[row]), {})[table.keys[row]] = row
+    cells_of_block: dict[tuple[Key, str], dict[Key, int]] = defaultdict(dict)
+    for row in table.originals:
+        cells_of_block[table.block(row), table.hosts[row]][table.keys[row]] = row
     factors, degrees = [], []
-    for cells in blocks.values():
+    for cells in cells_of_block.values():
         for pairs in _contrasts(cells, table.block_places):
-            d = np.mean([table.logs[first] - table.logs[second] for first, second in pairs], axis=0)
-            d = d[np.isfinite(d)]
-            expected = sum(variances[row].variance for pair in pairs for row in pair)
+            differences = np.mean(
+                [table.logs[first] - table.logs[second] for first, second in pairs], axis=0
+            )
+            differences = differences[np.isfinite(differences)]
+            expected = sum(cell_variances[row].variance for pair in pairs for row in pair)
             expected /= len(pairs) ** 2
-            if len(d) > 1 and expected > EXACT:
-                factors.append(d.var(ddof=1) / expected)
-                degrees.append(len(d) - 1)
-    return prior_of(np.array(factors), np.array(degrees, float))[0]
+            if len(differences) > 1 and expected > EXACT:
+                factors.append(differences.var(ddof=1) / expected)
+                degrees.append(len(differences) - 1)
+    return moderation.fit_prior(np.array(factors), np.array(degrees, float)).prior
 
 
 def _contrasts(
     cells: Mapping[Key, int], block_places: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    for place in set(range(len(next(iter(cells))))).difference(block_places):
-        by_rest: dict[Key, dict[str, int]] = {}
+    """Yield the pairs of rows whose average compares two values of an axis within a block.
+
+    `cells` are rows by key. Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn
+    f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). A list has two pairs or
+    more.
+    """
+    number_of_axes = len(next(iter(cells)))
+    for place in range(number_of_axes):
+        # All cells of a block have the same value of its axes.
+        if place in block_places:
+            continue
+        # By the other values of a key: the row of each value of this axis.
+        row_by_value: dict[Key, dict[str, int]] = defaultdict(dict)
         for key, row in cells.items():
-            by_rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = row
-        for first, second in combinations(dict.fromkeys(key[place] for key in cells), 2):
-            pairs = [
-                (at[first], at[second]) for at in by_rest.values() if {first, second} <= at.keys()
-            ]
+            row_by_value[key[:place] + key[place + 1 :]][key[place]] = row
+        values = dict.fromkeys(key[place] for key in cells)
+        for first, second in combinations(values, 2):
+            pairs = []
+            for rows in row_by_value.values():
+                if first in rows and second in rows:
+                    pairs.append((rows[first], rows[second]))
             if len(pairs) > 1:
                 yield pairs
 
@@ -293,14 +389,20 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
-    rounds = runs.groupby([*block, "host", "cell", "round"])["log"].agg(["mean", "var", "count"])
+    cell_keys = [*block, "host", "cell"]
+    rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
     logs = rounds["mean"].unstack("round")
-    hosts = logs.index.to_frame()[[*block, "host"]].to_numpy()
-    blocks = _numbered([*map(tuple, hosts)])
-    squares, degrees = (
-        np.bincount(blocks, column)[blocks] for column in residual_squares(logs.to_numpy(), blocks)
-    )
-    cells = rounds.groupby([*block, "host", "cell"])[["var", "count"]].mean()
+    block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
+    blocks = _number_by_value([tuple(values) for values in block_values])
+    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
+    # The cells of a block scatter alike, so each gets the variance of its block.
+    squares_of_block = np.bincount(blocks, squares)[blocks]
+    degrees_of_block = np.bincount(blocks, degrees)[blocks]
+    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
+    cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
+    # The mean of n runs has 1 / n of their variance already, which the variance of rounds includes.
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
-    known = (within + squares / np.where(degrees > 0, degrees, math.nan)).dropna()
-    return math.sqrt(float(known.median())) if len(known) else math.nan
+    of_cells = (within + squares_of_block / known_degrees).dropna()
+    if of_cells.empty:
+        return math.nan
+    return math.sqrt(float(of_cells.median()))

@@ -33,7 +33,13 @@ class StudySettings:
     @classmethod
     def from_param(cls, param: Mapping[str, Any]) -> Self:
         """Return the settings of a rule's param, which to_param() made."""
-        return cls(**{**param, "limits": Limits(**param["limits"])})
+        return cls(
+            order=param["order"],
+            by=param["by"],
+            block=param["block"],
+            tables=param["tables"],
+            limits=Limits(**param["limits"]),
+        )
 
     def to_param(self) -> dict[str, Any]:
         """Return the settings in types that Snakemake can compare with those of the last run."""
@@ -45,11 +51,23 @@ class StudySettings:
 
     @property
     def comparing_tables(self) -> dict[str, TableDefinition]:
-        """Return the tables that compare: first times, then counts."""
-        tables = [(name, table) for name, table in self.tables.items() if "compare" in table]
-        return dict(sorted(tables, key=lambda item: metric_in(item[1]).exact))
+        """Return the tables that compare: first times, then counts, because advice begins with times."""
+        times, counts = {}, {}
+        for name, table in self.tables.items():
+            if "compare" in table and metric_in(table).exact:
+                counts[name] = table
+            elif "compare" in table:
+                times[name] = table
+        return times | counts
 
     def of_times(self) -> Self:
-        """Return the settings with the tables that compare times only, because rounds depend on these."""
-        tables = self.comparing_tables.items()
-        return replace(self, tables={n: table for n, table in tables if not metric_in(table).exact})
+        """Return the settings with the tables that compare times only.
+
+        More rounds decide these. Counts are decided after two rounds.
+        """
+        times = {
+            name: table
+            for name, table in self.comparing_tables.items()
+            if not metric_in(table).exact
+        }
+        return replace(self, tables=times)

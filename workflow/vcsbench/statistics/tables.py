@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,28 +20,20 @@ from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in
-from vcsbench.statistics import aggregation as rows
-from vcsbench.statistics import comparisons
+from vcsbench.statistics import aggregation, calls, comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
-from vcsbench.statistics.estimates import (
-    NO_ESTIMATE,
-    Estimate,
-    call_table,
-    constant_ratio,
-    ratio_interval,
-    without_time_flags,
-)
-from vcsbench.statistics.noise import NO_NOISE, Noise, noise_by_metric
+from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
+from vcsbench.statistics.noise import NO_NOISE, Key, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
 
 
 class Aggregation:
-    """Rows of tables and their aggregates, each computed once.
+    """The rows that a table selects, and their aggregates, each computed once for all tables.
 
-    `order` maps the keys of cells (axes and others) to their values in order. `rounds` and `cells` are
-    functions of a statistic. `whole` has the same columns and more cells, which estimate the noise.
+    `order` maps the keys of cells (axes and others) to their values in order. `whole` has the same columns
+    and more cells: all of them measured the machine's noise, also for a table that shows a few.
     """
 
     def __init__(
@@ -52,37 +43,66 @@ class Aggregation:
         block: Sequence[str],
         whole: Aggregation | None = None,
     ) -> None:
-        self.frame, self.order, self.block, keys = frame, order, block, list(order)
-        self.is_measured = rows.is_measured(frame)
-        self.rounds = cache(lambda statistic: rows.by_round(frame, keys, statistic))
-        self.cells = cache(lambda statistic: rows.by_cell(self.rounds(statistic), keys, statistic))
-        self.noises: Callable[[str], Callable[[str], Noise]] = (
-            whole.noises
-            if whole
-            else cache(lambda of: noise_by_metric(frame, keys, block, self.rounds(of), of))
-        )
+        self.frame = frame
+        self.order = order
+        self.block = block
+        self.keys = list(order)
+        self.is_measured = aggregation.is_measured(frame)
+        self._whole = whole
+        # By statistic.
+        self._rounds: dict[str, pd.DataFrame] = {}
+        self._cells: dict[str, pd.DataFrame] = {}
+        self._noises: dict[str, Callable[[str], Noise]] = {}
+
+    def rounds(self, statistic: str) -> pd.DataFrame:
+        """Return the rows of by_round, with the runs of a round reduced by a statistic."""
+        if statistic not in self._rounds:
+            self._rounds[statistic] = aggregation.by_round(self.frame, self.keys, statistic)
+        return self._rounds[statistic]
+
+    def cells(self, statistic: str) -> pd.DataFrame:
+        """Return the rows of by_cell, with runs and rounds reduced by a statistic."""
+        if statistic not in self._cells:
+            rounds = self.rounds(statistic)
+            self._cells[statistic] = aggregation.by_cell(rounds, self.keys, statistic)
+        return self._cells[statistic]
+
+    def noise(self, metric: str, statistic: str) -> Noise:
+        """Return the noise of a metric whose runs are reduced by a statistic."""
+        if self._whole:
+            return self._whole.noise(metric, statistic)
+        if not self.is_measured:
+            return NO_NOISE
+        if statistic not in self._noises:
+            rounds = self.rounds(statistic)
+            noise = noise_by_metric(self.frame, self.keys, self.block, rounds, statistic)
+            self._noises[statistic] = noise
+        return self._noises[statistic](metric)
 
     def why_missing(self, metric: Metric) -> WithheldCode | None:
         """Return why a cell may lack a value of a metric; None if rows without it are left out."""
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else None
 
-    def noise(self, metric: str, statistic: str) -> Noise:
-        return self.noises(statistic)(metric) if self.is_measured else NO_NOISE
-
-    def selected(self, definition: TableDefinition) -> Aggregation:
+    def select(self, definition: TableDefinition) -> Aggregation:
+        """Return the rows of a table, with its additional keys (`by`, `each`)."""
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
-            frame = rows.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        frame, by = rows.add_key_columns(frame, definition.get("by", []))
-        if each := definition.get("each"):
-            frame, by = rows.pivot_metrics(frame, each), {**by, COUNT: list(each)}
-        order, where, whole = {**self.order, **by}, definition.get("where"), self
+            frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
+        frame, by = aggregation.add_key_columns(frame, definition.get("by", []))
+        order = {**self.order, **by}
+        each = definition.get("each")
+        if each:
+            frame = aggregation.pivot_metrics(frame, each)
+            order[COUNT] = list(each)
+        whole = self
+        # Other keys are other cells, and have their own noise.
         if frame is not self.frame:
             whole = Aggregation(frame, order, self.block)
+        where = definition.get("where")
         if not where:
             return whole
-        return Aggregation(rows.rows_where(frame, where), order, self.block, whole)
+        return Aggregation(aggregation.rows_where(frame, where), order, self.block, whole)
 
 
 def make_table(
@@ -93,6 +113,7 @@ def make_table(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
+    """Return one table, as make_tables() does."""
     return make_tables(frame, {name: definition}, order, block, limits)[name]
 
 
@@ -103,7 +124,7 @@ def make_tables(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, pd.DataFrame]:
-    """Return tables by name, with the columns of comparisons.columns().
+    """Return tables by name, with the columns of comparisons.COLUMNS and of their axes.
 
     `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
     sorts the rows. Cells that agree on the axes of `block` run next to each other. A cell or pair without a
@@ -114,58 +135,77 @@ def make_tables(
     selecting = ["where", "by", "each"]
     if STATISTIC in frame:
         selecting.append("reduce")
-    shared: dict[str, Aggregation] = {}
+    selections: dict[str, Aggregation] = {}
     tables = {}
     for name, definition in definitions.items():
         selection = json.dumps([definition.get(key) for key in selecting])
-        if selection not in shared:
-            shared[selection] = everything.selected(definition)
-        tables[name] = _table(name, definition, shared[selection], limits)
+        if selection not in selections:
+            selections[selection] = everything.select(definition)
+        tables[name] = _table(name, definition, selections[selection], limits)
     return tables
 
 
 def _table(
-    name: str, definition: TableDefinition, aggregation: Aggregation, limits: Limits
+    name: str, definition: TableDefinition, rows: Aggregation, limits: Limits
 ) -> pd.DataFrame:
-    metric, order, keys = metric_in(definition), aggregation.order, list(aggregation.order)
+    """Return a table of comparisons or of levels with all of its columns."""
+    metric = metric_in(definition)
     compare = definition.get("compare")
     if compare:
-        table = _comparisons(aggregation, definition, compare, metric, limits)
-        keys.remove(compare["axis"])
-        if compare["axis"] == run_columns.BUILD_AXIS:
-            table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
-        if aggregation.is_measured and not table.empty:
-            noise = aggregation.noise(metric.name, _statistic_of_rounds(definition))
-            duplicate_sd = math.sqrt(noise.duplicates.variance)
-            table = call_table(table, duplicate_sd, metric, limits)
-        order = {**order, "candidate": list(compare["candidates"])}
-        table = in_order(table, order, [*keys, "candidate"])
+        keys = [key for key in rows.keys if key != compare["axis"]]
+        table = _called_comparisons(rows, definition, compare, metric, limits)
     else:
-        table = in_order(_levels(aggregation, definition, metric, limits), order, keys)
-    if metric.once and aggregation.is_measured:
+        keys = rows.keys
+        table = in_order(_levels(rows, definition, metric, limits), rows.order, keys)
+    # The counts of one run under strace are repeated for all rounds of a cell.
+    if metric.once and rows.is_measured:
         table = table.assign(n=table["n"].clip(upper=1))
-    empty = [] if aggregation.is_measured else [*comparisons.STATISTICS]
+    empty: list[str] = []
+    if not rows.is_measured:
+        empty += comparisons.STATISTICS
     if "call" not in table:
         empty += comparisons.CALL
     table = table.assign(**dict.fromkeys(empty, ""))
-    return finish_table(without_time_flags(table, metric), name, keys)
+    return finish_table(calls.without_time_flags(table, metric), name, keys)
 
 
-def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    return frame if metric.name in frame else frame.assign(**{metric.name: np.nan})
+def _called_comparisons(
+    rows: Aggregation,
+    definition: TableDefinition,
+    compare: ComparisonDefinition,
+    metric: Metric,
+    limits: Limits,
+) -> pd.DataFrame:
+    """Return the rows of comparisons in their order, with calls if they are of measurements."""
+    keys = [key for key in rows.keys if key != compare["axis"]]
+    table = _comparisons(rows, definition, compare, metric, limits)
+    if compare["axis"] == run_columns.BUILD_AXIS:
+        table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
+    if rows.is_measured and not table.empty:
+        noise = rows.noise(metric.name, _statistic_of_rounds(definition))
+        duplicate_sd = math.sqrt(noise.duplicates.variance)
+        table = calls.call_table(table, duplicate_sd, metric, limits)
+    order = {**rows.order, "candidate": list(compare["candidates"])}
+    return in_order(table, order, [*keys, "candidate"])
 
 
 def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
-    return table.assign(table=name)[comparisons.columns(keys)].reset_index(drop=True)
+    """Return a table with its name, and its columns in the order of the file. `keys` are its axes."""
+    columns = comparisons.list_columns(keys)
+    return table.assign(table=name)[columns].reset_index(drop=True)
 
 
 def rows_frame(
-    records: Sequence[Mapping[str, object]], keys: Sequence[str], others: Sequence[str] = ()
+    records: Sequence[Mapping[str, object]], keys: Sequence[str], additional: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return the records of table_row as a frame. `keys` identify a row, `others` are more columns."""
+    """Return the records of table_row as a frame. `keys` identify a row, `additional` are more columns.
+
+    The columns of calls are missing: call_table adds them. The shares of fixed cost of both sides are there
+    for it, and leave the table in the end.
+    """
     shares = [f"share_{side}" for side in SIDES]
-    columns = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *shares]
-    return pd.DataFrame(records, columns=[*columns, *comparisons.MEANS, "detail", *others])
+    names = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *shares]
+    return pd.DataFrame(records, columns=[*names, *comparisons.MEANS, "detail", *additional])
 
 
 def table_row(
@@ -176,7 +216,11 @@ def table_row(
     detail: str,
     numbers: Row,
 ) -> dict[str, Any]:
-    """Return a row with the values of its axes and other columns. A withheld one has no value."""
+    """Return a row of a table.
+
+    `point` has its values of axes, `numbers` further columns such as those of ratio_columns(). `withheld` has
+    the codes why measured cells have no value, and `detail` figures about it. A withheld row has no value.
+    """
     return {
         **point,
         **numbers,
@@ -187,39 +231,63 @@ def table_row(
     }
 
 
+def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """Return a frame that has the column of a metric: empty if the measurements lack what it needs."""
+    if metric.name in frame:
+        return frame
+    return frame.assign(**{metric.name: np.nan})
+
+
 def _levels(
-    aggregation: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
+    rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with its value."""
-    keys, why_missing = list(aggregation.order), aggregation.why_missing(metric)
-    reduce = definition.get("reduce", MEDIAN)
-    cells = _with_metric(aggregation.cells(reduce), metric)
-    rounds = _with_metric(aggregation.rounds(reduce), metric)
+    """Return a row per cell with the cell's own value: by default the median of its rounds' medians."""
+    keys = rows.keys
+    statistic = definition.get("reduce", MEDIAN)
+    cells = _with_metric(rows.cells(statistic), metric)
+    rounds = _with_metric(rows.rounds(statistic), metric)
     # Rounds without the value do not count. Both frames have the cells in the same order.
     counts = group_rows(rounds, keys)[metric.name].count()
     records = []
     for cell, n in zip(cells.to_dict("records"), counts, strict=True):
-        value, detail = cell[metric.name], ""
+        value = cell[metric.name]
         row_flags = cell["flags"].split()
-        withheld = None
+        withheld, detail = None, ""
         if len(set(cell["hosts"].split())) > 1:
             withheld = WithheldCode.HOSTS_DIFFER
             row_flags.append(Flag.HOSTS_DIFFER)
         elif math.isnan(value):
-            withheld = why_missing
+            withheld = rows.why_missing(metric)
+        # The rounds of a cell must have done the same work. There is no other side, so it has no name.
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld, detail = WithheldCode.OTHER_WORK, refused.reason
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
-        point = {**{key: cell[key] for key in keys}, **dict.fromkeys(SIDES, "")}
-        numbers = {"n": n, FIXED_SHARE: math.nan if metric.exact else cell[FIXED_SHARE]}
+        point = {key: cell[key] for key in keys}
+        point |= dict.fromkeys(SIDES, "")
+        # Start-up is a share of the time. A count has no such share.
+        fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
+        numbers = {"n": n, FIXED_SHARE: fixed_share}
         records.append(table_row(point, value, row_flags, withheld, detail, numbers))
     return _without_empty(rows_frame(records, keys))
 
 
+@dataclass(frozen=True)
+class _PairedRounds:
+    """The rounds that both cells of a comparison have.
+
+    `ratio` has its error, `means` are the columns of the geometric means of both sides, `flags` are about
+    the rounds.
+    """
+
+    ratio: Estimate
+    means: Mapping[str, float]
+    flags: Sequence[str]
+
+
 def _comparisons(
-    aggregation: Aggregation,
+    rows: Aggregation,
     definition: TableDefinition,
     compare: ComparisonDefinition,
     metric: Metric,
@@ -230,134 +298,190 @@ def _comparisons(
     The column `value` is of the cells' aggregates as published, by default medians. The ratio and its
     interval are of the rounds, by default of geometric means.
     """
-    keys, axis = list(aggregation.order), compare["axis"]
-    shared = [key for key in keys if key != axis]
-    of_rounds = _statistic_of_rounds(definition)
-    noise = aggregation.noise(metric.name, of_rounds)
-    cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
-    rounds = _with_metric(aggregation.rounds(of_rounds), metric)
+    axis = compare["axis"]
+    shared = [key for key in rows.keys if key != axis]
+    statistic = _statistic_of_rounds(definition)
+    noise = rows.noise(metric.name, statistic)
+    cells = _with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric)
+    rounds = _with_metric(rows.rounds(statistic), metric)
+    why_missing = rows.why_missing(metric)
     records = []
     for candidate in compare["candidates"]:
-        names = compare["baseline"], candidate
-        cell_pairs = pair_rows(cells, axis, names, shared)
+        sides = (compare["baseline"], candidate)
+        cell_pairs = pair_rows(cells, axis, sides, shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, metric.name))
-        round_pairs = pair_rows(rounds, axis, names, [*shared, "host", "round"])
-        estimates = _estimates(round_pairs, shared, metric)
-        means = _means(round_pairs, shared, metric)
+        round_pairs = pair_rows(rounds, axis, sides, [*shared, "host", "round"])
+        ratios = _ratios_by_place(round_pairs, shared, metric)
+        means = _means_by_place(round_pairs, shared, metric)
         for pair in cell_pairs.to_dict("records"):
             where = {key: pair[key] for key in shared}
-            first, second = (tuple((where | {axis: name})[key] for key in keys) for name in names)
-            estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
-            estimate = noise.with_error(estimate, [(first, second)])
-            why_missing = aggregation.why_missing(metric)
-            record = _comparison(where, names, pair, estimate, metric, why_missing)
-            if not record["withheld"]:
-                record |= means.get(tuple(where.values()), {})
-            if limits.has_few_rounds(estimate.n):
-                record["flags"] = flags.add_flag(record["flags"], Flag.LOW_N, True)
-            if not noise.are_in_turns((first, second)):
-                record["flags"] = flags.add_flag(record["flags"], Flag.NOT_IN_TURNS, True)
-            records.append(record)
+            place = tuple(where.values())
+            baseline_cell, candidate_cell = (
+                tuple((where | {axis: side})[key] for key in rows.keys) for side in sides
+            )
+            cell_pair = (baseline_cell, candidate_cell)
+            ratio = noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
+            round_flags = []
+            if limits.has_few_rounds(ratio.n):
+                round_flags.append(Flag.LOW_N)
+            if not noise.are_in_turns(cell_pair):
+                round_flags.append(Flag.NOT_IN_TURNS)
+            of_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
+            records.append(_comparison(where, sides, pair, of_rounds, metric, why_missing))
     return _without_empty(rows_frame(records, shared))
 
 
 def _comparison(
     where: Mapping[str, str],
-    names: tuple[str, str],
+    sides: tuple[str, str],
     pair: Row,
-    estimate: Estimate,
+    rounds: _PairedRounds,
     metric: Metric,
     why_missing: WithheldCode | None,
 ) -> dict[str, Any]:
     """Return the row of two cells, or why they are not compared.
 
-    `names` are the compared values, `pair` has the columns of both cells (pair_rows).
+    `sides` are the compared values, the baseline first. `pair` has the columns of both cells (pair_rows).
     """
-    row_flags = own_flags(pair[f"flags_{side}"] for side in SIDES)
+    row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
+    row_flags += rounds.flags
+    hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
     withheld, detail = None, ""
-    if len({host for side in SIDES for host in pair[f"hosts_{side}"].split()}) > 1:
+    if len(hosts) > 1:
         withheld = WithheldCode.HOSTS_DIFFER
         row_flags.append(Flag.HOSTS_DIFFER)
     elif any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
         withheld = why_missing
-    elif estimate.n and math.isnan(estimate.value):
+    elif rounds.ratio.n and math.isnan(rounds.ratio.value):
         withheld = WithheldCode.ZERO
-    works = {name: pair[f"work_{side}"] for name, side in zip(names, SIDES, strict=True)}
+    works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
+    is_unchecked = any(same_work.is_unchecked(work) for work in works.values())
     refused = same_work.refusal(same_work.name_of(where, list(where)), works)
-    numbers: dict[str, float] = {"n": estimate.n}
-    if refused and not any(map(same_work.is_unchecked, works.values())):
+    numbers: dict[str, float]
+    if refused and not is_unchecked:
+        # A ratio of different work would be read in spite of its flag.
         withheld, detail = WithheldCode(refused.flag), refused.reason
         row_flags.append(refused.flag)
+        numbers = {"n": rounds.ratio.n}
     else:
-        numbers = ratio_columns(estimate)
+        numbers = ratio_columns(rounds.ratio)
         if not metric.exact:
-            numbers |= share_columns([pair[f"{FIXED_SHARE}_{side}"] for side in SIDES])
-    point = {**where, **dict(zip(SIDES, names, strict=True))}
-    return table_row(point, 100 * (pair["quotient"] - 1), row_flags, withheld, detail, numbers)
+            shares = [pair[f"{FIXED_SHARE}_{side}"] for side in SIDES]
+            numbers |= share_columns(*shares)
+    if not withheld:
+        numbers |= rounds.means
+    point = {**where, "baseline": sides[0], "candidate": sides[1]}
+    value = 100 * (pair["quotient"] - 1)
+    return table_row(point, value, row_flags, withheld, detail, numbers)
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
-    """Return the statistic of runs whose ratio is taken in each round."""
-    reduce = definition.get("reduce", MEDIAN)
-    return MEAN if reduce == MEDIAN else reduce
+    """Return the statistic of runs whose ratio is taken in each round.
+
+    A published median becomes the geometric mean, which scatters less. A best or worst run stays, because it
+    is another quantity, and not another estimate of the same.
+    """
+    statistic = definition.get("reduce", MEDIAN)
+    return MEAN if statistic == MEDIAN else statistic
 
 
-def _estimates(
-    logs: pd.DataFrame, shared: Sequence[str], metric: Metric
-) -> dict[tuple[str, ...], Estimate]:
-    quotients = _quotients(logs, metric.name)
-    pairs = group_rows(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # One column of a pair takes a tenth of the time of all columns.
-    estimates = {name if shared else (): ratio_interval(logs) for name, logs in pairs["log"]}
+def _ratios_by_place(
+    round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
+) -> dict[Key, Estimate]:
+    """Return the ratio of each comparison, with its interval by its own rounds.
+
+    `shared` are the keys of both sides, whose values identify a comparison.
+    """
+    quotients = _quotients(round_pairs, metric.name)
+    columns = round_pairs.assign(quotient=quotients, log=np.log(quotients))
+    groups = group_rows(columns, shared)
+    ratios: dict[Key, Estimate] = {}
+    # Groups of one column take a tenth of the time of groups of all columns.
+    for name, logs in groups["log"]:
+        ratios[_place(name, shared)] = ratio_interval(logs)
     if metric.exact:
-        for name, pair in pairs:
-            if constant := constant_ratio(metric, pair):
-                estimates[name if shared else ()] = constant
-    both = logs[[f"{metric.name}_{side}" for side in SIDES]]
-    is_zero = (both <= 0).any(axis=1) & both.notna().all(axis=1)
-    for name, pair in group_rows(logs[is_zero], shared):
-        # Without these rounds, the others would show too small a difference.
-        key = name if shared else ()
-        estimates[key] = replace(NO_ESTIMATE, n=estimates[key].n + len(pair))
-    return estimates
+        for name, pairs in groups:
+            constant = calls.constant_ratio(metric, pairs)
+            if constant:
+                ratios[_place(name, shared)] = constant
+    values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
+    has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
+    for name, pairs in group_rows(round_pairs[has_zero], shared):
+        # Such a round has no ratio. Without it, the others would show too small a difference.
+        place = _place(name, shared)
+        ratios[place] = replace(NO_ESTIMATE, n=ratios[place].n + len(pairs))
+    return ratios
 
 
-def _means(
-    logs: pd.DataFrame, shared: Sequence[str], metric: Metric
-) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return the geometric means of both sides over the rounds that both have, by key."""
-    sides = logs[[f"{metric.name}_{side}" for side in SIDES]]
-    is_common = sides.notna().all(axis=1) & (sides > 0).all(axis=1)
-    columns = dict(zip(comparisons.MEANS, np.log(sides[is_common].to_numpy(float)).T, strict=True))
-    means = group_rows(logs[is_common].assign(**columns), shared)[[*comparisons.MEANS]].mean()
-    records = np.exp(means).to_dict("records")
-    keys = means.index if shared else [()] * len(records)
-    return dict(zip(keys, records, strict=True))
+def _place(group: Any, shared: Sequence[str]) -> Key:
+    """Return the values of the shared keys of a group, as a tuple.
+
+    pandas names a group of one key by its plain value in an index. Without any key, group_rows() makes one
+    group of all rows.
+    """
+    if not shared:
+        return ()
+    return group if isinstance(group, tuple) else (group,)
+
+
+def _means_by_place(
+    round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
+) -> dict[Key, dict[str, float]]:
+    """Return the geometric means of both sides of each comparison over the rounds that both have.
+
+    Their quotient is the ratio of the row, so a reader can check it. Means over all rounds of a side would
+    differ from it after an invalid run of one side.
+    """
+    values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
+    is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
+    logs = np.log(values[is_common].to_numpy(float))
+    columns = {name: logs[:, side] for side, name in enumerate(comparisons.MEANS)}
+    groups = group_rows(round_pairs[is_common].assign(**columns), shared)
+    means = np.exp(groups[[*comparisons.MEANS]].mean())
+    by_place = {}
+    for name, record in zip(means.index, means.to_dict("records"), strict=True):
+        by_place[_place(name, shared)] = record
+    return by_place
 
 
 def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that have a value, or a reason why they have none."""
     return table[table["value"].notna() | (table["withheld"] != "")]
 
 
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
+    """Return baseline / candidate of a column; NaN if one is missing or 0."""
     quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
     return quotient.where(np.isfinite(quotient) & (quotient > 0))
 
 
-def ratio_columns(estimate: Estimate) -> dict[str, float]:
-    names = ("low", "high", "n", "error", "degrees")
-    return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
-
-
-def share_columns(shares: Sequence[float]) -> dict[str, float]:
-    """Return the columns of the shares of fixed cost of both sides, the baseline first."""
+def ratio_columns(ratio: Estimate) -> dict[str, float]:
     return {
-        FIXED_SHARE: np.fmax(shares[0], shares[1]),
-        "share_baseline": shares[0],
-        "share_candidate": shares[1],
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "n": ratio.n,
+        "error": ratio.error,
+        "degrees": ratio.degrees,
     }
 
 
-def own_flags(sides: Iterable[str]) -> list[str]:
-    """Return the flags of both sides, without those that a comparison adds itself."""
-    return [flag for side in sides for flag in side.split() if flag not in same_work.REFUSED]
+def share_columns(baseline: float, candidate: float) -> dict[str, float]:
+    """Return the columns of the shares of fixed cost of both sides, NaN if unknown.
+
+    The table's own column has the larger one; fmax() prefers a number to NaN.
+    """
+    return {
+        FIXED_SHARE: np.fmax(baseline, candidate),
+        "share_baseline": baseline,
+        "share_candidate": candidate,
+    }
+
+
+def flags_of_sides(sides: Iterable[str]) -> list[str]:
+    """Return the flags of both sides, without those that a comparison adds itself.
+
+    `sides` has the flags of each side, separated by blanks.
+    """
+    words = [flag for side in sides for flag in side.split()]
+    return [flag for flag in words if flag not in same_work.REFUSED]

@@ -1,0 +1,134 @@
+"""Moderate variances: estimate each from its own rounds, and from all other cells of the study.
+
+The method is empirical Bayes after Smyth (2004), like squeezeVar() of limma in R, which has the same problem:
+thousands of genes, a few samples of each. Five rounds of one pair alone know its scatter to a factor of two,
+and the scatter of two rounds is nearly chance. But the cells of a study scatter alike, because one machine
+measured them. Smyth's model: true variances scatter about a prior variance with d0 degrees of freedom. The
+moderated variance is the average of a cell's own and of the prior, weighted by their degrees of freedom.
+
+Example: the prior is (3 %)^2 with d0 = 16. A cell with 4 degrees and (6 %)^2 gets
+(16 x 9 + 4 x 36) / 20 = 14.4, that is (3.8 %)^2, with 20 degrees.
+
+If variances differ much, a plain fit makes the intervals of noisy cells too narrow. Three cautions prevent
+it:
+
+- d0 is the least that the scatter of the variances allows (SCATTER_LIMIT), not the likeliest;
+- an outlier (OUTLIER_P) stands alone, as in limma with robust=TRUE;
+- fewer than MIN_VARIANCES, or d0 below MIN_PRIOR_DEGREES, are not moderated.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from vcsbench.statistics.variances import Variance
+
+SCATTER_LIMIT = 0.1
+OUTLIER_P = 0.01
+MIN_VARIANCES = 8
+MIN_PRIOR_DEGREES = 2.0
+# A smaller variance of logarithms is rounding: the values were equal.
+EXACT = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class PriorFit:
+    """The prior of variances (None: they are not moderated), and which of them belong to it."""
+
+    prior: Variance | None
+    is_member: np.ndarray
+
+
+def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return moderated variances, and their degrees of freedom. Outliers and exact ones stay."""
+    fit = fit_prior(variances, degrees)
+    if not fit.prior:
+        return variances, degrees
+    prior, is_member = fit.prior, fit.is_member
+    own_degrees = degrees[is_member]
+    # With infinite degrees, all cells have the same variance.
+    share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + own_degrees)
+    moderated = variances.copy()
+    moderated[is_member] = share * prior.variance + (1 - share) * variances[is_member]
+    # The prior knows no more than all cells together, from which it was estimated.
+    moderated_degrees = degrees.astype(float)
+    moderated_degrees[is_member] = np.minimum(prior.degrees + own_degrees, own_degrees.sum())
+    return moderated, moderated_degrees
+
+
+def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
+    """Fit the prior to variances without outliers. NaN, and variances without degrees, are no members."""
+    is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
+    if is_member.sum() < MIN_VARIANCES:
+        return PriorFit(None, is_member)
+    first = _fit(variances[is_member], degrees[is_member])
+    with np.errstate(invalid="ignore"):
+        p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
+    # A variance without p-value (NaN) is no member already.
+    is_member &= ~(p_values < OUTLIER_P)
+    if is_member.sum() < MIN_VARIANCES:
+        return PriorFit(None, is_member)
+    prior = _fit(variances[is_member], degrees[is_member])
+    has_enough = prior.degrees >= MIN_PRIOR_DEGREES
+    return PriorFit(prior if has_enough else None, is_member)
+
+
+def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
+    """Return the prior variance, with the least degrees of freedom d0 that the variances allow.
+
+    The logarithm of an estimated variance with d degrees is, but for a known shift, that of the true variance
+    plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond chance is
+    trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
+    """
+    logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
+    by_chance = special.polygamma(1, degrees / 2).mean()
+    scatter = logs.var(ddof=1)
+    # The scatter is itself estimated, from few cells. Its upper limit by chi square gives the least d0.
+    free = len(logs) - 1
+    largest_scatter = scatter * free / (2 * special.gammaincinv(free / 2, SCATTER_LIMIT))
+    likeliest_degrees = _prior_degrees(scatter, by_chance)
+    least_degrees = _prior_degrees(largest_scatter, by_chance)
+    if math.isinf(likeliest_degrees):
+        return Variance(float(np.average(variances, weights=degrees)), least_degrees)
+    half = likeliest_degrees / 2
+    log_variance = logs.mean() + special.digamma(half) - math.log(half)
+    return Variance(math.exp(log_variance), least_degrees)
+
+
+def _prior_degrees(scatter: float, by_chance: float) -> float:
+    """Return d0 by the scatter of log variances; infinite if chance explains all of it."""
+    if scatter > by_chance:
+        return 2 * trigamma_inverse(scatter - by_chance)
+    return math.inf
+
+
+def trigamma_inverse(value: float) -> float:
+    """Return x with trigamma(x) = value, by Newton's method on 1 / trigamma (Smyth 2004, appendix).
+
+    1 / trigamma is nearly a straight line, so that a few steps are exact. scipy has no such function.
+    """
+    # trigamma(x) is nearly 1 / x if x is large.
+    if value < 1e-6:
+        return 1 / value
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = special.polygamma(1, x)
+        step = float(trigamma * (1 - trigamma / value) / special.polygamma(2, x))
+        x += step
+        if abs(step) < 1e-8 * x:
+            break
+    return x
+
+
+def p_value_of_quotient(
+    quotient: float | np.ndarray, degrees: float | np.ndarray, prior_degrees: float
+) -> np.ndarray:
+    """Return the probability of a larger quotient of a variance and its prior (F test).
+
+    With infinite degrees of the prior, which scipy's F does not accept, F becomes chi square / degrees.
+    """
+    if math.isinf(prior_degrees):
+        return np.asarray(special.chdtrc(degrees, degrees * quotient))
+    return np.asarray(special.fdtrc(degrees, prior_degrees, quotient))

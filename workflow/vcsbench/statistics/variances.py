@@ -1,0 +1,86 @@
+"""Variances with their degrees of freedom: of sums, and of the rounds of cells without drift."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+# Steps of residual_squares. Blocks without gaps need two, blocks that lack a fifth of their rounds about ten.
+MAX_STEPS, SMALL_STEP = 100, 1e-6
+
+
+class Variance(NamedTuple):
+    """A variance with its degrees of freedom: how well it is known (infinite: exactly)."""
+
+    variance: float
+    degrees: float = math.inf
+
+    def scaled(self, factor: float) -> "Variance":
+        """Return the variance of a value that is multiplied by the root of the factor."""
+        return Variance(self.variance * factor, self.degrees)
+
+
+def sum_variances(variances: Iterable[Variance]) -> Variance:
+    """Return the variance of a sum of independent terms, with degrees of freedom by Satterthwaite (1946).
+
+    The sum of v1, v2, ... with d1, d2, ... degrees is known as well as one variance with (v1 + v2 + ...)^2
+    / (v1^2 / d1 + v2^2 / d2 + ...) degrees. Example: 4 with 10 degrees and 4 with 10 give 8 with 20. But 4
+    with 10 and 0.01 with 1 give 4.01 with 10.05, because the term that is known badly is small. The
+    smallest of the degrees, the usual shortcut, would be 1, and the interval six times as wide.
+    """
+    terms = [term for term in variances if term.variance]
+    total = math.fsum(term.variance for term in terms)
+    doubt = math.fsum(term.variance**2 / term.degrees for term in terms)
+    return Variance(total, total**2 / doubt if doubt else math.inf)
+
+
+def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of squared residuals of each cell, and its degrees of freedom.
+
+    `logs` has a row per cell and a column per round (NaN if missing), `blocks` the number of each cell's
+    block. Cells of a block run next to each other in each round. So a slow minute of the machine makes all of
+    them slower, and their ratios do not have it. A residual is therefore what remains of a logarithm after
+    subtracting the mean of its cell and the mean of its round in the block (two-way analysis of variance).
+    """
+    squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
+    for block in np.unique(blocks):
+        rows = np.flatnonzero(blocks == block)
+        residuals = _two_way_residuals(logs[rows])
+        squares[rows] = (residuals**2).sum(axis=1)
+        degrees[rows] = _two_way_degrees(np.isfinite(logs[rows]))
+    return squares, degrees
+
+
+def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
+    """Return the logarithms of a block without the means of rounds and of cells; 0 where one is missing.
+
+    Without gaps, subtracting both means once is exact. With gaps, the mean of a cell contains the drift of
+    its own rounds only. So both means are subtracted again until nothing changes.
+    """
+    is_measured = np.isfinite(logs)
+    # At least 1, because a round or a cell may have no value at all. Its sum is 0 then.
+    cells_of_round = np.maximum(is_measured.sum(axis=0), 1)
+    rounds_of_cell = np.maximum(is_measured.sum(axis=1), 1)[:, None]
+    residuals = np.where(is_measured, logs, 0.0)
+    for _ in range(MAX_STEPS):
+        drift = residuals.sum(axis=0) / cells_of_round
+        residuals = np.where(is_measured, residuals - drift, 0.0)
+        levels = residuals.sum(axis=1, keepdims=True) / rounds_of_cell
+        residuals = np.where(is_measured, residuals - levels, 0.0)
+        if np.abs(levels).max(initial=0.0) < SMALL_STEP:
+            break
+    return residuals
+
+
+def _two_way_degrees(is_measured: np.ndarray) -> np.ndarray:
+    """Return the degrees of freedom of each cell of a block.
+
+    A block of c cells and r rounds has (c - 1)(r - 1), shared equally: 12 cells in 5 rounds have 3.67 each.
+    """
+    cells = is_measured.sum(axis=0)
+    # A round of a single cell has a residual of 0, because its drift is unknown.
+    is_shared = is_measured & (cells > 1)
+    free = np.where(is_shared, 1 - 1 / np.maximum(cells, 1), 0.0).sum(axis=1)
+    rounds = np.maximum(is_shared.sum(axis=1), 1)
+    return np.asarray(free * (1 - 1 / rounds))
