@@ -24,56 +24,44 @@ SIDES = ("baseline", "candidate")
 STATISTIC, MEDIAN = "statistic", "median"
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the CSV file of a table. A column of numbers is empty where a number is missing."""
-
-    name: str
-    meaning: str
-    is_number: bool = True
-
-
-# All columns except those of axes, in the order of the file. The axes stand between `table` and `baseline`.
+# The columns of the CSV file of a table, in its order. Those of axes stand between `table` and `baseline`.
 _LEADING = (
-    Column("table", "the name of the table", is_number=False),
-    Column("baseline", "the compared value in the numerator of the ratio", is_number=False),
-    Column("candidate", "the compared value in the denominator", is_number=False),
-    Column(
-        "value", "as published: 100 x (baseline / candidate - 1) of medians, or a level's median"
-    ),
+    "table",
+    "baseline",  # the compared value in the numerator of the ratio
+    "candidate",  # the one in the denominator
+    "value",  # as published: 100 x (baseline / candidate - 1) of medians; in a table of levels, the median
 )
 # Empty for published numbers, which have no rounds.
-_MEASURED = (
-    Column("ratio", "baseline_mean / candidate_mean; 2.0: the candidate takes half of the time"),
-    Column("low", "the lower end of the 95 % interval of the ratio"),
-    Column("high", "the upper end"),
-    Column("n", "the number of rounds that both sides have"),
-    Column("flags", "the flags of both sides, separated by blanks", is_number=False),
-    Column("withheld", "codes: why measured cells have no value (WithheldCode)", is_number=False),
-    Column("fixed_share", "the share of start-up in the time, the larger one of both sides"),
+STATISTICS = (
+    "ratio",  # baseline_mean / candidate_mean; 2.0: the candidate takes half of the time
+    "low",  # the ends of its 95 % interval
+    "high",
+    "n",  # the rounds that both sides have
+    "flags",  # of both sides, separated by blanks
+    "withheld",  # codes: why measured cells have no value (WithheldCode)
+    "fixed_share",  # the share of start-up in the time, the larger one of both sides
 )
 # Empty in tables of levels, which compare nothing.
-_COMPARED = (
-    Column("call", "the outcome of the comparison (Call)", is_number=False),
-    Column("result", "the class in which it is counted (Result)", is_number=False),
-    Column("baseline_mean", "the geometric mean of the baseline over the common rounds"),
-    Column("candidate_mean", "the same of the candidate"),
-    Column("error", "the standard error of ln(ratio)"),
-    Column("degrees", "the degrees of freedom of the error"),
-    Column("duplicate_sd", "the standard deviation of ln(duplicate / original)"),
-    Column("detectable", "the smallest ratio that would have been called; 1.05: 5 %"),
-    Column("within", "the largest ratio, in either direction, that is possible"),
-    Column("detail", "for readers only: the figures in which works differ", is_number=False),
+CALL = (
+    "call",  # the outcome of the comparison (Call)
+    "result",  # the class in which it is counted (Result)
+    "baseline_mean",  # geometric means over the rounds that both sides have
+    "candidate_mean",
+    "error",  # the standard error of ln(ratio), and its degrees of freedom
+    "degrees",
+    "duplicate_sd",  # the standard deviation of ln(duplicate / original)
+    "detectable",  # the smallest ratio that would have been called; 1.05: 5 %
+    "within",  # the largest ratio, in either direction, that is possible
+    "detail",  # for readers only: the figures in which works differ
 )
-COLUMNS = (*_LEADING, *_MEASURED, *_COMPARED)
-
-STATISTICS = tuple(column.name for column in _MEASURED)
-CALL = tuple(column.name for column in _COMPARED)
-NUMBER_COLUMNS = tuple(column.name for column in COLUMNS if column.is_number)
+COLUMNS = (*_LEADING, *STATISTICS, *CALL)
+_TEXT_COLUMNS = ("table", *SIDES, "flags", "withheld", "call", "result", "detail")
+# A number is empty if it is missing.
+NUMBER_COLUMNS = tuple(name for name in COLUMNS if name not in _TEXT_COLUMNS)
 ERROR = ("error", "degrees", "duplicate_sd")
 MEANS = ("baseline_mean", "candidate_mean")
 # These do not identify a row. `candidate` does, because a table may have several.
-_FACTS = {column.name for column in COLUMNS} - {"candidate"}
+_FACTS = {*COLUMNS} - {"candidate"}
 
 DIFFERENCES = (Call.FASTER, Call.SLOWER, Call.LESS, Call.MORE)
 _RESULTS = {
@@ -257,8 +245,7 @@ def scatter_pct(scatter: float) -> float:
 
 def list_columns(keys: Sequence[str]) -> list[str]:
     """Return the names of a table's columns. `keys` are its axes, without the compared one."""
-    names = [column.name for column in COLUMNS]
-    return [names[0], *keys, *names[1:]]
+    return [COLUMNS[0], *keys, *COLUMNS[1:]]
 
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
