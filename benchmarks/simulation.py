@@ -25,7 +25,7 @@ from stopping import by_minutes, by_width, judged
 
 from vcsbench.codes import Call
 from vcsbench.metrics import DEFAULT, METRICS
-from vcsbench.statistics.calls import ALPHA, TABLE_ALPHA, calls_of, p_values
+from vcsbench.statistics.calls import ALPHA, TABLE_ALPHA, call_ratios, p_values
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import LogTable, Noise
@@ -158,8 +158,8 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
             "truth": truth,
             "holds": holding(found, truth),
             "noisy": [scatter[one] for one, _ in pairs],
-            "call": calls_of(found, noise.has_duplicates, words, DEFAULT_LIMITS),
-            "own": calls_of(own, True, words, DEFAULT_LIMITS),
+            "call": call_ratios(found, noise.has_duplicates, words, DEFAULT_LIMITS),
+            "own": call_ratios(own, True, words, DEFAULT_LIMITS),
             "alone": p_values(*np.array([(math.log(e.value), e.error, e.degrees) for e in found]).T)
             <= ALPHA,
         }

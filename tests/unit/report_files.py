@@ -64,7 +64,7 @@ def derive(
     published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_expectations([DEFINITIONS], study.name, dict.fromkeys(axes))
-    basis = findings.context_of(
+    basis = findings.make_context(
         frame, axes, grid, study.block, DEFAULT_LIMITS, Conditions(study.published.scale)
     )
     verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)

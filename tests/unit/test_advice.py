@@ -21,7 +21,7 @@ from vcsbench.advice.questions import CardQuestion, read_questions
 from vcsbench.advice.rules import find_rule
 from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.statistics.comparisons import Limits, result_of
+from vcsbench.statistics.comparisons import Limits, classify_call
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
@@ -33,7 +33,7 @@ DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7
 def row(ratio, call="", **where):
     """A row of a table f6-vs-f7; the call follows from the ratio."""
     called = call or ("faster" if ratio > 1 else "slower" if ratio < 1 else "equal")
-    result = result_of(called, ratio, LIMITS)
+    result = classify_call(called, ratio, LIMITS)
     plain = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
     numbers = {"ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.05, "n": 5.0}
     numbers |= {"baseline_mean": ratio, "candidate_mean": 1.0, "within": 1.3}

@@ -76,8 +76,8 @@ def compare(before, now):
     """Return the table and the notes of `now` against `before`."""
     sides = sides_of(before, now)
     pairs = baseline_comparison.pair_cells(*sides, list(AXES), BLOCK)
-    table = baseline_comparison.baseline_table("old", pairs, AXES)
-    return table, baseline_comparison.baseline_notes(*sides, pairs)
+    table = baseline_comparison.make_baseline_table("old", pairs, AXES)
+    return table, baseline_comparison.list_baseline_notes(*sides, pairs)
 
 
 def test_baseline_table_has_columns_and_welch_ratio(here):
@@ -308,7 +308,7 @@ SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
 
 def history_of(now, *names):
-    return baseline_comparison.history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
+    return baseline_comparison.make_history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
 
 
 def save(name, made):

@@ -21,12 +21,12 @@ from vcsbench.statistics.estimates import interval
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
 from vcsbench.statistics.finding_verdicts import ExpectedRange, judge_value
 from vcsbench.statistics.findings import (
-    context_of,
+    aggregate_rounds,
     evaluate_expectations,
     evaluate_findings,
+    make_context,
     possible_reasons,
     reasons_of_difference,
-    rounds_of,
 )
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.variances import Variance
@@ -153,7 +153,7 @@ def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measur
     scales = {"ruby": 0.1304, "bsd": 1.0}
     context = EvaluationContext(scales=scales, study="s", published=published, **measured)
     axes = [*AXES, "repo", "cache"]
-    rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
+    rounds = aggregate_rounds(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
     check = make_check(check or finding(), axes)
     ours = check.evaluate(rounds, context)
     return [*ours.reasons, *reasons_of_difference(check, ours, rounds, context)]
@@ -327,7 +327,7 @@ def test_evaluate_findings_without_complete_round_is_no_failure_of_all_cells(ove
 def test_context_of_has_the_noise_of_the_cells_of_its_findings():
     frame = measured([2.0, 2.1, 1.9]).assign(run=1.0, scale=1.0)
     both = pd.concat([frame, frame.assign(run=2.0, elapsed_s=frame["elapsed_s"] * 3)])
-    context = context_of(both, AXES, [], ["command"], DEFAULT_LIMITS, by=["run"])
+    context = make_context(both, AXES, [], ["command"], DEFAULT_LIMITS, by=["run"])
     keys = {("log", value, run) for value in ("f6", "f7") for run in "12"}
     assert set(context.noise("elapsed_s", "mean").cells) == keys
 

@@ -52,9 +52,13 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
     for baseline in snakemake.params.baselines:
         before = baseline_comparison.load_baseline(baseline, study)
         pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
-        table = baseline_comparison.baseline_table(baseline, pairs, settings.order, settings.limits)
+        table = baseline_comparison.make_baseline_table(
+            baseline, pairs, settings.order, settings.limits
+        )
         name = baselines.table_name(baseline)
-        write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
+        write_json(
+            folder / f"{name}.json", baseline_comparison.list_baseline_notes(before, now, pairs)
+        )
         write_frame(table, folder / f"{name}.csv")
 
 
@@ -65,7 +69,7 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
     published = None
     if snakemake.input.published:
         published = read_published(snakemake.input.published, axes, by, **params.metadata)
-    context = findings.context_of(
+    context = findings.make_context(
         frame,
         axes,
         grid,
@@ -83,7 +87,7 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
     """Write the verdicts on the expectations; named baselines are compared with the present cells."""
     params, study = snakemake.params, snakemake.wildcards.study
     axes = settings.axes
-    context = findings.context_of(frame, axes, grid, settings.block, settings.limits)
+    context = findings.make_context(frame, axes, grid, settings.block, settings.limits)
     if params.baselines:
         now = baseline_comparison.load_current(study, RESULTS)
         pairs = {}
@@ -100,7 +104,7 @@ def write_history(settings: StudySettings) -> None:
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
     if saved:
-        history = baseline_comparison.history(
+        history = baseline_comparison.make_history(
             saved, study, RESULTS, settings.order, settings.block, settings.limits
         )
     write_json(snakemake.output.history, history)

@@ -13,7 +13,7 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT
 from vcsbench.statistics.aggregation import FIXED_SHARE
-from vcsbench.statistics.calls import calls_of
+from vcsbench.statistics.calls import call_ratios
 from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, can_be_start_up
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
@@ -101,7 +101,7 @@ def _rank_cells(
         ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
     # The best choice is the candidate: a ratio above 1 means that the other one is slower.
     slower = (Call.SLOWER, Call.FASTER)
-    calls = calls_of(ratios, noise.has_duplicates, slower, limits)
+    calls = call_ratios(ratios, noise.has_duplicates, slower, limits)
     ranked = [RankedCell(best, math.exp(means[best]))]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
         if can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0)):

@@ -288,7 +288,7 @@ def _settings_by_code(settings: CellSettings | None) -> dict[WithheldCode, objec
     }
 
 
-def baseline_table(
+def make_baseline_table(
     baseline: str,
     pairs: pd.DataFrame,
     order: Mapping[str, list[str]],
@@ -309,7 +309,9 @@ def baseline_table(
     return tables.finish_table(table, baselines.table_name(baseline), list(order))
 
 
-def baseline_notes(before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFrame) -> list[str]:
+def list_baseline_notes(
+    before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFrame
+) -> list[str]:
     """Return sentences for readers of a baseline's table: its time, its method, and the changes since."""
     saved = before.description
     first = saved["first"][:16].replace("T", " ")
@@ -333,7 +335,7 @@ def baseline_notes(before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFr
     return notes
 
 
-def history(
+def make_history(
     names: Sequence[str],
     study: str,
     results: Path,
@@ -395,7 +397,7 @@ def _time_record(
     changes: list[str] = []
     if before:
         pairs = pair_cells(before, snapshot, list(order), block)
-        numbers.update(baseline_table(before.name, pairs, order, limits)["call"])
+        numbers.update(make_baseline_table(before.name, pairs, order, limits)["call"])
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
         "name": snapshot.name,

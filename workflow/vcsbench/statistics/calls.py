@@ -87,7 +87,7 @@ def call_table(
     table = table.assign(call=table["call"].where(is_compared, ""))
     results = []
     for call, ratio in zip(table["call"], table["ratio"], strict=True):
-        result = comparisons.result_of(call, ratio, limits, is_count=metric.exact)
+        result = comparisons.classify_call(call, ratio, limits, is_count=metric.exact)
         results.append("" if result is None else result)
     return table.assign(result=results)
 
@@ -134,7 +134,7 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
         )
 
 
-def calls_of(
+def call_ratios(
     estimates: Sequence[Estimate],
     has_duplicates: bool,
     differences: tuple[Call, Call],

@@ -206,11 +206,11 @@ def is_difference(call: str | None) -> bool:
     return call in DIFFERENCES
 
 
-def result_of(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
+def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
     """Return the class in which a call is counted; None without a call.
 
     A certain difference of times below the margin counts as equal, because nobody would change a server for
-    it. A difference of counts is counted, because a count has no noise: 1 % fewer flushes are fewer.
+    it. A difference of counts is counted, because a count has no noise: 5 % fewer flushes are fewer.
     """
     if not call:
         return None

@@ -142,7 +142,11 @@ class CellCheck:
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Return the measured value and the verdict. `rounds` are of by_round with the check's statistic."""
+        """Return the measured value and the verdict. `rounds` are of by_round with the check's statistic.
+
+        What cannot be compared is left out step by step: other hosts, other work, start-up, incomplete
+        rounds. The reasons tell what is left out. If nothing remains, they tell why.
+        """
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
@@ -159,13 +163,14 @@ class CellCheck:
         if count < total:
             numbers = {"excluded": total - count, "total": words.count_of(total, self.noun)}
             remarks.append(Reason(ReasonCode.FIXED_COST, numbers))
-            if not count:
-                small = self._with_error(values, noise)
-                return Evaluation(small, Verdict.TOO_SMALL, remarks, values=values)
-        if not count:
+        if values.empty:
             why = refused or [self._why_nothing(rows, context.grid)]
             return Evaluation(reasons=why)
+        if large.empty:
+            small = self._with_error(values, noise)
+            return Evaluation(small, Verdict.TOO_SMALL, remarks, values=values)
         value = self._with_error(large, noise)
+        # Every round lacks a valid run of some cell, so no round has a mean over all of them.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=[*refused, incomplete])
@@ -173,6 +178,7 @@ class CellCheck:
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         remarks = [*self._remark_on_missing_cells(rounds, count, context.grid), *remarks]
         over = self.describe_reduction(count)
+        # The cells with other work may be the ones that would contradict the finding.
         if refused:
             return Evaluation(value, Verdict.UNDECIDED, [*refused, *remarks], over, large)
         verdict, reasons = judge_value(self.finding, value, context.limits, noise.has_duplicates)

@@ -64,11 +64,11 @@ def judge_value(
     if expected.contains(measured.low) and expected.contains(measured.high):
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
-        return ValueVerdict(direction_of(finding, measured, limits), remarks)
+        return ValueVerdict(find_direction(finding, measured, limits), remarks)
     return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, measured)])
 
 
-def direction_of(finding: FindingDefinition, measured: Estimate, limits: Limits) -> Verdict:
+def find_direction(finding: FindingDefinition, measured: Estimate, limits: Limits) -> Verdict:
     """Return how a value outside of its expected range differs from it.
 
     A finding on levels, such as "the CPU is at least 90 % busy", is weaker below its range and stronger

@@ -37,7 +37,7 @@ DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.GONE, Verdict.REVERSED)
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
 
 
-def context_of(
+def make_context(
     measured: pd.DataFrame,
     axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
@@ -100,7 +100,7 @@ def evaluate_findings(
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
-    published_rounds = None if published is None else rounds_of(published, keys, by)
+    published_rounds = None if published is None else aggregate_rounds(published, keys, by)
     # By statistic: most findings share one, and aggregating takes most of the time.
     measured_rounds: dict[str, pd.DataFrame] = {}
     rows = []
@@ -111,7 +111,7 @@ def evaluate_findings(
         if measured is not None:
             statistic = check.statistic
             if statistic not in measured_rounds:
-                measured_rounds[statistic] = rounds_of(measured, keys, by, statistic)
+                measured_rounds[statistic] = aggregate_rounds(measured, keys, by, statistic)
             rounds = measured_rounds[statistic]
             ours = check.evaluate(rounds, context)
             possible = reasons_of_difference(check, ours, rounds, context)
@@ -234,7 +234,7 @@ def bounds_text(finding: FindingDefinition) -> str:
     return f"{expect['at_least']} to {expect['at_most']}"
 
 
-def rounds_of(
+def aggregate_rounds(
     frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str], statistic: str = MEAN
 ) -> pd.DataFrame:
     """Return the rows of by_round of a frame. `keys` are its axes and the columns `by`."""
