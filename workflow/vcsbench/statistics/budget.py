@@ -213,8 +213,7 @@ def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[flo
         if not fitting:
             return
         best = max(fitting, key=lambda group: group.precise_per_second)
-        # As many as the next comparison needs, or as fit into the time. One fits, but a division may round
-        # down.
+        # One round fits by the check above. But the division may round 1.0 down to 0.
         fitting_rounds = max(1, int((seconds - taken) / best.round_s))
         rounds = min(best.needed[0], fitting_rounds)
         taken += rounds * best.round_s

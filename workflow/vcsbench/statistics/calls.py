@@ -78,8 +78,7 @@ def call_table(
     row_flags = []
     for own_flags, is_missing in zip(table["flags"], lacks_duplicates, strict=True):
         row_flags.append(flags.add_flag(own_flags, Flag.NO_DUPLICATES, is_missing))
-    # Without duplicate_sd, add_calls() does not test a row. So a withheld row makes the others no harder to
-    # call.
+    # add_calls() tests no row without duplicate_sd. So Holm's correction counts the compared rows only.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     table = add_calls(table, metric.calls, limits)

@@ -206,9 +206,11 @@ class CellCheck:
         return things if count == 1 else f"{REDUCTIONS[self.reduction]} of {things}"
 
     def estimate(self, values: pd.DataFrame) -> Estimate:
-        """Return the mean over rounds of the values, reduced within each round.
+        """Return the mean over rounds of the values, which are reduced within each round first.
 
-        Use only complete rounds, because all must reduce the same cells.
+        Example: with `over: mean`, two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in
+        round 2. The rounds have the geometric means 3.0 and 2.97, and the value is 2.98. A round counts
+        only if it has all cells, because otherwise a missing slow cell would make its mean smaller.
         """
         if values.empty:
             return NO_ESTIMATE
@@ -302,6 +304,7 @@ class CellCheck:
         """Return the values of the same work, and the different reasons for leaving others out."""
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
+            # by_round() has put the works of all rounds of a cell into each of its rows.
             first = values_of_key.iloc[0].to_dict()
             refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
             if refusal and refusal.flag in self.refused_work:

@@ -114,6 +114,7 @@ def evaluate_findings(
                 measured_rounds[statistic] = aggregate_rounds(measured, keys, by, statistic)
             rounds = measured_rounds[statistic]
             ours = check.evaluate(rounds, context)
+            # Other conditions than published that can explain a difference.
             possible = reasons_of_difference(check, ours, rounds, context)
         theirs = _PublishedValue()
         if published_rounds is not None and check.metric in published_rounds:

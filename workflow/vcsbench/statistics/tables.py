@@ -131,7 +131,8 @@ def make_tables(
     number has no row.
     """
     everything = Aggregation(frame, order, block)
-    # Tables that select the same rows share their aggregates, which take most of the time.
+    # Tables that select the same rows share their aggregates, which take most of the time. `reduce` selects
+    # rows only among published numbers, which have a row for each statistic.
     selecting = ["where", "by", "each"]
     if STATISTIC in frame:
         selecting.append("reduce")
@@ -179,12 +180,14 @@ def _called_comparisons(
     """Return the rows of comparisons in their order, with calls if they are of measurements."""
     keys = [key for key in rows.keys if key != compare["axis"]]
     table = _comparisons(rows, definition, compare, metric, limits)
+    # Two builds may turn out to be the same program. Then the row shows the noise, which its flag says.
     if compare["axis"] == run_columns.BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
     if rows.is_measured and not table.empty:
         noise = rows.noise(metric.name, _statistic_of_rounds(definition))
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
+    # The rows of a pair of cells stand together, with the candidates as the study lists them.
     order = {**rows.order, "candidate": list(compare["candidates"])}
     return in_order(table, order, [*keys, "candidate"])
 
@@ -295,8 +298,9 @@ def _comparisons(
 ) -> pd.DataFrame:
     """Return a row per candidate and pair of cells; rounds are paired within a host.
 
-    The column `value` is of the cells' aggregates as published, by default medians. The ratio and its
-    interval are of the rounds, by default of geometric means.
+    Two numbers compare the same cells. `value` is the quotient of their medians over all rounds, because so
+    were the published numbers computed. `ratio` is the mean of the quotients of each round, because only
+    that has an interval, and because the two sides of a round share the drift of the machine.
     """
     axis = compare["axis"]
     shared = [key for key in rows.keys if key != axis]
@@ -316,10 +320,10 @@ def _comparisons(
         for pair in cell_pairs.to_dict("records"):
             where = {key: pair[key] for key in shared}
             place = tuple(where.values())
-            baseline_cell, candidate_cell = (
-                tuple((where | {axis: side})[key] for key in rows.keys) for side in sides
+            cell_pair = (
+                _cell_key({**where, axis: sides[0]}, rows.keys),
+                _cell_key({**where, axis: sides[1]}, rows.keys),
             )
-            cell_pair = (baseline_cell, candidate_cell)
             ratio = noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
             round_flags = []
             if limits.has_few_rounds(ratio.n):
@@ -329,6 +333,11 @@ def _comparisons(
             of_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
             records.append(_comparison(where, sides, pair, of_rounds, metric, why_missing))
     return _without_empty(rows_frame(records, shared))
+
+
+def _cell_key(values: Mapping[str, str], keys: Sequence[str]) -> Key:
+    """Return the values of a cell in the order of its keys, by which its noise is looked up."""
+    return tuple(values[key] for key in keys)
 
 
 def _comparison(
@@ -347,6 +356,7 @@ def _comparison(
     row_flags += rounds.flags
     hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
     withheld, detail = None, ""
+    # The first reason that applies is the one that the user can act on first.
     if len(hosts) > 1:
         withheld = WithheldCode.HOSTS_DIFFER
         row_flags.append(Flag.HOSTS_DIFFER)
@@ -399,6 +409,7 @@ def _ratios_by_place(
     # Groups of one column take a tenth of the time of groups of all columns.
     for name, logs in groups["log"]:
         ratios[_place(name, shared)] = ratio_interval(logs)
+    # Student's t has no interval for counts that are equal in every round. They have one of their own.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
