@@ -173,30 +173,25 @@ def test_missing_expectations_and_baselines_are_refused_before_a_run(
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    ("keys", "key"),
     [
-        (f"fsfs: [{{id: x, statement: y, level: elapsed_s, {BOUND}}}]", "no study `fsfs`. Use one"),
-        (
-            f"fsfs-san-2014: [{{id: x, statement: y, compare: {{to: nope}}, {BOUND}}}]",
-            "`fsfs-san-2014[0]`: `compare.to`: no saved baseline 'nope' of this study (",
-        ),
+        (f"fsfs: [{{id: x, statement: y, {LEVEL_TEXT}}}]", "`fsfs`"),
+        # Values of axes are known in the whole workflow only.
         (
             f"fsfs-san-2014: [{{id: x, statement: y, where: {{repo: rubi}}, {LEVEL_TEXT}}}]",
-            "`fsfs-san-2014[0]`: `repo` has no value 'rubi'. Use one of ruby",
+            "`fsfs-san-2014[0]`: `repo`",
         ),
     ],
 )
-def test_plan_unknown_name_in_expectation_is_refused(
-    content, expected, tmp_path, monkeypatch, capsys
-):
+def test_plan_unknown_name_in_expectation_is_refused(keys, key, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("VCSBENCH_COMMAND", "")
-    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
-    good.write_text("{}")
-    bad.write_text(content)
-    Path("my.yaml").write_text(f"expectations: [{bad}, {good}]")
+    path = tmp_path / "bad.yaml"
+    path.write_text(keys)
+    Path("my.yaml").write_text(f"expectations: [{path}]")
     assert main(["plan", "--configfile", "my.yaml"]) == 1
-    assert capsys.readouterr().err.startswith(f"{bad}: {expected}")
+    error = capsys.readouterr().err
+    assert error.startswith(f"{path}: ") and key in error
 
 
 @pytest.mark.parametrize("content", [b"\xff\n", b"study,id\na,b\n", b'"' + b"x" * 200_000, None])

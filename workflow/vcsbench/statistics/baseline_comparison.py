@@ -146,6 +146,7 @@ def pair_cells(
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
     noise = _noisier_day(before, now, axes, block)
     rows = []
+    # Ratios come into the rows last, because their variances are moderated over all cells.
     ratios = []
     for key, current in _cells_by_key(now, now.frame, axes).items():
         point = dict(zip(axes, key, strict=True))
@@ -155,6 +156,7 @@ def pair_cells(
             ratios.append(estimates.unpaired_ratio(saved.logs, added.logs))
             rows.append(_row_of_both(point, saved, added, refusals))
         else:
+            # A cell that is up to date was not measured again: all of its runs are saved ones.
             code = WithheldCode.SAME_RUNS if saved else WithheldCode.NOT_SAVED
             ratios.append(estimates.NO_ESTIMATE)
             rows.append(_row_of_one(point, current, code))

@@ -178,8 +178,8 @@ def _storage_text(context: Context) -> str:
 def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell by the context of one of its rounds.
 
-    `cleared_by` lists how the caches were emptied: by the kernel (drop_caches) or file by file (evict). The
-    second leaves directories in memory, so the times of both are not compared.
+    `cleared_by` lists how the caches were emptied: of everything (drop_caches), or of the repository's files
+    only (evict). After the second, a cold run is faster, so times of both are not compared.
     """
     repository: Mapping[str, object] = context.get("repository", {})
     cleared_by = set()
