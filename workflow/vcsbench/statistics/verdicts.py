@@ -10,10 +10,21 @@ from dataclasses import dataclass, field
 
 from vcsbench.codes import ReasonCode
 
+# The columns of results/findings/<study>.csv.
 OF_FINDINGS = [
-    *["id", "statement", "published", "measured", "low", "high"],
-    *["unit", "over", "expected", "verdict", "reasons"],
+    "id",
+    "statement",
+    "published",  # the published value of the measured cells
+    "measured",  # the value here, and the ends of its 95 % interval
+    "low",
+    "high",
+    "unit",  # such as `s`, `%` or `times, f6 / f7`
+    "over",  # such as `least of 12 cells`
+    "expected",  # such as `at least 1.8`
+    "verdict",  # Verdict
+    "reasons",  # a JSON list of Reason
 ]
+# Those of results/expectations/<study>.csv. `passes` is yes or no.
 OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 # These can explain that a finding differs from the published number.
 EXPLAINING = (
@@ -28,7 +39,11 @@ EXPLAINING = (
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason of a verdict, or a remark, with the values that its text needs (texts.REASONS)."""
+    """A reason of a verdict, or a remark, with the values that its text needs (texts.REASONS).
+
+    Example: SCALE with `{"subject": "ruby", "share": 5.0}` is "smaller scale: ruby has 5 % of its published
+    size".
+    """
 
     code: ReasonCode
     values: Mapping[str, object] = field(default_factory=dict)
