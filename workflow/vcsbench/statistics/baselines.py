@@ -21,7 +21,8 @@ FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # The name of the current results, and of the axis in tables of baselines. The latter is no name of a
 # study's axis.
-NOW, SINCE = "now", "(when)"
+NOW = "now"
+SINCE = "(when)"
 
 
 class CellSettings(TypedDict):

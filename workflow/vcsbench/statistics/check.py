@@ -20,7 +20,10 @@ from vcsbench.statistics import texts
 from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Reason
 
 Row = Mapping[str, str]
-NOTHING, FAILED, UNDECIDED = 1, 3, 4
+# Exit codes. 2 is that of a wrong command line.
+NOTHING = 1
+FAILED = 3
+UNDECIDED = 4
 JUNIT, MARKDOWN = "check.junit.xml", "check.md"
 AGAIN = "Run `make check` to write it again."
 REASONS = TypeAdapter(list[Reason])

@@ -81,8 +81,8 @@ class Noise:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # Of a value instead of its logarithm, and one cell has half of the variance of a difference of
-            # two.
+            # A level is of one cell, which has half of the variance between two. The error of a value is that
+            # of its logarithm times the value.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             if not duplicates.variance:
                 return estimate
@@ -103,16 +103,15 @@ class Noise:
             drifting = [self.cells[key].drifting for pair in pairs for key in pair]
             return sum_variances(drifting).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
-        # Equal rounds are equal for a reason, such as a metric with few values. Other cells say nothing
-        # about them.
+        # Rounds without any scatter have a reason for it, which other cells do not share.
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
         if self.averages is None:
             return observed
-        # Moderation as of cells: the prior is the factor of all averages of the study, the own value that of
-        # this one, each with its degrees of freedom.
+        # As in moderation.py: the factor of this average, and that of all averages of the study as its
+        # prior, weighted by their degrees of freedom.
         expected = expected.scaled(len(pairs) / estimate.averaged)
         degrees = self.averages.degrees + observed.degrees
         share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
