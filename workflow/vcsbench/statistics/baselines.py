@@ -120,7 +120,7 @@ def describe_baseline(
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
     for context in every:
-        versions += context.get("versions", {}).items()
+        versions += context["versions"].items()
         server_files += _server_file_digests(context)
     return {
         "study": study,
@@ -151,7 +151,7 @@ def _read_context_of(path: Path, started_at: str) -> Context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
-    if context.get("started_at", "") != started_at:
+    if context["started_at"] != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
@@ -161,9 +161,9 @@ def _read_context_of(path: Path, started_at: str) -> Context:
 
 def _server_file_digests(context: Context) -> list[tuple[str, str]]:
     """Return the path, such as `fast/svnserve.args`, and the digest of each file of the server's options."""
-    config = context.get("axes", {}).get("config", "")
+    config = context["axes"].get("config", "")
     digests = []
-    for name, text in context.get("server_files", {}).items():
+    for name, text in context["server_files"].items():
         # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
         digests.append((f"{config}/{name}", hashlib.sha256(text.encode()).hexdigest()[:12]))
     return digests
@@ -171,7 +171,7 @@ def _server_file_digests(context: Context) -> list[tuple[str, str]]:
 
 def _storage_text(context: Context) -> str:
     """Return the storage under test in a line: `/var/tmp ext4 /dev/sda1`."""
-    storage: Mapping[str, object] = context.get("storage", {})
+    storage: Mapping[str, object] = context["storage"]
     values = [storage.get(key) for key in ("path", "filesystem", "device")]
     return " ".join(str(value or "") for value in values)
 
@@ -182,15 +182,15 @@ def cell_settings(context: Context) -> CellSettings:
     `cleared_by` lists how the caches were emptied: of everything (drop_caches), or of the repository's files
     only (evict). After the second, a cold run is faster, so times of both are not compared.
     """
-    repository: Mapping[str, object] = context.get("repository", {})
+    repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
     for run in context["runs"]:
-        way = run.get("evidence", {}).get("cache_cleared_by")
+        way = run["evidence"].get("cache_cleared_by")
         # A hot run clears no cache.
         if way:
             cleared_by.add(way)
     return {
-        "command": context.get("argv_template", ""),
+        "command": context["argv_template"],
         "repository": {
             "name": repository.get("name"),
             "source": repository.get("source"),
@@ -200,7 +200,7 @@ def cell_settings(context: Context) -> CellSettings:
         "method": {
             "hooks": context.get("hooks"),
             "warmup": context.get("warmup"),
-            "targets": context.get("targets", ""),
+            "targets": context["targets"],
             "cleared_by": sorted(cleared_by),
         },
     }
