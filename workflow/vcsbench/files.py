@@ -119,9 +119,10 @@ def read_rows(
     for name in columns:
         if name not in heading:
             raise UserError(f"{path}: the column `{name}` is missing. {remedy}")
-    name, occurrences = Counter(heading).most_common(1)[0] if heading else ("", 0)
-    if occurrences > 1:
-        raise UserError(f"{path}: the column `{name}` is there twice. {remedy}")
+    for name, occurrences in Counter(heading).items():
+        # Of two columns with the same name, a row could keep one value only.
+        if occurrences > 1:
+            raise UserError(f"{path}: the column `{name}` is there twice. {remedy}")
     rows = []
     for number, line in enumerate(lines[1:], start=1):
         # A row of another length was cut by a full disk, or has a comma without quotation marks.
