@@ -36,9 +36,10 @@ def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
     going = set(rounds)
     for number in range(DEFAULT_LIMITS.min_rounds, measured.logs.shape[1]):
         wide = set()
-        for (one, _), found in zip(pairs, judged(so_far(measured, rounds), pairs)[1], strict=True):
-            if math.log(found.high / found.low) > 2 * HALF_WIDTH:
-                wide.add(measured.keys[one][0])
+        _, ratios = judged(so_far(measured, rounds), pairs)
+        for (baseline, _), ratio in zip(pairs, ratios, strict=True):
+            if math.log(ratio.high / ratio.low) > 2 * HALF_WIDTH:
+                wide.add(measured.keys[baseline][0])
         going &= wide
         rounds |= dict.fromkeys(going, number + 1)
         if not going:
@@ -53,12 +54,16 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     while True:
         tables = {"f6-vs-f7": table_of(so_far(measured, rounds), pairs)}
         comparisons = budget.list_comparisons(tables, TABLES, ["command"], DEFAULT_LIMITS)
-        more = budget.allocate_rounds(comparisons, dict.fromkeys(rounds, ROUND_S), left)[0]
-        left -= ROUND_S * more.total()
-        most = measured.logs.shape[1]
-        if not more or max(rounds[name] + more[name] for name in rounds) > most:
+        round_s = dict.fromkeys(rounds, ROUND_S)
+        batch = budget.allocate_rounds(comparisons, round_s, left).rounds
+        if not batch:
             return so_far(measured, rounds)
-        rounds = {name: n + more[name] for name, n in rounds.items()}
+        left -= ROUND_S * batch.total()
+        rounds_then = {name: number + batch[name] for name, number in rounds.items()}
+        # The simulated study has no more rounds.
+        if max(rounds_then.values()) > measured.logs.shape[1]:
+            return so_far(measured, rounds)
+        rounds = rounds_then
 
 
 def first_rounds(measured: LogTable) -> dict[str, int]:
@@ -77,22 +82,25 @@ def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
 def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
     """Return the noise, and the ratio of each pair with its error."""
     noise = estimate_noise(measured)
-    own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
-    keys = [(measured.keys[one], measured.keys[other]) for one, other in pairs]
-    return noise, [noise.with_error(o, [key]) for o, key in zip(own, keys, strict=True)]
+    ratios = []
+    for baseline, candidate in pairs:
+        ratio = ratio_interval(measured.logs[baseline] - measured.logs[candidate])
+        cells = (measured.keys[baseline], measured.keys[candidate])
+        ratios.append(noise.with_error(ratio, [cells]))
+    return noise, ratios
 
 
 def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
     """Return the pairs as rows of a table, with their calls."""
-    noise, found = judged(measured, pairs)
+    noise, ratios = judged(measured, pairs)
     rows = {
-        "command": [measured.keys[one][0] for one, _ in pairs],
+        "command": [measured.keys[baseline][0] for baseline, _ in pairs],
         "baseline": "f6",
         "candidate": "f7",
-        "ratio": [e.value for e in found],
-        "n": [e.n for e in found],
-        "error": [e.error for e in found],
-        "degrees": [e.degrees for e in found],
+        "ratio": [ratio.value for ratio in ratios],
+        "n": [ratio.n for ratio in ratios],
+        "error": [ratio.error for ratio in ratios],
+        "degrees": [ratio.degrees for ratio in ratios],
         "duplicate_sd": float(np.sqrt(noise.duplicates.variance)),
         "withheld": "",
     }
