@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from vcsbench.codes import Call, Result, StopReason
-from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
+from vcsbench.evidence.time_breakdown import PAUSE_S, BlockTime, TimeBreakdown, break_down_time
 from vcsbench.files import write_json
 from vcsbench.statistics import budget
 from vcsbench.statistics.calls import ALPHA, EQUIVALENCE_ALPHA

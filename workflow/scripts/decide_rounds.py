@@ -28,10 +28,10 @@ def decide() -> None:
     cell_rounds = [CellRound.parse(export) for export in inputs.exports]
     study = snakemake.wildcards.study
     collected = collect(study, axes, grid, params.rounds, cell_rounds, params.thresholds)
-    frame = as_read(collected.measurements)
+    frame = read_back(collected.measurements)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
-    spent = time_breakdown(frame, settings.block, inputs.prepared)
+    spent = break_down_time(frame, settings.block, inputs.prepared)
     # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
     set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
     remaining_s = 60 * params.minutes - set_up_s - taken_s(spent, len(cell_rounds))

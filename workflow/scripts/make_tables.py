@@ -115,7 +115,7 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     params = snakemake.params
     timed = settings.of_times()
     comparisons = list_comparisons(read_tables(timed), timed.tables, timed.block, timed.limits)
-    spent = time_breakdown(frame, timed.block, params.prepared)
+    spent = break_down_time(frame, timed.block, params.prepared)
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     scatter = run_scatter(frame, timed.block)
     account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)

@@ -16,16 +16,8 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.external import open_regular
-from vcsbench.files import read_json, read_rows, write_text
-from vcsbench.machine import host_label
-from vcsbench.measure.runs import Run, read_export
+from vcsbench.files import read_rows, write_text
 from vcsbench.metrics import NEEDED_COLUMNS
-from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
-from vcsbench.plan.result_state import OUTDATED, block_name, read_context
-from vcsbench.records import CellTrace, Context, RunRecord, complete_run
-
-if TYPE_CHECKING:
-    from vcsbench.evidence.run_columns import Columns
 
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (

@@ -272,4 +272,4 @@ def without_time_flags(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def _without(row_flags: str, excluded: Collection[str]) -> str:
-    return flags.joined(flag for flag in row_flags.split() if flag not in excluded)
+    return flags.join_flags(flag for flag in row_flags.split() if flag not in excluded)
