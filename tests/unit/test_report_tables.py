@@ -9,7 +9,7 @@ import pytest
 from unit.report_files import make_files, results_of
 from vcsbench import words
 from vcsbench.report import grids, table_points
-from vcsbench.report.expected_rows import expected_rows
+from vcsbench.report.expected_rows import ExpectedRow, expected_rows
 from vcsbench.report.grids import PointKind
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
@@ -134,6 +134,45 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.flags) == (("round 2: broken",), ("cache-not-cold",))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "kind"),
+    [
+        ({"skip": "no root"}, PointKind.SKIPPED),
+        ({"failures": ("round 1: broken",)}, PointKind.FAILED),
+        ({"failures": ("round 1: outdated",), "is_outdated": True}, PointKind.OUTDATED),
+        ({"failures": ("round 1: broken",), "flags": ("cache-not-cold",)}, PointKind.WITHHELD),
+        ({}, PointKind.WITHHELD),
+    ],
+)
+def test_measured_points_of_a_cell_without_a_row_have_the_kind_of_their_reason(reasons, kind):
+    (shown,) = table_points.measured_points(ELAPSED, [], [ExpectedRow(PLAIN, **reasons)])
+    assert (shown.kind, shown.value, shown.keys) == (kind, None, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("empty", "places", "left_out"),
+    [
+        ([], 4, (0, 0)),
+        ([("f6", "cold"), ("f6", "hot-os")], 2, (1, 0)),
+        ([("f6", "cold"), ("f7", "cold")], 2, (0, 1)),
+        # The row and the column of the only number are shown.
+        ([("f6", "cold"), ("f6", "hot-os"), ("f7", "cold")], 1, (1, 1)),
+        ([("f6", "cold"), ("f7", "hot-os")], 4, (0, 0)),
+        ([*product(["f6", "f7"], ["cold", "hot-os"])], 0, (2, 0)),
+    ],
+)
+def test_rows_and_columns_without_a_number_are_left_out_and_counted(empty, places, left_out):
+    found = [
+        replace(place, value=None)
+        if (place.keys["format"], place.keys["cache"]) in empty
+        else place
+        for place in points(format=["f6", "f7"], cache=["cold", "hot-os"])
+    ]
+    shown, counted = grids.leave_out_empty(found, LAYOUT)
+    assert len(shown) == places
+    assert counted == grids.LeftOut(*left_out)
 
 
 @pytest.fixture(scope="module")

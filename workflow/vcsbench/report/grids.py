@@ -176,6 +176,27 @@ class Layout:
         return f"{'; '.join(phrases).capitalize()}."
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """The numbers of rows and columns that a table leaves out, because no place in them has a number."""
+
+    rows: int = 0
+    columns: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """Return `3 rows and 1 column without a result are left out.`, "" if there are none."""
+        parts = []
+        if self.rows:
+            parts.append(words.count_of(self.rows, "row"))
+        if self.columns:
+            parts.append(words.count_of(self.columns, "column"))
+        if not parts:
+            return ""
+        verb = "is" if self.rows + self.columns == 1 else "are"
+        return f"{' and '.join(parts)} without a result {verb} left out."
+
+
 def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]]) -> Layout:
     """Return the layout of a table. `order` has the values of the study's axes in order."""
     compare = definition.get("compare")
@@ -194,6 +215,29 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     rows, columns = tuple(definition["rows"]), tuple(definition["columns"])
     rest = tuple(key for key in keys if key not in rows and key not in columns)
     return Layout(rows, columns, rest, order_of_keys, compared)
+
+
+def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
+    """Return the points of the rows and columns with a number, and the numbers of the others."""
+    shown = []
+    empty_rows = 0
+    empty_columns = 0
+    for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
+        rows = {values_in(point.keys, layout.rows) for point in sheet}
+        columns = {values_in(point.keys, layout.columns) for point in sheet}
+        numbers = [point for point in sheet if point.value is not None]
+        filled_rows = {values_in(point.keys, layout.rows) for point in numbers}
+        filled_columns = {values_in(point.keys, layout.columns) for point in numbers}
+        empty_rows += len(rows) - len(filled_rows)
+        # A grid without any number is left out with all its rows, which is all that readers need to know.
+        if numbers:
+            empty_columns += len(columns) - len(filled_columns)
+        for point in sheet:
+            is_in_filled_row = values_in(point.keys, layout.rows) in filled_rows
+            is_in_filled_column = values_in(point.keys, layout.columns) in filled_columns
+            if is_in_filled_row and is_in_filled_column:
+                shown.append(point)
+    return shown, LeftOut(empty_rows, empty_columns)
 
 
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:

@@ -105,8 +105,9 @@ class TableSection:
     the axis `compared` with other values. Both are "" for other tables. `pairs` are its grids.
     `published_in_full` has the published table if the pairs show only a part of it. `not_measured` is the
     reason why the whole table has no number, "" if it has some. `nothing_published` is a sentence, "" if the
-    published numbers exist. `withheld` maps reasons to labels of places without a number. `key` has the signs
-    in the table with their meanings.
+    published numbers exist. `left_out` has the number of rows and columns without a result, "" without any.
+    `withheld` maps reasons to labels of places without a number. `key` has the signs in the table with their
+    meanings.
     """
 
     name: str
@@ -118,6 +119,7 @@ class TableSection:
     published_in_full: Sequence[Grid]
     not_measured: str
     nothing_published: str
+    left_out: str
     withheld: Mapping[str, Sequence[str]]
     download: Download | None
     notes: Sequence[str]
@@ -164,7 +166,8 @@ def table_sections(results: Results) -> list[TableSection]:
     sections = []
     for name in unique_values([*study.featured_tables, *study.tables]):
         section = _make_section(results, name, notes_of_command, medians_s)
-        has_cells = bool(section.not_measured) or any(pair.measured for pair in section.pairs)
+        has_numbers = any(pair.measured for pair in section.pairs)
+        has_cells = has_numbers or section.left_out or section.not_measured
         if has_cells or not results.grid:
             sections.append(section)
     return sections
@@ -235,12 +238,13 @@ def _make_section(
     reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
     if metric_in(definition).exact and len(reasons) == 1:
         not_measured = reasons.pop()
-    if not_measured or not points:
+    shown_points, left_out = grids.leave_out_empty(points, layout)
+    if not_measured or not shown_points:
         published_grids = _make_grids(published, layout, definition)
         pairs = [SideBySide(grid.title, None, grid) for grid in published_grids]
     else:
         repositories = study.axes_of("repositories")
-        pairs = _pair_grids(points, published, layout, definition, repositories)
+        pairs = _pair_grids(shown_points, published, layout, definition, repositories)
 
     published_in_full = []
     shown_published = [
@@ -263,12 +267,13 @@ def _make_section(
         name=name,
         title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=_make_reading(definition, layout.caption(points or published), has_published),
+        reading=_make_reading(definition, layout.caption(shown_points or published), has_published),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
         published_in_full=published_in_full,
         not_measured=not_measured,
         nothing_published=nothing_published,
+        left_out="" if not_measured else left_out.sentence,
         withheld={} if not_measured else _withheld_places(points, layout),
         download=make_download(
             results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"
@@ -276,7 +281,7 @@ def _make_section(
         notes=_make_notes(results, name, notes_of_command, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_make_key(points, definition, has_published),
+        key=_make_key(shown_points, definition, has_published),
     )
 
 
