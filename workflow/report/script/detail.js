@@ -31,7 +31,7 @@ function tableOf(headings, rows, caption) {
     ...rest.map((text) => Object.assign(made("td", text), { className: "number" }))));
   const table = made("table", "", made("caption", caption), made("thead", "", made("tr", "", ...heads)), made("tbody", "", ...lines));
   table.className = "plain";
-  return scrolling(table, caption);
+  return table;
 }
 
 function runsOf(cell, metric) {

@@ -72,13 +72,8 @@ function made(tag, text = "", ...children) {
   return element;
 }
 
-// A table that scrolls inside of the page.
-function scrolling(table, label) {
-  return Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0, role: "region", ariaLabel: label });
-}
-
 function commandOf(text) {
-  return Object.assign(made("pre", text), { className: "command", tabIndex: 0 });
+  return Object.assign(made("pre", text), { className: "command" });
 }
 
 function keysOf(element) {

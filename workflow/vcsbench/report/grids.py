@@ -8,7 +8,7 @@ from itertools import pairwise, product
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import axis_label, case_label
+from vcsbench.advice.labels import axis_label, case_label, value_label
 from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import COUNT
 from vcsbench.report.results import grouped_by, unique_values, values_in, values_label, varying
@@ -101,7 +101,8 @@ class Grid:
 
     `block_starts` is True for each column that begins a block. `group_axis` is the axis of the rows' groups,
     "" without groups. `constant` has the row axes with only one value, and that value. `sheet_keys` has the
-    values of axes in neither rows nor columns, `column_keys` the axis values of each column.
+    values of axes in neither rows nor columns, `column_keys` the axis values of each column. `column_labels`
+    name the columns in a narrow window, which has no place for headings: `cold, tuned settings`.
     """
 
     title: str
@@ -112,6 +113,7 @@ class Grid:
     constant: Sequence[tuple[str, str]]
     sheet_keys: Mapping[str, str]
     column_keys: Sequence[Mapping[str, str]]
+    column_labels: Sequence[str]
 
     @property
     def points(self) -> list[Point]:
@@ -301,6 +303,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
         constant=constant,
         sheet_keys=dict(zip(layout.rest, sheet_values, strict=True)),
         column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
+        column_labels=[_label_column(values, column_axes) for values in column_values],
     )
 
 
@@ -313,6 +316,14 @@ def _make_title(point: Point, layout: Layout) -> str:
         if not is_only_candidate:
             values[layout.axis_of(key)] = point.keys.get(key, "")
     return values_label(values, values)
+
+
+def _label_column(values: Sequence[str], axes: Sequence[str]) -> str:
+    texts = []
+    for axis, value in zip(axes, values, strict=True):
+        if value:
+            texts.append(value_label(axis, value))
+    return ", ".join(texts)
 
 
 def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
