@@ -226,43 +226,18 @@ def _make_section(
     """
     study = results.study
     definition = study.tables[name]
+    compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # Comparisons with a saved baseline have notes. They are no tables of the study.
-    is_of_study = name not in results.notes
-    has_published = bool(study.published and is_of_study and definition.get("published", True))
+    has_published = _has_published_numbers(results, name)
     points = _measured_points(results, name, medians_s, prints_factors=not has_published)
     published = table_points.published_points(definition, results.published.get(name, []))
-
-    # If no cell has a count, for example without strace, a sentence takes the place of the grids.
-    not_measured = ""
-    reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
-    if metric_in(definition).exact and len(reasons) == 1:
-        not_measured = reasons.pop()
+    not_measured = _why_not_measured(points, definition)
+    if not_measured:
+        # One sentence with the reason takes the place of the grids.
+        points = []
     shown_points, left_out = grids.leave_out_empty(points, layout)
-    if not_measured or not shown_points:
-        published_grids = _make_grids(published, layout, definition)
-        pairs = [SideBySide(grid.title, None, grid) for grid in published_grids]
-    else:
-        repositories = study.axes_of("repositories")
-        pairs = _pair_grids(shown_points, published, layout, definition, repositories)
-
-    published_in_full = []
-    shown_published = [
-        point
-        for pair in pairs
-        if pair.published
-        for point in pair.published.points
-        if point.kind == PointKind.PUBLISHED
-    ]
-    if len(shown_published) < len(published):
-        published_in_full = _make_grids(published, layout, definition)
-
-    nothing_published = ""
-    if study.published and not published:
-        nothing_published = "The study published nothing for this table."
-        if has_published:
-            nothing_published = "The published table does not exist yet. Run: make published-tables"
-    compare = definition.get("compare")
+    repositories = study.axes_of("repositories")
+    pairs = _pair_grids(shown_points, published, layout, definition, repositories)
     return TableSection(
         name=name,
         title=make_title(definition),
@@ -270,11 +245,11 @@ def _make_section(
         reading=_make_reading(definition, layout.caption(shown_points or published), has_published),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
-        published_in_full=published_in_full,
+        published_in_full=_rest_of_published(published, pairs, layout, definition),
         not_measured=not_measured,
-        nothing_published=nothing_published,
-        left_out="" if not_measured else left_out.sentence,
-        withheld={} if not_measured else _withheld_places(points, layout),
+        nothing_published=_why_nothing_published(study, published, has_published),
+        left_out=left_out.sentence,
+        withheld=_withheld_places(points, layout),
         download=make_download(
             results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"
         ),
@@ -283,6 +258,51 @@ def _make_section(
         baseline=compare["baseline"] if compare else "",
         key=_make_key(shown_points, definition, has_published),
     )
+
+
+def _has_published_numbers(results: Results, name: str) -> bool:
+    """Return True if the study published the numbers of a table, so that it prints ratios as published."""
+    # Comparisons with a saved baseline have notes. They are no tables of the study.
+    is_of_study = name not in results.notes
+    is_published = results.study.tables[name].get("published", True)
+    return results.study.published is not None and is_of_study and is_published
+
+
+def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> str:
+    """Return why no cell of a table has its count, for example without strace; "" if the reasons differ."""
+    if not metric_in(definition).exact:
+        return ""
+    reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
+    # A point with a number has the reason "".
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _why_nothing_published(study: Study, published: Sequence[Point], has_published: bool) -> str:
+    """Return a sentence if the study has published numbers, but none in this table."""
+    if study.published is None or published:
+        return ""
+    if has_published:
+        return "The published table does not exist yet. Run: make published-tables"
+    return "The study published nothing for this table."
+
+
+def _rest_of_published(
+    published: Sequence[Point],
+    pairs: Sequence[SideBySide],
+    layout: Layout,
+    definition: TableDefinition,
+) -> list[Grid]:
+    """Return the whole published table if the pairs show only a part of it."""
+    number_shown = 0
+    for pair in pairs:
+        if pair.published:
+            # Other places are those of measured cells, blank where nothing was published.
+            number_shown += sum(
+                point.kind == PointKind.PUBLISHED for point in pair.published.points
+            )
+    if number_shown == len(published):
+        return []
+    return _make_grids(published, layout, definition)
 
 
 def _measured_points(
@@ -370,8 +390,12 @@ def _pair_grids(
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    `repositories` are the axes whose values are names of repositories.
+    Without a measured number, the published grids stand alone. `repositories` are the axes whose values are
+    names of repositories.
     """
+    if not measured:
+        published_grids = _make_grids(published, layout, definition)
+        return [SideBySide(grid.title, None, grid) for grid in published_grids]
     published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
     pairs = []
     for grid in _make_grids(measured, layout, definition):
