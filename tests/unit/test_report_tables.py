@@ -1,11 +1,13 @@
 """The tables of a page: rows laid out as grids, and the details behind each number."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from statistics import median
 
 import pytest
 
+from project import ROOT
 from unit.report_files import make_files, results_of
 from vcsbench import words
 from vcsbench.report import grids, table_points
@@ -173,6 +175,14 @@ def test_rows_and_columns_without_a_number_are_left_out_and_counted(empty, place
     shown, counted = grids.leave_out_empty(found, LAYOUT)
     assert len(shown) == places
     assert counted == grids.LeftOut(*left_out)
+
+
+def test_style_has_no_scroll_box_in_the_page():
+    style = (ROOT / "workflow/report/style.css").read_text()
+    assert not re.search(r"overflow(-[xy])?: *(auto|scroll|hidden)", style)
+    # The dialog with the runs of a number lies above the page.
+    limited = re.findall(r"^(.*) {.*max-height", style, re.MULTILINE)
+    assert limited == ["#detail"]
 
 
 @pytest.fixture(scope="module")
