@@ -37,7 +37,8 @@ function filterCharts(values) {
 // The runs behind a number: each run as a point by its round. The axis starts at 0.
 function runsSpecification(sides, title, unit) {
   const values = sides.flatMap(({ name, runs }) => runs.map((run) => ({ ...run, side: name })));
-  const tooltip = [["side", "Side"], ["round", "Round"], ["value", title], ["flags", "Flags"]].map(([field, heading]) => ({ field, title: heading }));
+  const names = sides.map(({ name }) => name);
+  const legend = { orient: "bottom" };
   return {
     data: { values },
     width: 380,
@@ -48,9 +49,14 @@ function runsSpecification(sides, title, unit) {
       x: { field: "round", type: "ordinal", axis: { labelAngle: 0 } },
       xOffset: { field: "side" },
       y: { field: "value", type: "quantitative", title: unit, scale: { zero: true } },
-      color: { field: "side", type: "nominal", title: null, scale: { domain: sides.map(({ name }) => name), range: ["#b85c00", "#1f6fb2"] }, legend: { orient: "bottom" } },
-      shape: { field: "side", type: "nominal", title: null, scale: { domain: sides.map(({ name }) => name), range: ["circle", "triangle-up"] }, legend: { orient: "bottom" } },
-      tooltip,
+      color: { field: "side", type: "nominal", title: null, scale: { domain: names, range: ["#b85c00", "#1f6fb2"] }, legend },
+      shape: { field: "side", type: "nominal", title: null, scale: { domain: names, range: ["circle", "triangle-up"] }, legend },
+      tooltip: [
+        { field: "side", title: "Side" },
+        { field: "round", title: "Round" },
+        { field: "value", title },
+        { field: "flags", title: "Flags" },
+      ],
     },
   };
 }

@@ -15,14 +15,19 @@ function withArgs(args) {
   return `${given}${args && ` ARGS=${quoted(args.trim().replaceAll("$", "$$$$"))}`}`;
 }
 
+// The commands that show, repeat and measure cells, each with its purpose.
 function commandsOf(cells) {
   const { study, args, files: configuration } = known.of;
-  const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
-    .map((round) => `results/cells/${study}/${cell}/round${round}.json`));
-  const targets = { show: "Show the recipe:", measure: "Run it once:" };
-  const lines = cells.flatMap((cell) => Object.entries(targets)
-    .map(([target, what]) => [what, `make ${target} CELL=${quoted(cell)} ${withArgs(configuration)}`]));
-  return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`)}`]];
+  const commands = [];
+  const exports = [];
+  for (const cell of cells) {
+    const variables = `CELL=${quoted(cell)} ${withArgs(configuration)}`;
+    commands.push(["Show the recipe:", `make show ${variables}`], ["Run it once:", `make measure ${variables}`]);
+    const rounds = new Set(runsOf(cell, "round").map(({ round }) => round));
+    for (const round of rounds) exports.push(quoted(`results/cells/${study}/${cell}/round${round}.json`));
+  }
+  commands.push(["Measure again:", `make report ${withArgs(`${args} --forcerun ${exports.join(" ")}`)}`]);
+  return commands;
 }
 
 function tableOf(headings, rows, caption) {
@@ -77,23 +82,46 @@ function evidenceOf({ name, cell }) {
           made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
 
+// "Packing: log, not packed, cold".
+function titleOf(table, keys) {
+  const labelled = [];
+  for (const [axis, value] of Object.entries(keys)) {
+    if (value) labelled.push(labelOf(axis === "candidate" ? table.compared : axis, value));
+  }
+  return `${table.name}: ${labelled.join(", ")}`;
+}
+
+// The published number in the same place of the table, as a paragraph. Without one, no paragraph.
+function publishedShown(number, name, table) {
+  const places = [...document.querySelectorAll(`td[data-name="${CSS.escape(name)}"]`)];
+  const published = places.find((place) => place !== number && hasNumber(place));
+  return published ? [made("p", `Published: ${published.firstChild.textContent} ${table.printed}, on another machine.`)] : [];
+}
+
+// Fills the dialog with what is known of a number. Returns false for a number without cells.
 function fillDetail({ cell: number, keys, name }) {
   const table = known.tables[name.slice(0, name.indexOf("/"))];
   const cells = number.dataset.cells?.split("|");
   if (!cells) return false;
-  const names = cells.length > 1 ? [table.baseline, keys.candidate].map((value) => labelOf(table.compared, value)) : [table.name];
+  // A comparison has the cells of both sides, the baseline's first.
+  const names = cells.length > 1
+    ? [labelOf(table.compared, table.baseline), labelOf(table.compared, keys.candidate)]
+    : [table.name];
   const sides = cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
-  const published = [...document.querySelectorAll(`td[data-name="${CSS.escape(name)}"]`)].find((one) => one !== number && hasNumber(one));
   const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
   const close = Object.assign(made("button", "Close"), { type: "button" });
   close.addEventListener("click", () => detail.close());
   detail.replaceChildren(
     close,
-    Object.assign(made("h2", `${table.name}: ${Object.entries(keys).filter(([, value]) => value).map(([axis, value]) => labelOf(axis === "candidate" ? table.compared : axis, value)).join(", ")}`), { id: "detail-title" }),
+    Object.assign(made("h2", titleOf(table, keys)), { id: "detail-title" }),
     made("p", `Measured: ${number.title}`),
-    ...published ? [made("p", `Published: ${published.firstChild.textContent} ${table.printed}, on another machine.`)] : [],
-    ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),
-    ...commands.map(([what, command]) => made("div", what, commandOf(command))));
+    ...publishedShown(number, name, table),
+    ...runsShown(sides, table),
+    timeAndCounts(sides),
+    ...sides.flatMap(evidenceOf),
+    made("h3", "Commands"),
+    ...commands.map(([purpose, command]) => made("div", purpose, commandOf(command))),
+  );
   makeCommandsCopyable(detail);
   return true;
 }

@@ -129,25 +129,44 @@ function revisionsOf(given) {
   return count > 0 && count < 1e9 ? count : 0;
 }
 
+// The length of all files by format: ["f6 290 MiB loaded or 110 MiB packed", ...]. Only of the picked format, if it is known.
+function sizesAt(scale, bytes) {
+  const states = { nopack: "loaded", pack: "packed" };
+  const pickedFormat = picked().format;
+  const sizes = [];
+  for (const [format, bytesOfStates] of Object.entries(bytes)) {
+    if (bytes[pickedFormat] && format !== pickedFormat) continue;
+    const parts = Object.entries(bytesOfStates).sort().map(([state, size]) => `${sizeOf(size * scale)} ${states[state] ?? state}`);
+    sizes.push(`${labelOf("format", format)} ${parts.join(" or ")}`);
+  }
+  return sizes;
+}
+
 // The times of a load and of packing, and the length of all files, for the reader's number of revisions.
+function estimateFor(count, { revisions, seconds, pack_seconds: packSeconds, in_memory: isInMemory, bytes }) {
+  const scale = count / revisions;
+  let load = `load ${durationOf(seconds * scale)}`;
+  if (isInMemory) load += ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk`;
+  const parts = [load];
+  if (packSeconds) {
+    let pack = `pack ${durationOf(packSeconds * scale)}`;
+    if (isInMemory) pack += " in memory, not measured on a disk";
+    parts.push(pack);
+  }
+  const sizes = sizesAt(scale, bytes);
+  if (sizes.length) parts.push(`length of all files (on disk more, if not packed) ${sizes.join(", ")}`);
+  const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
+  return `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`;
+}
+
 function applyEstimate(given) {
   const input = document.getElementById("revisions");
   if (!input) return;
   const count = revisionsOf(given);
   input.value = count || "";
   const line = input.closest("p");
-  const { revisions, seconds, pack_seconds: packing, in_memory: isInMemory, bytes } = JSON.parse(line.dataset.estimate);
-  const scale = count / revisions;
-  const load = `${durationOf(seconds * scale)}${isInMemory ? ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk` : ""}`;
-  const pack = packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, not measured on a disk" : ""}`;
-  const names = { nopack: "loaded", pack: "packed" };
-  const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
-    .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" or ")}`);
-  const length = sizes.length && `length of all files (on disk more, if not packed) ${sizes.join(", ")}`;
-  const parts = [`load ${load}`, pack && `pack ${pack}`, length].filter(Boolean);
-  const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   line.querySelector("output").textContent = count
-    ? `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`
+    ? estimateFor(count, JSON.parse(line.dataset.estimate))
     : "Estimates the time of svnadmin load and pack, and the length of all files.";
 }
 

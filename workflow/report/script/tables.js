@@ -35,46 +35,58 @@ function hasNumber(cell) {
 
 // Filter
 
+// Shows the cells of a grid for which `isShown` is true, without rows, columns, headings and groups that have none.
 function showOnly(grid, isShown) {
-  const used = new Set();
+  const usedColumns = new Set();
   for (const { row, cells } of grid.rows) {
     const shown = new Set(cells.filter(isShown));
     row.hidden = !shown.size;
-    for (const one of cells) {
-      one.cell.classList.toggle("out", !shown.has(one));
-      if (shown.has(one) && one.cell.textContent !== "·") used.add(one.column);
+    for (const place of cells) {
+      place.cell.classList.toggle("out", !shown.has(place));
+      if (shown.has(place) && place.cell.textContent !== "·") usedColumns.add(place.column);
     }
   }
-  for (const { cells } of grid.rows) cells.forEach(({ cell, column }) => { cell.hidden = !used.has(column); });
-  [...grid.table.querySelectorAll("col")].slice(1).forEach((col, n) => { col.hidden = !used.has(n); });
+  for (const { cell, column } of grid.rows.flatMap((row) => row.cells)) cell.hidden = !usedColumns.has(column);
+  // The first column has the labels of the rows.
+  const columns = [...grid.table.querySelectorAll("col")].slice(1);
+  columns.forEach((element, column) => { element.hidden = !usedColumns.has(column); });
   for (const { head, first, span } of grid.heads) {
-    const left = [...used].filter((column) => column >= first && column < first + span).length;
-    head.hidden = !left;
-    if (left) head.colSpan = left;
+    const number = [...usedColumns].filter((column) => column >= first && column < first + span).length;
+    head.hidden = !number;
+    if (number) head.colSpan = number;
   }
   for (const body of grid.table.tBodies) {
     body.hidden = [...body.rows].every((row) => row.hidden || row.classList.contains("group"));
     const group = body.querySelector(".group th");
-    if (group) group.colSpan = used.size + 1;
+    if (group) group.colSpan = usedColumns.size + 1;
   }
-  grid.figure.hidden = !used.size;
+  grid.figure.hidden = !usedColumns.size;
   setStop(grid);
 }
 
+// Shows the numbers that fit the picks. With "differences only", a published number follows its measured one.
 function applyFilter(given) {
   if (!filter) return;
   const values = picked();
-  const only = given.get("only") === "differs";
-  const hides = only || Object.keys(values).length > 0;
+  const onlyDifferences = given.get("only") === "differs";
+  const hides = onlyDifferences || Object.keys(values).length > 0;
   const differing = new Set();
-  let [all, shown] = [0, 0];
-  for (const grid of [...grids].sort((a, b) => b.measured - a.measured)) {
+  let all = 0;
+  let shown = 0;
+  const measuredFirst = [...grids].sort((a, b) => b.measured - a.measured);
+  for (const grid of measuredFirst) {
     showOnly(grid, ({ cell, keys, name }) => {
-      const differs = grid.section.dataset.compares && hasNumber(cell) && !cell.classList.contains("same");
-      const fits = isPicked(keys, values, grid.section.dataset)
-        && (!only || Boolean(grid.measured ? differs : differing.has(name)));
+      let fits = isPicked(keys, values, grid.section.dataset);
+      if (onlyDifferences && grid.measured) {
+        fits &&= Boolean(grid.section.dataset.compares) && hasNumber(cell) && !cell.classList.contains("same");
+      } else if (onlyDifferences) {
+        fits &&= differing.has(name);
+      }
       if (grid.measured && fits) differing.add(name);
-      if (grid.measured && hasNumber(cell)) [all, shown] = [all + 1, shown + fits];
+      if (grid.measured && hasNumber(cell)) {
+        all += 1;
+        if (fits) shown += 1;
+      }
       return fits;
     });
   }
@@ -93,15 +105,18 @@ function applyFilter(given) {
 // The axes of the tables that "What I have" does not have.
 function makeFilter(labels) {
   if (!filter) return;
-  const values = {};
-  for (const { rows } of grids.filter(({ measured }) => measured)) {
-    for (const { keys } of rows.flatMap(({ cells }) => cells)) {
-      for (const [axis, value] of Object.entries(keys)) if (value && axis !== "candidate") (values[axis] ??= new Set()).add(value);
+  const valuesOfAxis = {};
+  const places = grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap(({ cells }) => cells);
+  for (const { keys } of places) {
+    for (const [axis, value] of Object.entries(keys)) {
+      if (value && axis !== "candidate") (valuesOfAxis[axis] ??= new Set()).add(value);
     }
   }
-  for (const [axis, known] of Object.entries(values).reverse()) {
-    if (known.size < 2 || document.querySelector(`#case [name="${axis}"]`)) continue;
-    const list = Object.assign(made("select", "", new Option("all", ""), ...[...known].map((v) => new Option(labels[axis]?.[v] ?? v, v))), { name: axis });
+  // Each one is put before those so far.
+  for (const [axis, values] of Object.entries(valuesOfAxis).reverse()) {
+    if (values.size < 2 || document.querySelector(`#case [name="${axis}"]`)) continue;
+    const options = [...values].map((value) => new Option(labels[axis]?.[value] ?? value, value));
+    const list = Object.assign(made("select", "", new Option("all", ""), ...options), { name: axis });
     filter.prepend(made("label", `${labels[axis]?.[""] ?? axis} `, list));
   }
   filter.addEventListener("submit", (event) => event.preventDefault());
