@@ -94,8 +94,8 @@ def test_pick_filter_fits_rows_without_the_axis_and_both_sides():
 
 def test_axis_of_factors_holds_values_far_outside():
     low, high = charts._domain([1000.0, 0.00001, None, 0.0, float("inf")])
-    assert high == pytest.approx(charts.MAX_FACTOR * 1.08)
-    assert low == pytest.approx(1 / charts.MAX_FACTOR / 1.08)
+    assert high == pytest.approx(charts.MAX_FACTOR * charts.AXIS_MARGIN)
+    assert low == pytest.approx(1 / charts.MAX_FACTOR / charts.AXIS_MARGIN)
 
 
 def finding(verdict, **changes):

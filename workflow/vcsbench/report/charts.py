@@ -47,10 +47,19 @@ OUTCOMES = {
     "undecided": (GREY, False),
     "small": ("#b0b5bb", False),
 }
-# Sizes in pixels: a row of a forest plot, the labels of rows, and the texts to the right of a forest plot.
-ROW_HEIGHT = 18
+# An axis is longer than its values need by this factor at both ends, so that no dot is cut.
+AXIS_MARGIN = 1.08
+# Sizes in pixels. The texts of a forest plot and the verdicts of findings stand to the right of the plot.
 LABEL_WIDTH = 380
 TEXT_WIDTH = 230
+TEXT_GAP = 10
+FOREST_WIDTH = 310
+FOREST_ROW = 18
+PLOT_WIDTH = 420
+FINDING_ROW = 34
+NOISE_ROW = 14
+# Vega and browsers measure texts with different fonts, so the texts on the right need some space.
+PADDING = {"right": 40}
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ def _domain(values: Iterable[float | None]) -> list[float]:
         # Factors of 0 and infinity have no place on a logarithmic axis.
         if value and math.isfinite(value) and value > 0:
             shown.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
-    return [min(shown) / 1.08, max(shown) * 1.08]
+    return [min(shown) / AXIS_MARGIN, max(shown) * AXIS_MARGIN]
 
 
 def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
@@ -264,18 +273,17 @@ def forest_chart(
     points = fitting_rows.mark_point(size=60, opacity=1).encode(
         x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
-    # To the right of the plot, which is 310 pixels wide.
     texts = fitting_rows.mark_text(align="left", limit=TEXT_WIDTH, color=INK).encode(
-        x=altair.value(320), text="result:N", tooltip=tooltip
+        x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip
     )
     chart = (
         altair.layer(band, _line_at_1(), whiskers, points, texts)
         .add_params(*_pick_parameters(picks))
         .properties(
             data=altair.Data(values=[_forest_record(row) for row in rows]),
-            width=310,
-            height=altair.Step(ROW_HEIGHT),
-            padding={"right": 40},
+            width=FOREST_WIDTH,
+            height=altair.Step(FOREST_ROW),
+            padding=PADDING,
         )
     )
     return Chart(name, title, _specification(chart))
@@ -325,13 +333,15 @@ def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
         x=_factor_axis("measured_at", "factor, logarithmic", ends), tooltip=tooltip
     )
-    # To the right of the plot, which is 420 pixels wide.
     texts = base.mark_text(align="left", color=INK).encode(
-        x=altair.value(432), text="verdict:N", tooltip=tooltip
+        x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
     )
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
-        data=altair.Data(values=rows), width=420, height=altair.Step(34), padding={"right": 40}
+        data=altair.Data(values=rows),
+        width=PLOT_WIDTH,
+        height=altair.Step(FINDING_ROW),
+        padding=PADDING,
     )
     return Chart(
         "findings",
@@ -418,7 +428,7 @@ def line_chart(
             shape=altair.Shape("line:N", scale=shape_scale, legend=legend),
             tooltip=tooltip,
         )
-        .properties(width=420, height=240)
+        .properties(width=PLOT_WIDTH, height=240)
     )
     return Chart(name, title, _specification(chart), "Logarithmic axis.")
 
@@ -457,7 +467,7 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
         .mark_tick(color=BLUE, thickness=2, height=10)
         .encode(x=x, y=_row_axis(noisiest_first), tooltip=tooltip)
         .add_params(*_pick_parameters(picks))
-        .properties(width=420, height=altair.Step(14))
+        .properties(width=PLOT_WIDTH, height=altair.Step(NOISE_ROW))
     )
     return Chart(
         "noise",
