@@ -256,6 +256,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     column_values = layout.ordered_values(points, layout.columns)
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
+    block_starts = _find_block_starts(column_values)
 
     varying_positions = []
     for position, values_of_axis in enumerate(zip(*row_values, strict=True)):
@@ -266,34 +267,26 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     label_positions = [position for position in varying_positions if position != group_position]
 
     # An axis with only one value stands once at the corner of the grid, not in each row.
-    first_values = row_values[0]
     constant = []
     for position, axis in enumerate(row_axes):
-        if position not in varying_positions and first_values[position]:
-            constant.append((axis, first_values[position]))
+        value = row_values[0][position]
+        if value and position not in varying_positions:
+            constant.append((axis, value))
 
     point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
     sheet_values = values_in(points[0].keys, layout.rest)
     rows = []
     values_above: tuple[str, ...] = ()
     for values in row_values:
-        labels = []
-        for position in label_positions:
-            # The last label distinguishes a row from the one above, so it is never grey.
-            is_last = position == label_positions[-1]
-            is_same = values[: position + 1] == values_above[: position + 1]
-            labels.append(Label(values[position], is_same and not is_last, row_axes[position]))
         row = GridRow(
             group="" if group_position is None else values[group_position],
-            labels=labels,
+            labels=_make_labels(values, values_above, label_positions, row_axes),
             points=[point_at.get(values + of_column) for of_column in column_values],
             slug=words.slug(" ".join(sheet_values + values)),
             keys=dict(zip(layout.rows, values, strict=True)),
         )
         rows.append(row)
         values_above = values
-
-    block_starts = _find_block_starts(column_values)
     return Grid(
         title=_make_title(points[0], layout),
         headings=_make_headings(column_values, column_axes, block_starts),
@@ -305,6 +298,22 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
         column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
         column_labels=[_label_column(values, column_axes) for values in column_values],
     )
+
+
+def _make_labels(
+    values: Sequence[str],
+    values_above: Sequence[str],
+    positions: Sequence[int],
+    axes: Sequence[str],
+) -> list[Label]:
+    """Return the labels of a row: the values at some positions. Those that the row above has are grey."""
+    labels = []
+    for position in positions:
+        # The last label distinguishes a row from the one above, so it is never grey.
+        is_last = position == positions[-1]
+        is_same = values[: position + 1] == values_above[: position + 1]
+        labels.append(Label(values[position], is_same and not is_last, axes[position]))
+    return labels
 
 
 def _make_title(point: Point, layout: Layout) -> str:
