@@ -37,6 +37,7 @@ class PathTracker:
         # svnadmin accepts /trunk//a and ./trunk/a.
         names = [name for name in headers[NODE].split(b"/") if name not in (b"", b".")]
         path = b"/".join(names)
+        # A deletion, an addition, a change, or a replacement, which is a deletion and an addition.
         action = headers.get(ACTION, b"change")
         if not path or action == b"change":
             return None
@@ -46,8 +47,9 @@ class PathTracker:
             self._odd_paths = {
                 odd_path for odd_path in self._odd_paths if not (odd_path + b"/").startswith(below)
             }
-        self._follow_tree(path, headers, is_deleted=action == b"delete")
-        if action == b"delete":
+        is_deleted = action == b"delete"
+        self._follow_tree(path, headers, is_deleted)
+        if is_deleted:
             return None
         # The limits are those of an export, which has no folders above the tree.
         odd_path = OddPath(path, is_impossible(path.removeprefix(self._tree + b"/")))

@@ -141,6 +141,7 @@ class DumpSource(SourceWithTree):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        """The size: exact numbers of revisions for a small dump, otherwise those of the sample, scaled up."""
         sample = self._sample
         size = self._path.stat().st_size
         if self._is_compressed:

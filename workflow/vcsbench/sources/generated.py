@@ -37,6 +37,7 @@ class History:
     """The revisions 1 to `youngest` of a profile as records of a dump stream."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
+        """Each seed gives another history, whose records are made by records(), once."""
         self._profile = profile
         self._youngest = youngest
         name = f"{profile.name} {seed}"
@@ -56,6 +57,7 @@ class History:
         self.projects: list[GeneratedProject] = []
 
     def records(self) -> Iterator[bytes]:
+        """Yield the records of revision 0, which has a date only, and of all others."""
         yield dump_format.revision(0, {b"svn:date": dump_format.date(self._date)})
         for number in range(1, self._youngest + 1):
             yield dump_format.revision(number, self._properties())
@@ -155,6 +157,7 @@ class GeneratedSource(Source):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        """The size by the law of growth for the tree, and by the profile's fit for the repository."""
         profile, scale = self._profile, self._scale
         grown = grown_share(profile, self._youngest)
         tree_bytes, history_bytes, power = profile.repository

@@ -84,15 +84,18 @@ class GeneratedProject:
         rng: Random,
         first: int,
     ) -> None:
+        """`pools` are of make_pools(), and `rng` is shared by all projects of a history."""
         self._profile = profile
         self._layout = layout
         self._pools = pools
         self._rng = rng
         self._first = first
+        # The first project has the exported trunk.
         self._kinds = profile.kinds if first == 1 else profile.other_kinds
         self.directories = [layout.trunk]
         self.files: list[GeneratedFile] = []
         self.size = 0
+        # All paths that ever existed.
         self._paths: set[bytes] = set()
         self._journal: GeneratedFile | None = None
         self._branches: list[Branch] = []
@@ -206,10 +209,13 @@ class GeneratedProject:
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
-            for _ in range(min(int(self._count_missing()), IMPORT_AT_MOST)):
+            count = min(int(self._count_missing()), IMPORT_AT_MOST)
+            for _ in range(count):
                 yield from self._new_file()
         else:
-            for _ in range(min(self._profile.paths.draw(rng), 1 + len(self.files) // 2)):
+            # A small trunk has fewer files than some commits change.
+            count = min(self._profile.paths.draw(rng), 1 + len(self.files) // 2)
+            for _ in range(count):
                 yield from self._change_path()
 
     def _change_path(self) -> Iterator[bytes]:

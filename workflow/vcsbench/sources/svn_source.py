@@ -74,7 +74,6 @@ class SvnSource(SourceWithTree):
             # Before the first file is read.
             svn_files.check_repository(self._path)
             fs_type = self._read_fs_type()
-            read_bytes(self._path / "format", SMALL_FILE)
         if fs_type == "bdb":
             raise self._path_error(
                 "is kept in Berkeley DB, which today's Subversion does not read. Run `svnadmin dump` of "
@@ -137,6 +136,7 @@ class SvnSource(SourceWithTree):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        """The size of the revisions on disk, from an even sample of shards."""
         # Without shards, each revision is a file here.
         shards = sorted((self._path / "db" / "revs").iterdir())
         sample = shards[:: 1 + len(shards) // SAMPLE]
