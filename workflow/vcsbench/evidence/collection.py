@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
+from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import comparison_flags, flags, judgement, run_columns, same_work
@@ -19,7 +20,7 @@ from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import TIMES
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
-from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
+from vcsbench.plan.grid import NOT_FIXED
 from vcsbench.plan.result_state import OUTDATED, read_context
 from vcsbench.records import CellTrace, Context, RunRecord, StorageFacts, complete_run
 

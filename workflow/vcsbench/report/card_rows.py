@@ -9,6 +9,7 @@ from vcsbench.advice.answer_texts import LESS_WORK, has_less_work, pair_outcome,
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Call
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.report.results import Rows, contradicts_medians, median_seconds, unique_values
@@ -80,7 +81,7 @@ def make_card_row(
     if 0 < pair.low < pair.high:
         interval = labels.change_between(pair.low, pair.high)
 
-    is_hot = cache_state(case.where.get("cache")).is_hot
+    is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     runs = [run for runs_of_side in runs_of_sides for run in runs_of_side]
     disturbed, flags = flag_texts(pair.flags, shown_flags, is_hot, runs)
     notes = []

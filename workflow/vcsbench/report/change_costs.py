@@ -60,7 +60,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
     Other axes than format and packing have no costs. An example: `Packing 5 526 revisions took 2 s in memory
     (not measured on a disk).`
     """
-    if axis not in ("format", "packing"):
+    if axis not in (FORMAT_AXIS, PACKING_AXIS):
         return []
     sentences = []
     estimate = make_estimate(results)
@@ -68,7 +68,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         sentences += _describe_sizes(estimate["bytes"], axis)
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
-        if axis == "format":
+        if axis == FORMAT_AXIS:
             work = f"Loading {revisions} into all formats at the same time"
             seconds = load.get("seconds")
         else:
@@ -90,7 +90,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     """
     subject = "Length of all files"
     compared: Mapping[str, int] = {}
-    if axis == "format":
+    if axis == FORMAT_AXIS:
         compared = {
             name: of_packing["nopack"]
             for name, of_packing in sizes.items()

@@ -13,6 +13,7 @@ from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.decision import Where
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, ValueChange, Worth
+from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
 
@@ -217,8 +218,8 @@ def _describe_order(number: int, changes: Sequence[ValueChange]) -> str:
     axes = [change.axis for change in changes]
     if "format" not in axes or "packing" not in axes:
         return ""
-    load_number = axes.index("format") + 1
-    pack_number = axes.index("packing") + 1
+    load_number = axes.index(FORMAT_AXIS) + 1
+    pack_number = axes.index(PACKING_AXIS) + 1
     if load_number < pack_number:
         return ""
     if number == load_number:

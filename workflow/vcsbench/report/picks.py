@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from vcsbench.advice import labels
 from vcsbench.advice.cards import Situation
 from vcsbench.advice.decision import Where
+from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, CACHE_AXIS, CLIENTS_AXIS
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
 # A reader compares states of the caches, numbers of clients, and builds. They are nothing that a reader has.
-COMPARED_AXES = ("cache", "clients", "build")
+COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
 # The page has a table of answers for each combination of picks.
 MAX_COMBINATIONS = 300
-ACCESS_AXIS = "ra"
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
     """Return the command and the state of the caches of each operation that a card compares.
 
-    An example: `[{"command": "log", "cache": "cold"}]`. They have the order of the grid.
+    An example: `[{"command": "log", CACHE_AXIS: "cold"}]`. They have the order of the grid.
     """
-    axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
+    axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     compared: set[tuple[str, ...]] = set()
     for view in cards:
         if not view.card.question.aggregate:
