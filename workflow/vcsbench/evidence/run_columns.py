@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.evidence import flags
 from vcsbench.evidence.flags import Flag
 from vcsbench.files import read_json
@@ -57,8 +58,6 @@ TRACE_COLUMNS = (
     *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
     *(*_BYTES, "renames", "all_calls"),
 )
-
-BUILD_AXIS = "build"
 
 
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:

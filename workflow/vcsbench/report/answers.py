@@ -10,7 +10,7 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
-from vcsbench.axis_names import BUILD_AXIS
+from vcsbench.axis_names import BUILD_AXIS, FORMAT_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY, Flag
 from vcsbench.formats import default_format
@@ -198,7 +198,7 @@ def _describe_outside(card: Card, outside: Sequence[str], installed_format: str)
     names = words.enumeration([value_label(axis, value) for value in outside])
     sentence = f"Not in the grid of this session: {names}."
     measuring = card.question.how_to_measure
-    if axis == "format" and installed_format in outside and measuring:
+    if axis == FORMAT_AXIS and installed_format in outside and measuring:
         command = measuring.steps[0].command
         sentence += f" The installed svnadmin makes {installed_format}: `{command}` measures it."
     return sentence

@@ -16,6 +16,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, REPOSITORY_AXIS
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
@@ -78,7 +79,7 @@ def make_context(
         study=study,
         published=published or Conditions(),
         # Cells of the empty repository measure start-up, and belong to no finding.
-        grid=[row for row in grid if row.get("repo") != EMPTY],
+        grid=[row for row in grid if row.get(REPOSITORY_AXIS) != EMPTY],
         limits=limits,
     )
 
@@ -291,7 +292,7 @@ def possible_reasons(
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
     # The client of `file` has no server, which is what ran on another system.
-    accesses = set(rows["ra"]) if "ra" in rows else set()
+    accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
     # Without a network, the server's part of the time is larger.
@@ -315,7 +316,7 @@ def _reasons_of_scale(
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
     """Return False if all rows are of warm caches. Without the axis, a command begins with cold ones."""
-    caches = set(rows["cache"]) if "cache" in rows else {""}
+    caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
     return not all(cache_state(cache).is_hot for cache in caches)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.codes import WithheldCode
 from vcsbench.config.study import ComparisonDefinition, TableDefinition
 from vcsbench.evidence import flags, run_columns, same_work
@@ -181,7 +182,7 @@ def _called_comparisons(
     keys = [key for key in rows.keys if key != compare["axis"]]
     table = _comparisons(rows, definition, compare, metric, limits)
     # Two builds may turn out to be the same program. Then the row shows the noise, which its flag says.
-    if compare["axis"] == run_columns.BUILD_AXIS:
+    if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
     if rows.is_measured and not table.empty:
         noise = rows.noise(metric.name, _statistic_of_rounds(definition))
