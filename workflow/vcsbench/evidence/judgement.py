@@ -94,9 +94,9 @@ def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) ->
     allowed_share = limits["max_clock_gap_share"]
     # On a busy machine these shells wait for a processor, or for the hypervisor.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
-    waited_share = waited_pct / 100
-    if waited_share:
-        allowed_share = max(allowed_share, min(allowed_share + waited_share, BUSY_CLOCK_GAP_SHARE))
+    raised_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
+    # The user may allow more than that.
+    allowed_share = max(allowed_share, raised_share)
     allowed_s = allowed_share * window_s + SHELLS_S
     if window_s < SHORT_WINDOW_S:
         allowed_s = max(allowed_s, limits["min_clock_gap_s"])

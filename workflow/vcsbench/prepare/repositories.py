@@ -174,10 +174,11 @@ class PreparedRepositories:
         loaded = loaded_path(record)
         # Copies are made from the loaded or from the packed repository, and that from the loaded one.
         for variant in self._without_copies(repo, fmt):
-            is_same_source = record["identity"] == variant.identity
+            if record["identity"] != variant.identity:
+                return self._now
             can_be_packed = bool(loaded) and variant.packing == PACKED
             can_be_copied = staged_path(record, variant) is not None
-            if not (is_same_source and (can_be_packed or can_be_copied)):
+            if not can_be_packed and not can_be_copied:
                 return self._now
         # A dump is made from the repository in the first format.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
@@ -205,6 +206,7 @@ class PreparedRepositories:
         return record["made"]
 
     def _has_dump(self, repo: str) -> bool:
+        """Return True if the dump file of a repository exists unchanged, with enough revisions."""
         record = self.read_dump(repo)
         return record is not None and has_dump(record, self.dumps[repo])
 
