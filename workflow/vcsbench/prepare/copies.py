@@ -314,8 +314,8 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
     source_folders = {job.source.parent for job in jobs.values()}
     batch = list(jobs.values())
     try:
+        temporary = workdir.make(TEMPORARY)
         with verify.verifying(sorted(load_folders & source_folders)):
-            temporary = workdir.make(TEMPORARY)
             contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
         for job, content in zip(batch, contents, strict=True):
