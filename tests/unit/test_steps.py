@@ -12,8 +12,8 @@ from vcsbench.advice.steps import (
     ReaderState,
     Worth,
     combinations_of,
-    outcomes_of,
-    plan_of,
+    find_outcomes,
+    plan_steps,
     together,
 )
 from vcsbench.codes import Call, Result
@@ -63,14 +63,14 @@ EXPORT = {"command": "export", "cache": "cold"}
     ],
 )
 def test_worth_of_a_change_follows_from_its_gains_and_losses(results, worth):
-    plan = plan_of([packing(*results)], PRESENT, MARGIN)
+    plan = plan_steps([packing(*results)], PRESENT, MARGIN)
     found = [change.worth for change in (*plan.steps, *plan.others)]
     assert found == ([worth] if results else [])
     assert len(plan.steps) == (worth is Worth.DO)
 
 
 def test_change_against_the_baseline_has_the_reversed_factor_and_times():
-    (outcome,) = outcomes_of(
+    (outcome,) = find_outcomes(
         packing((LOG, BETTER, 2.0)), "nopack", [ReaderState({"packing": "pack"})]
     )
     assert (outcome.effect, outcome.factor) == (ChangeEffect.SLOWER, 2.0)
@@ -80,17 +80,17 @@ def test_change_against_the_baseline_has_the_reversed_factor_and_times():
 def test_steps_are_ordered_by_gain_and_those_that_lose_come_later():
     small = packing((LOG, BETTER, 1.3))
     large = fmt((LOG, BETTER, 2.0))
-    plan = plan_of([small, large], PRESENT, MARGIN)
+    plan = plan_steps([small, large], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["f7", "pack"]
     losing = fmt((LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05))
-    plan = plan_of([small, losing], PRESENT, MARGIN)
+    plan = plan_steps([small, losing], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["pack", "f7"]
 
 
 def test_change_that_loses_after_another_step_comes_later():
     after = {**LOG, "packing": "pack"}
     losing = fmt(({**LOG, "packing": "nopack"}, BETTER, 2.0), (after, WORSE, 1 / 1.05))
-    plan = plan_of([packing((LOG, BETTER, 1.3)), losing], PRESENT, MARGIN)
+    plan = plan_steps([packing((LOG, BETTER, 1.3)), losing], PRESENT, MARGIN)
     assert plan.steps[0].value == "pack"
 
 
@@ -99,13 +99,13 @@ def test_change_that_wins_only_after_a_step_is_one():
         ({**LOG, "packing": "nopack"}, EQUAL, 1.0),
         ({**LOG, "packing": "pack"}, BETTER, 2.0),
     ]
-    plan = plan_of([packing((LOG, BETTER, 1.3)), fmt(*results)], PRESENT, MARGIN)
+    plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results)], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["pack", "f7"]
     assert plan.states[-1].values == {"format": "f7", "packing": "pack"}
 
 
 def test_change_with_a_condition_is_no_step():
-    plan = plan_of([fmt((LOG, BETTER, 2.0), condition="you can stop commits")], PRESENT, MARGIN)
+    plan = plan_steps([fmt((LOG, BETTER, 2.0), condition="you can stop commits")], PRESENT, MARGIN)
     assert plan.steps == []
     assert [(c.value, c.condition) for c in plan.others] == [("f7", "you can stop commits")]
 
@@ -114,7 +114,7 @@ def test_better_value_with_a_condition_is_named_instead_of_the_step():
     factors = {"f7": 1.5, "f8": 3.0}
     pairs = tuple(Pair("f6", value, r, r, r, 5, BETTER) for value, r in factors.items())
     question = CardQuestion("format", "?", actions={"f8": CardAction(condition="it is new")})
-    plan = plan_of([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
+    plan = plan_steps([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["f7"]
     assert [(change.value, change.instead) for change in plan.others] == [("f8", 1)]
 
@@ -126,17 +126,17 @@ def test_workload_decides_by_the_weighted_mean(weights, worth):
         for weight, command in zip(weights, ("log", "export"), strict=True)
     ]
     mixed = packing((LOG, WORSE, 1 / 1.3), (EXPORT, BETTER, 1.5))
-    plan = plan_of([mixed], PRESENT, MARGIN, workload)
+    plan = plan_steps([mixed], PRESENT, MARGIN, workload)
     assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
 
 
 def test_commands_of_svnbench_decide_only_without_others():
     null = {"command": "null-log", "cache": "cold"}
-    (both,) = outcomes_of(
+    (both,) = find_outcomes(
         packing((LOG, EQUAL, 1.0), (null, BETTER, 3.0)), "pack", [ReaderState({})]
     )
     assert both.where == LOG
-    (only,) = outcomes_of(packing((null, BETTER, 3.0)), "pack", [ReaderState({})])
+    (only,) = find_outcomes(packing((null, BETTER, 3.0)), "pack", [ReaderState({})])
     assert only.where == null
 
 

@@ -138,7 +138,7 @@ def combinations_of(
     return combinations
 
 
-def plan_of(
+def plan_steps(
     cards: Sequence[Card], picks: Where, margin: float, workload: Sequence[WeightedOperation] = ()
 ) -> StepPlan:
     """Return the changes for a reader who has `picks`. A factor from the `margin` (such as 1.1) on matters.
@@ -194,11 +194,11 @@ def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderSt
     for other in possible:
         if other.axis != change.axis:
             after = ReaderState({**state.values, other.axis: other.value})
-            outcomes += outcomes_of(change.card, change.value, [after])
+            outcomes += find_outcomes(change.card, change.value, [after])
     return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
 
 
-def outcomes_of(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
+def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
     """Return the outcomes of a change. Each operation has those of the last state that decides it."""
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
@@ -265,7 +265,7 @@ def _change_to(
     workload: Sequence[WeightedOperation],
 ) -> ValueChange:
     """Return the change of a card's axis to a value, judged by its outcomes in the states."""
-    outcomes = outcomes_of(card, value, states)
+    outcomes = find_outcomes(card, value, states)
     numbers = Counter(outcome.operation_key for outcome in outcomes)
     gain = 0.0
     for outcome in outcomes:

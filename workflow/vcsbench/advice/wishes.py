@@ -150,7 +150,7 @@ def _wishes_of_card(
         if value == present:
             continue
         # Only comparisons with what the user has now.
-        outcomes = steps.outcomes_of(card, value, [ReaderState(current)])
+        outcomes = steps.find_outcomes(card, value, [ReaderState(current)])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin

@@ -142,7 +142,7 @@ def _make_pick_answer(
     """Return the answers for a reader who has `picks`."""
     # A card with one answer over all cells follows no pick.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    plan = steps.plan_of(cards, picks, settings.margin, advice.workload)
+    plan = steps.plan_steps(cards, picks, settings.margin, advice.workload)
     # The table shows the steps, then changes that are worth it only under a condition.
     conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
     changes = [*plan.steps, *conditional]
@@ -272,7 +272,7 @@ def _make_proof_rows(
         # After its own step, a change is made already.
         if state.values.get(change.axis) != present.get(change.axis):
             continue
-        outcomes = steps.outcomes_of(change.card, change.value, [state])
+        outcomes = steps.find_outcomes(change.card, change.value, [state])
         chips = [_make_chips(outcomes, operation, settings) for operation in operations]
         if not any(chips):
             continue
