@@ -27,6 +27,18 @@ class Call(StrEnum):
     TOO_SMALL = "too small"
 
 
+class Direction(StrEnum):
+    """The direction of a finding whose statement has no number (key `expect.direction`).
+
+    It is the candidate's, against the baseline. EQUAL is a difference below the margin.
+    """
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUAL = "equal"
+    NOT_FASTER = "not faster"
+
+
 class Result(StrEnum):
     """The class in which a comparison is counted (column `result`).
 

@@ -74,13 +74,17 @@ class BoundsDefinition(TypedDict, total=False):
     """The lower bound."""
     at_most: Bound
     """The upper bound."""
-    ours: bool
-    """A published statement has no number, so vcsbench chose the bounds. The page shows it."""
+    direction: Literal["faster", "slower", "equal", "not faster"]
+    """Instead of bounds, for a statement without a number: the candidate's direction. `equal` is a difference
+    below `min_effect_pct`. Needs `compare`."""
 
 
 def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:
-    if not expect.keys() & {"at_least", "at_most"}:
-        raise ValueError("has no bound. Add `at_least` or `at_most`.")
+    bounds = expect.keys() & {"at_least", "at_most"}
+    if "direction" in expect and bounds:
+        raise ValueError(f"`direction` excludes `{min(bounds)}`. Remove one of them.")
+    if "direction" not in expect and not bounds:
+        raise ValueError("has no bound. Add `at_least`, `at_most` or `direction`.")
     if expect.get("at_least", -math.inf) > expect.get("at_most", math.inf):
         raise ValueError("`at_least` is above `at_most`. Exchange the two.")
     return expect
@@ -103,14 +107,24 @@ class FindingDefinition(TypedDict, total=False):
     """Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above 1 the
     candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`."""
     expect: Required[Annotated[BoundsDefinition, AfterValidator(_with_bound)]]
-    """The bounds: `at_least`, `at_most` or both."""
+    """The bounds: `at_least`, `at_most` or both; or a `direction`."""
     allow_inconclusive: bool
     """An expectation only: `check` accepts an inconclusive result."""
     allow_not_measured: bool
     """An expectation only: `check` accepts that nothing of it was measured."""
 
 
-Finding = Annotated[FindingDefinition, exactly_one("compare", "level")]
+def _with_ratio_for_direction(finding: FindingDefinition) -> FindingDefinition:
+    if "direction" in finding["expect"] and "compare" not in finding:
+        raise ValueError("`expect.direction` needs `compare`. Use `at_least` or `at_most` for a `level`.")
+    return finding
+
+
+Finding = Annotated[
+    FindingDefinition,
+    exactly_one("compare", "level"),
+    AfterValidator(_with_ratio_for_direction),
+]
 # None if a value may have any name.
 AxisChoices = Mapping[str, Sequence[str] | None]
 

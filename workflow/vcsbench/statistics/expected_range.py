@@ -1,0 +1,72 @@
+"""Return the range in which the value of a finding is expected, from its key `expect`.
+
+A statement has numbers ("two to three times as fast": `at_least`, `at_most`) or only a direction ("much slower":
+`direction`). This module imports neither numpy nor pandas, because pages import it first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcsbench.codes import Direction
+
+
+@dataclass(frozen=True)
+class ExpectedRange:
+    """The expected values, from `low` to `high`; -inf or inf is an open end.
+
+    `direction` is None if the statement has numbers. Of a direction, the ends are ratios
+    metric(baseline) / metric(candidate).
+    """
+
+    low: float
+    high: float
+    direction: Direction | None = None
+
+    def contains(self, value: float) -> bool:
+        """Return True if the value is expected. NaN is not."""
+        return self.low <= value <= self.high
+
+    @property
+    def states_effect(self) -> bool:
+        """Return True if the candidate is stated to be faster or slower, and not to be equal.
+
+        A value that is equal within the margin then does not reproduce the statement, even if it is surely
+        on the right side of 1: 1.03 is no "faster".
+        """
+        return self.direction in (Direction.FASTER, Direction.SLOWER)
+
+
+def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
+    """Return the expected range; `margin` is the smallest ratio that is worth noting, such as 1.1."""
+    if "direction" not in expect:
+        return ExpectedRange(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
+    direction = Direction(expect["direction"])
+    ends = {
+        Direction.FASTER: (1.0, math.inf),
+        Direction.SLOWER: (0.0, 1.0),
+        Direction.EQUAL: (1 / margin, margin),
+        # The candidate may be slower, but must not be faster by the margin.
+        Direction.NOT_FASTER: (0.0, margin),
+    }
+    low, high = ends[direction]
+    return ExpectedRange(low, high, direction)
+
+
+def range_text(expected: ExpectedRange, margin: float, unit: str = "") -> str:
+    """Return the range in words, such as "1.5x to 3.5x", "at least 84 %", or "equal within 10 %"."""
+    if expected.direction == Direction.EQUAL:
+        return f"equal within {100 * (margin - 1):g} %"
+    if expected.direction:
+        return str(expected.direction)
+    # More digits than anybody writes into a file, and fewer than 0.1 + 0.2 has.
+    low = f"{expected.low:.12g}{unit}"
+    high = f"{expected.high:.12g}{unit}"
+    if math.isinf(expected.high):
+        return f"at least {low}"
+    if math.isinf(expected.low):
+        return f"at most {high}"
+    return f"{low} to {high}"
