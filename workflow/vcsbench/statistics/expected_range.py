@@ -1,7 +1,7 @@
 """Return the range in which the value of a finding is expected, from its key `expect`.
 
-A statement has numbers ("two to three times as fast": `at_least`, `at_most`) or only a direction ("much slower":
-`direction`). This module imports neither numpy nor pandas, because pages import it first.
+A statement has numbers ("two to three times as fast": `at_least`, `at_most`) or only a direction ("much
+slower": `direction`). This module imports neither numpy nor pandas, because pages import it first.
 """
 
 from __future__ import annotations

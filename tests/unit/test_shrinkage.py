@@ -1,0 +1,52 @@
+"""Published times against measured ones, from cold and from warm caches."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from vcsbench.statistics.shrinkage import Shrinkage, shrinkage_of
+
+AXES = ["command", "repo", "cache"]
+MARGIN = 1.1
+
+
+def frame(cold, warm, command="log"):
+    rows = [("cold", cold), ("hot-os", warm)]
+    cells = [{"command": command, "repo": "ruby", "cache": c, "elapsed_s": s} for c, s in rows]
+    return pd.DataFrame(cells)
+
+
+def test_shrinkage_counts_share_of_revisions():
+    # The log of 2014: 46,054 revisions in 422.1 s cold and 13.4 s warm. Here, a tenth of them.
+    shrinkage = shrinkage_of(frame(422.1, 13.4), frame(1.3, 0.29), AXES, "repo", {"ruby": 0.1})
+    assert shrinkage.cold == pytest.approx(422.1 * 0.1 / 1.3)
+    assert shrinkage.warm == pytest.approx(13.4 * 0.1 / 0.29)
+    assert shrinkage.is_known() and shrinkage.is_of_storage(MARGIN)
+
+
+@pytest.mark.parametrize(
+    ("shrinkage", "is_of_storage"),
+    [
+        (Shrinkage(2.0, 2.0), False),
+        (Shrinkage(2.19, 2.0), False),
+        (Shrinkage(2.21, 2.0), True),
+        (Shrinkage(1.0, 2.0), False),
+        (Shrinkage(9.0, math.nan), False),
+    ],
+)
+def test_is_of_storage_needs_margin_and_both_numbers(shrinkage, is_of_storage):
+    assert shrinkage.is_of_storage(MARGIN) == is_of_storage
+
+
+def test_shrinkage_uses_cells_of_both_frames_and_geometric_means():
+    published = pd.concat([frame(8.0, 4.0), frame(1.0, 1.0, "export"), frame(1.0, 1.0, "dump")])
+    measured = pd.concat([frame(1.0, 1.0), frame(0.5, 1.0, "export")])
+    shrinkage = shrinkage_of(published, measured, AXES, "repo", {})
+    assert shrinkage.cold == pytest.approx(4.0) and shrinkage.warm == pytest.approx(2.0)
+
+
+def test_shrinkage_without_cold_cells_or_cache_axis_is_unknown():
+    warm = frame(1.0, 1.0).query("cache != 'cold'")
+    assert math.isnan(shrinkage_of(warm, warm, AXES, "repo", {}).cold)
+    assert not shrinkage_of(warm, warm, ["command", "repo"], "repo", {}).is_known()
