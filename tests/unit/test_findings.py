@@ -18,8 +18,9 @@ from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import interval
+from vcsbench.statistics.expected_range import expected_range, range_text
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
-from vcsbench.statistics.finding_verdicts import ExpectedRange, judge_value
+from vcsbench.statistics.finding_verdicts import judge_value
 from vcsbench.statistics.findings import (
     aggregate_rounds,
     evaluate_expectations,
@@ -69,20 +70,23 @@ def codes_in(row):
     return [reason["code"] for reason in json.loads(row["reasons"])]
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        *(("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10), ("server-prototype-2010", 9)),
-        *(("working-copy-2012", 5), ("tree-building-2007", 4)),
-    ],
-)
+FINDING_COUNTS = {
+    "fsfs-san-2014": 19,
+    "fsfs-ssd-2014": 10,
+    "server-prototype-2010": 9,
+    "working-copy-2012": 5,
+    "tree-building-2007": 4,
+}
+
+
+@pytest.mark.parametrize(("name", "count"), FINDING_COUNTS.items())
 def test_findings_hold_on_published_numbers(name, count):
     of = StudyParams(name, None)
     checks, axes, by = of.findings, of.axes, of.by
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
-        assert ExpectedRange.of_finding(check).contains(value), check["id"]
+        assert expected_range(check["expect"], DEFAULT_LIMITS.margin).contains(value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
@@ -102,6 +106,54 @@ def test_findings_hold_on_published_numbers(name, count):
 )
 def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, codes):
     assert verdict_on(measured(ratios)) == (verdict, codes)
+
+
+@pytest.mark.parametrize(
+    ("direction", "ratio", "verdict"),
+    [
+        ("faster", 1.2, "reproduced"),
+        ("faster", 1.03, "gone"),
+        ("faster", 0.8, "reversed"),
+        ("slower", 0.8, "reproduced"),
+        ("slower", 0.97, "gone"),
+        ("slower", 1.2, "reversed"),
+        ("equal", 1.03, "reproduced"),
+        ("equal", 1.54, "stronger"),
+        ("not faster", 0.5, "reproduced"),
+        ("not faster", 1.03, "reproduced"),
+        ("not faster", 1.4, "reversed"),
+    ],
+)
+def test_finding_with_direction_has_verdict(direction, ratio, verdict):
+    expect = {"over": "mean", "direction": direction}
+    assert verdict_on(scaled(ratio), expect=expect)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("expect", "text"),
+    [
+        ({"at_least": 1.5, "at_most": 3.5}, "1.5x to 3.5x"),
+        ({"at_least": 84}, "at least 84x"),
+        ({"at_most": 0.87}, "at most 0.87x"),
+        ({"direction": "equal"}, "equal within 10 %"),
+        ({"direction": "not faster"}, "not faster"),
+    ],
+)
+def test_range_text_of_bounds_and_directions(expect, text):
+    assert range_text(expect, DEFAULT_LIMITS.margin, "x") == text
+
+
+def test_published_findings_have_two_bounds_or_direction():
+    # A share has no upper bound, and these statements ("more than 800 MB/s") have no published pair.
+    open_ended = {"hot-fast-log-client-bound", "many-clients-throughput"}
+    open_ended.add("many-clients-compressed-throughput")
+    found = set()
+    for study in FINDING_COUNTS:
+        for check in StudyParams(study, None).findings:
+            bounds = check["expect"].keys() & {"at_least", "at_most"}
+            if len(bounds) == 1:
+                found.add(check["id"])
+    assert found == open_ended
 
 
 def test_mean_of_two_ratios_is_the_same_from_both_sides():
@@ -191,6 +243,33 @@ CPU = level("client_cpu_pct", "mean", at_least=90)
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
     published = Conditions(1, "", "spinning disk", "another machine")
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
+
+
+@pytest.mark.parametrize(
+    ("cold_s", "codes"),
+    [
+        # Warm results take half of the published time, cold ones a thirtieth or a half of it.
+        (30.0, ["faster-storage", "newer-version"]),
+        (2.0, ["newer-version", "other-storage"]),
+    ],
+)
+def test_reasons_are_ranked_by_how_much_less_time_cold_results_take(cold_s, codes):
+    frame = pd.concat([scaled(1.2).assign(cache="cold"), scaled(1.2).assign(cache="hot-os")])
+    seconds = {"cold": cold_s, "hot-os": 2.0}
+    published = pd.concat(
+        measured([2.0]).assign(cache=cache, elapsed_s=lambda rows, s=s: rows["elapsed_s"] * s)
+        for cache, s in seconds.items()
+    )
+    context = EvaluationContext(
+        published=Conditions(1, "1.9", "spinning disk"), versions=["1.14.2"], storages=["SSD"]
+    )
+    check = finding(where={"command": ["log"], "cache": "cold"})
+    row = evaluate_findings([check], [*AXES, "cache"], published, frame, context).iloc[0]
+    assert codes_in(row) == codes
+    reasons = json.loads(row["reasons"])
+    if "faster-storage" in codes:
+        # 30 s against 2 s published, and equal times here.
+        assert reasons[0]["values"]["cold"] / reasons[0]["values"]["warm"] == pytest.approx(15)
 
 
 @pytest.mark.parametrize(

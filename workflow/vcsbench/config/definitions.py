@@ -116,7 +116,9 @@ class FindingDefinition(TypedDict, total=False):
 
 def _with_ratio_for_direction(finding: FindingDefinition) -> FindingDefinition:
     if "direction" in finding["expect"] and "compare" not in finding:
-        raise ValueError("`expect.direction` needs `compare`. Use `at_least` or `at_most` for a `level`.")
+        raise ValueError(
+            "`expect.direction` needs `compare`. Use `at_least` or `at_most` for a `level`."
+        )
     return finding
 
 

@@ -30,6 +30,10 @@ class ExpectedRange:
         """Return True if the value is expected. NaN is not."""
         return self.low <= value <= self.high
 
+    def side_of(self, value: float) -> int:
+        """Return 1 for a value above the range, -1 below it, otherwise 0."""
+        return (value > self.high) - (value < self.low)
+
     @property
     def states_effect(self) -> bool:
         """Return True if the candidate is stated to be faster or slower, and not to be equal.
@@ -56,8 +60,9 @@ def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
     return ExpectedRange(low, high, direction)
 
 
-def range_text(expected: ExpectedRange, margin: float, unit: str = "") -> str:
-    """Return the range in words, such as "1.5x to 3.5x", "at least 84 %", or "equal within 10 %"."""
+def range_text(expect: Mapping[str, Any], margin: float, unit: str = "") -> str:
+    """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`."""
+    expected = expected_range(expect, margin)
     if expected.direction == Direction.EQUAL:
         return f"equal within {100 * (margin - 1):g} %"
     if expected.direction:

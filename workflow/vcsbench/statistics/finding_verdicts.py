@@ -7,12 +7,12 @@ differs only if neither end nor anything between them is. Everything else is und
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.codes import Direction, ReasonCode, Verdict
 from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits
 from vcsbench.statistics.estimates import Estimate
+from vcsbench.statistics.expected_range import ExpectedRange, expected_range
 from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
@@ -20,26 +20,6 @@ if TYPE_CHECKING:
 
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
-
-
-@dataclass(frozen=True)
-class ExpectedRange:
-    """The expected range of a value. Without `at_least` or `at_most`, that end is infinite."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of_finding(cls, finding: FindingDefinition) -> ExpectedRange:
-        expect = finding["expect"]
-        return cls(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
-
-    def contains(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-    def side_of(self, value: float) -> int:
-        """Return 1 for a value above the range, -1 below it, otherwise 0."""
-        return (value > self.high) - (value < self.low)
 
 
 class ValueVerdict(NamedTuple):
@@ -54,34 +34,44 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding.
 
-    Example: at least 1.8 times is expected. 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0
-    (1.7 to 2.3) undecided.
+    Examples: at least 1.8 times is expected. 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0
+    (1.7 to 2.3) undecided. If `faster` is expected, 1.2 (1.1 to 1.3) is reproduced, and 1.03 (1.01 to 1.05)
+    is gone: a difference below the margin is no effect.
     """
     if measured.n < CALLED_ROUNDS:
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
     remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
-    expected = ExpectedRange.of_finding(finding)
+    expected = expected_range(finding["expect"], limits.margin)
+    if expected.states_effect and _is_equal(measured, limits):
+        return ValueVerdict(Verdict.GONE, remarks)
     if expected.contains(measured.low) and expected.contains(measured.high):
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
-        return ValueVerdict(find_direction(finding, measured, limits), remarks)
-    return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, measured)])
+        return ValueVerdict(find_direction(finding, expected, measured, limits), remarks)
+    return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, expected, measured)])
 
 
-def find_direction(finding: FindingDefinition, measured: Estimate, limits: Limits) -> Verdict:
+def _is_equal(measured: Estimate, limits: Limits) -> bool:
+    """Return True if the whole interval of a ratio is closer to 1 than the margin."""
+    return 1 / limits.margin <= measured.low and measured.high <= limits.margin
+
+
+def find_direction(
+    finding: FindingDefinition, expected: ExpectedRange, measured: Estimate, limits: Limits
+) -> Verdict:
     """Return how a value outside of its expected range differs from it.
 
     A finding on levels, such as "the CPU is at least 90 % busy", is weaker below its range and stronger
     above. For a finding on ratios, the side of 1 counts as well: expected at least 1.8 and measured 0.7 is
     reversed.
     """
-    expected = ExpectedRange.of_finding(finding)
     expects_effect = expected.low > limits.margin or expected.high < 1 / limits.margin
-    is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
-    if measured.is_ratio and expects_effect and is_equal:
+    if measured.is_ratio and expects_effect and _is_equal(measured, limits):
         return Verdict.GONE
     if "compare" not in finding:
         return Verdict.WEAKER if measured.value < expected.low else Verdict.STRONGER
+    if expected.states_effect or expected.direction == Direction.NOT_FASTER:
+        return Verdict.REVERSED
     # "No difference" was published, and there is one.
     if expected.contains(1):
         return Verdict.STRONGER
@@ -95,7 +85,9 @@ def find_direction(finding: FindingDefinition, measured: Estimate, limits: Limit
     return Verdict.WEAKER if measured.value > expected.high else Verdict.STRONGER
 
 
-def _why_undecided(finding: FindingDefinition, measured: Estimate) -> Reason:
+def _why_undecided(
+    finding: FindingDefinition, expected: ExpectedRange, measured: Estimate
+) -> Reason:
     """Return the number of rounds that should decide a value whose interval crosses a bound.
 
     A half width shrinks with the root of the rounds. Example: after 5 rounds, the half width is 0.06 and
@@ -107,7 +99,6 @@ def _why_undecided(finding: FindingDefinition, measured: Estimate) -> Reason:
     # Intervals of ratios are symmetric as logarithms.
     scale = math.log if measured.is_ratio else float
     value = scale(measured.value)
-    expected = ExpectedRange.of_finding(finding)
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:

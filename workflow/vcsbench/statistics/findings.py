@@ -22,12 +22,19 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.statistics import finding_checks, verdicts
-from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, rows_of_statistic
+from vcsbench.statistics.aggregation import (
+    MEAN,
+    add_key_columns,
+    by_round,
+    rows_of_statistic,
+    rows_where,
+)
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
+from vcsbench.statistics.expected_range import expected_range, range_text
 from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
-from vcsbench.statistics.finding_verdicts import ExpectedRange
 from vcsbench.statistics.noise import Noise, noise_by_metric
+from vcsbench.statistics.shrinkage import NO_SHRINKAGE, Shrinkage, shrinkage_of
 from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
@@ -115,12 +122,15 @@ def evaluate_findings(
                 measured_rounds[statistic] = aggregate_rounds(measured, keys, by, statistic)
             rounds = measured_rounds[statistic]
             ours = check.evaluate(rounds, context)
+            shrinkage = NO_SHRINKAGE
+            if published_rounds is not None:
+                shrinkage = _shrinkage_of_finding(check, published_rounds, rounds, context)
             # Other conditions than published that can explain a difference.
-            possible = reasons_of_difference(check, ours, rounds, context)
+            possible = reasons_of_difference(check, ours, rounds, context, shrinkage)
         theirs = _PublishedValue()
         if published_rounds is not None and check.metric in published_rounds:
             rows_published = rows_of_statistic(published_rounds, check.statistic)
-            theirs = _published_value(check, rows_published, ours)
+            theirs = _published_value(check, rows_published, ours, context.limits.margin)
         rows.append(
             {
                 "id": finding["id"],
@@ -131,12 +141,30 @@ def evaluate_findings(
                 "high": ours.estimate.high,
                 "unit": check.unit,
                 "over": ours.over,
-                "expected": bounds_text(finding),
+                "expected": range_text(finding["expect"], context.limits.margin),
                 "verdict": ours.verdict,
                 "reasons": _reasons_json([*ours.reasons, *possible, *theirs.remarks]),
             }
         )
     return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
+
+
+def _shrinkage_of_finding(
+    check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
+) -> Shrinkage:
+    """Return how much less time the finding's cells take than published, in all states of the caches."""
+    where = {axis: values for axis, values in check.where.items() if axis != CACHE_AXIS}
+    # The scale of the publication is 1 unless the study measured a part of its repositories.
+    whole = context.published.scale or 1.0
+    return shrinkage_of(
+        rows_where(
+            published, {axis: values for axis, values in where.items() if axis in published}
+        ),
+        rows_where(measured, {axis: values for axis, values in where.items() if axis in measured}),
+        [axis for axis in check.axes if axis in published and axis in measured],
+        same_work.subject_axis(check.axes),
+        {name: scale / whole for name, scale in context.scales.items()},
+    )
 
 
 class _PublishedValue(NamedTuple):
@@ -147,7 +175,7 @@ class _PublishedValue(NamedTuple):
 
 
 def _published_value(
-    check: CellCheck, published: pd.DataFrame, ours: Evaluation
+    check: CellCheck, published: pd.DataFrame, ours: Evaluation, margin: float
 ) -> _PublishedValue:
     """Return the published value of the measured cells.
 
@@ -170,7 +198,7 @@ def _published_value(
     value_text = f"{words.significant(over_all.value)}{unit}"
     facts = {"published": published_text, "value": over_all.value, "shown": value_text}
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts)]
-    expected = ExpectedRange.of_finding(check.finding)
+    expected = expected_range(check.finding["expect"], margin)
     is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
     if ours.verdict in DIFFERENT and is_same_side:
         facts = {
@@ -226,16 +254,6 @@ def _reasons_json(reasons: Sequence[Reason]) -> str:
     return json.dumps([asdict(reason) for reason in reasons], default=float)
 
 
-def bounds_text(finding: FindingDefinition) -> str:
-    """Return `at least 1.8`, `at most 2` or `1.8 to 2.2`, with the numbers as the user wrote them."""
-    expect = finding["expect"]
-    if "at_least" not in expect:
-        return f"at most {expect['at_most']}"
-    if "at_most" not in expect:
-        return f"at least {expect['at_least']}"
-    return f"{expect['at_least']} to {expect['at_most']}"
-
-
 def aggregate_rounds(
     frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str], statistic: str = MEAN
 ) -> pd.DataFrame:
@@ -245,25 +263,37 @@ def aggregate_rounds(
 
 
 def reasons_of_difference(
-    check: CellCheck, ours: Evaluation, rounds: pd.DataFrame, context: EvaluationContext
+    check: CellCheck,
+    ours: Evaluation,
+    rounds: pd.DataFrame,
+    context: EvaluationContext,
+    shrinkage: Shrinkage = NO_SHRINKAGE,
 ) -> list[Reason]:
-    """Return the possible reasons if the value of cells differs; otherwise nothing."""
+    """Return the possible reasons if the value of cells differs, the likeliest first; otherwise nothing."""
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
     direction: Verdict | None = ours.verdict
     # A condition that all cells share does not explain a level that only some of them lack.
     if not check.sides:
-        expected = ExpectedRange.of_finding(check.finding)
+        expected = expected_range(check.finding["expect"], context.limits.margin)
         for _, values in group_rows(ours.values, check.keys):
             if expected.contains(check.estimate(values).value):
                 direction = None
     rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
     subject = same_work.subject_axis(check.axes)
-    return list(possible_reasons(direction, rows, subject, context))
+    reasons = list(possible_reasons(direction, rows, subject, context, shrinkage))
+    if shrinkage.is_known:
+        # Cold results did not shrink more than warm ones, so the storage explains least.
+        reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
+    return reasons
 
 
 def possible_reasons(
-    direction: Verdict | None, rows: pd.DataFrame, subject: str, context: EvaluationContext
+    direction: Verdict | None,
+    rows: pd.DataFrame,
+    subject: str,
+    context: EvaluationContext,
+    shrinkage: Shrinkage = NO_SHRINKAGE,
 ) -> Iterator[Reason]:
     """Yield the conditions that can explain a direction.
 
@@ -280,7 +310,11 @@ def possible_reasons(
             "measured": words.enumeration(kinds),
             "published": published.storage,
         }
-        yield Reason(ReasonCode.OTHER_STORAGE, facts)
+        if shrinkage.is_of_storage(context.limits.margin):
+            facts |= {"cold": shrinkage.cold, "warm": shrinkage.warm}
+            yield Reason(ReasonCode.FASTER_STORAGE, facts)
+        else:
+            yield Reason(ReasonCode.OTHER_STORAGE, facts)
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if direction in (Verdict.WEAKER, Verdict.GONE):
         yield from _reasons_of_scale(rows, subject, context)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from vcsbench.axes.cache_states import CACHE_AXIS, cache_state
+from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.metrics import DEFAULT
 
 
@@ -28,13 +29,17 @@ class Shrinkage:
     cold: float = math.nan
     warm: float = math.nan
 
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.cold) and math.isfinite(self.warm)
+
     def is_of_storage(self, margin: float) -> bool:
         """Return True if cold results shrank more than warm ones, by the margin (such as 1.1)."""
         # A comparison with NaN is False: without both numbers, nothing is known.
         return self.cold > self.warm * margin
 
-    def is_known(self) -> bool:
-        return math.isfinite(self.cold) and math.isfinite(self.warm)
+
+NO_SHRINKAGE = Shrinkage()
 
 
 def shrinkage_of(

@@ -59,6 +59,10 @@ NO_BEST = {
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
 # Each has a head, and behind the colon the facts.
 REASONS = {
+    ReasonCode.FASTER_STORAGE: (
+        "other storage: {measured}, published on {published}. For the same work, cold results take "
+        "{cold:.2g} times less time than published, warm ones {warm:.2g} times less"
+    ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
     ReasonCode.SCALE: "smaller scale: {subject} has {share:.2g} % of its published size",
     ReasonCode.NEWER_VERSION: "newer Subversion: {measured}, published with {published}",
@@ -88,8 +92,10 @@ REASONS = {
     ReasonCode.ALL_PUBLISHED: "published over all {published}: {shown}",
 }
 # What to do about a possible reason of a difference: one sentence each.
+PUBLISHED_STORAGE = "Measure on the published kind of storage (keys `storage` and `storages`)."
 ACTIONS = {
-    ReasonCode.OTHER_STORAGE: "Measure on the published kind of storage (keys `storage` and `storages`).",
+    ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
+    ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
     ReasonCode.NEWER_VERSION: "Compare a build of the published version with yours (study `builds`).",
     ReasonCode.OTHER_SYSTEM: "Nothing: servers run on Linux here.",

@@ -28,6 +28,7 @@ OF_FINDINGS = [
 OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 # These can explain that a finding differs from the published number.
 EXPLAINING = (
+    ReasonCode.FASTER_STORAGE,
     ReasonCode.OTHER_STORAGE,
     ReasonCode.SCALE,
     ReasonCode.NEWER_VERSION,
