@@ -16,6 +16,7 @@ from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics import verdicts
+from vcsbench.statistics.aggregation import half_of_last_digit, read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import interval
 from vcsbench.statistics.expected_range import expected_range, range_text
@@ -89,6 +90,26 @@ def test_findings_hold_on_published_numbers(name, count):
         assert expected_range(check["expect"], DEFAULT_LIMITS.margin).contains(value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
+
+
+def test_published_value_has_interval_of_its_last_digits(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("command,format,elapsed_s\nlog,f6,2.4\nlog,f7,0.2\n")
+    published = read_published([path], AXES)
+    row = evaluate_findings([finding()], AXES, published, None).iloc[0]
+    ends = (row["published_low"], row["published"], row["published_high"])
+    assert ends == pytest.approx((2.35 / 0.25, 12.0, 2.45 / 0.15))
+    cpu = pd.DataFrame({"command": ["log"], "format": ["f7"], "client_cpu_pct": [84.0]})
+    cpu = cpu.assign(client_cpu_pct_rounding=0.5)
+    row = evaluate_findings([CPU], AXES, cpu, None).iloc[0]
+    assert (row["published_low"], row["published_high"]) == (83.5, 84.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "half"), [("0.2", 0.05), ("13", 0.5), ("422.10", 0.005), ("", math.nan)]
+)
+def test_half_of_last_digit(text, half):
+    assert half_of_last_digit(text) == pytest.approx(half, nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Cells have medians, as published, or the best or worst run if a table asks for i
 geometric mean of the runs of a round: it scatters by a tenth to a sixth less than the median.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -33,13 +34,18 @@ ONE_PUBLISHED_ROUND: dict[str, str | float] = {
 }
 
 
+# The suffix of the columns with half of the last digit of a published number.
+ROUNDING = "_rounding"
+
+
 def read_published(
     paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = (), **metadata: Any
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame.
 
-    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing was
-    published). `metadata` are further arguments of read_published_rows, which checks the files.
+    Columns: the axes, `by` (other keys of rows; text, "" if missing), and two per metric: the number (NaN if
+    nothing was published), and with the suffix ROUNDING half of its last digit. `metadata` are further
+    arguments of read_published_rows, which checks the files.
     """
     keys = [*axes, *by]
     records = []
@@ -47,7 +53,11 @@ def read_published(
         for row in rows:
             record: dict[str, str | float] = {}
             for name, text in row.items():
-                record[name] = text if name in keys else float(text or "nan")
+                if name in keys:
+                    record[name] = text
+                else:
+                    record[name] = float(text or "nan")
+                    record[f"{name}{ROUNDING}"] = half_of_last_digit(text)
             records.append(record)
     frame = pd.DataFrame(records)
     metrics = [name for name in frame if name not in keys]
@@ -55,6 +65,12 @@ def read_published(
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
     return frame[[*keys, *metrics]]
+
+
+def half_of_last_digit(text: str) -> float:
+    """Return the error of a rounded number: 0.05 for `0.2`, which can be 0.15 to 0.25, and 0.5 for `13`."""
+    _, _, decimals = text.partition(".")
+    return 0.5 * 10.0 ** -len(decimals) if text else math.nan
 
 
 def is_measured(frame: pd.DataFrame) -> bool:

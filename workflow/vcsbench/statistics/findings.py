@@ -24,6 +24,7 @@ from vcsbench.evidence.measurements import group_rows
 from vcsbench.statistics import finding_checks, verdicts
 from vcsbench.statistics.aggregation import (
     MEAN,
+    ROUNDING,
     add_key_columns,
     by_round,
     rows_of_statistic,
@@ -104,7 +105,8 @@ def evaluate_findings(
     `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
     columns that identify cells as axes do. `measured` of a row is the mean over cells or pairs and rounds
     (geometric for ratios), or the least or greatest of their means, `low` and `high` its interval.
-    `published` is the value over the measured cells, or over all if none of them was published.
+    `published` is the value over the measured cells, or over all if none of them was published; its interval
+    is that of the last digits: 2.4 s / 0.2 s is 12 times, or 9.4 to 16.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -136,6 +138,8 @@ def evaluate_findings(
                 "id": finding["id"],
                 "statement": finding["statement"],
                 "published": theirs.estimate.value,
+                "published_low": theirs.estimate.low,
+                "published_high": theirs.estimate.high,
                 "measured": ours.estimate.value,
                 "low": ours.estimate.low,
                 "high": ours.estimate.high,
@@ -183,13 +187,14 @@ def _published_value(
     measured here, their own published value, such as 1.3, is the one to compare with. If it differs from
     the expected range as the measured one does, the missing cells are a possible reason of the difference.
     """
-    values = check.compute_values(check.select_rows(published))
-    over_all = check.estimate(values)
+    rows = check.select_rows(published)
+    values = check.compute_values(rows)
+    over_all = _with_rounding(check, rows, values, check.estimate(values))
     number_of_all = check.count(values)
     shared = values
     if ours.estimate.n:
         shared = check.select_rows_with_values(ours.values, values)
-    over_shared = check.estimate(shared)
+    over_shared = _with_rounding(check, rows, shared, check.estimate(shared))
     number_of_shared = check.count(shared)
     if number_of_shared == number_of_all or not over_shared.n:
         return _PublishedValue(over_all)
@@ -208,6 +213,31 @@ def _published_value(
         }
         remarks.append(Reason(ReasonCode.FEWER_CELLS, facts))
     return _PublishedValue(over_shared, remarks)
+
+
+def _with_rounding(
+    check: CellCheck, published: pd.DataFrame, values: pd.DataFrame, estimate: Estimate
+) -> Estimate:
+    """Return a published value with the interval that the last digits of its numbers leave open.
+
+    `values` are those of the estimate, `published` the rows of the numbers. A metric that is computed from
+    other numbers has no interval.
+    """
+    rounding = f"{check.metric}{ROUNDING}"
+    if not estimate.n or rounding not in published:
+        return estimate
+    ends = []
+    # The ratio baseline / candidate is least with the smallest baseline and the largest candidate.
+    for sign in (-1, 1):
+        signs = pd.Series(float(sign), index=published.index)
+        if check.sides:
+            is_candidate = published[check.compare["axis"]] == check.sides[1]
+            signs = signs.mask(is_candidate, -float(sign))
+        shifted = published[check.metric] + signs * published[rounding]
+        moved = check.compute_values(published.assign(**{check.metric: shifted}))
+        ends.append(check.estimate(check.select_rows_with_values(values, moved)).value)
+    low, high = ends
+    return replace(estimate, low=low, high=high)
 
 
 def evaluate_expectations(

@@ -14,7 +14,9 @@ from vcsbench.codes import ReasonCode
 OF_FINDINGS = [
     "id",
     "statement",
-    "published",  # the published value of the measured cells
+    "published",  # the published value of the measured cells, and the ends that its last digits leave open
+    "published_low",
+    "published_high",
     "measured",  # the value here, and the ends of its 95 % interval
     "low",
     "high",
