@@ -27,6 +27,21 @@ def excess_variance(excess, pairs=12, by_rounds=BY_ROUNDS):
     return duplicates.duplicate_variance(measured)
 
 
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ([(4.0, 10), (4.0, 10)], (8.0, 20.0)),
+        # A small term that is known badly costs few degrees of freedom.
+        ([(4.0, 10), (0.01, 1)], (4.01, 10.05)),
+        # Nothing is known of a sum without terms but that it is 0.
+        ([(0.0, 3)], (0.0, math.inf)),
+    ],
+)
+def test_sum_variances_has_degrees_by_satterthwaite(terms, expected):
+    total = variances.sum_variances(variances.Variance(*term) for term in terms)
+    assert total == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("pairs", [1, 2, 4])
 def test_duplicate_variance_of_few_pairs_has_degrees_of_the_prior(pairs):
     """Without the prior, two pairs have 2 degrees, and a difference of 60 % is inconclusive."""

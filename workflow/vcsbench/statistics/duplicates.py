@@ -32,7 +32,7 @@ PRIOR_SCALE, PRIOR_DEGREES = 0.010, 3.0
 ADDED_DEGREES = 2.0
 # A variance that is known exactly. Infinity would give 0 x infinity.
 MAX_DEGREES = 1e6
-# Standard deviations at which the posterior is computed. Twice as many change the fourth digit.
+# Standard deviations at which the posterior is computed. Twice as many change the fifth digit.
 _POINTS = 300
 
 
@@ -54,7 +54,7 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     """Return the variance of ln(duplicate / original) beyond the scatter of rounds.
 
     Example: pairs that differ by 2 % where their rounds explain 1 % have about 0.02^2 - 0.01^2, that is
-    (1.7 %)^2, if they are many. The prior pulls a single pair to about (1 %)^2.
+    (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior still counts.
     """
     # Equal rounds have the variance 0, by which nothing can be divided.
     by_rounds = np.maximum(pairs.by_rounds, EXACT)

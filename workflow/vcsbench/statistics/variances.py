@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Steps of residual_squares. Blocks without gaps need two, blocks that lack a fifth of their rounds about ten.
-MAX_STEPS, SMALL_STEP = 100, 1e-6
+# Blocks without gaps need two steps, blocks that lack a fifth of their rounds about four.
+MAX_STEPS = 100
+SMALL_STEP = 1e-6
 
 
 class Variance(NamedTuple):
