@@ -11,7 +11,8 @@ from project import HANGING_S, wait_for
 from vcsbench import environment, processes
 from vcsbench.errors import ProgramError, full_errno
 from vcsbench.machine import subversion_version
-from vcsbench.measure.runs import Invocation, capture
+from vcsbench.measure.runs import Invocation
+from vcsbench.measure.untimed_runs import capture
 from vcsbench.measure.work import read_printed_counts, read_verified
 from vcsbench.programs import Programs
 from vcsbench.subjects import fsfs

@@ -17,20 +17,18 @@ from vcsbench import processes
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.kernel import read
 from vcsbench.measure import launcher
-from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
+from vcsbench.measure.discarded_run import DISCARDED_RUN_S, DiscardedRun
 from vcsbench.measure.run_evidence import EvidenceCollector
-from vcsbench.measure.runs import (
-    ExitTracer,
-    Hyperfine,
-    Invocation,
-    capture,
-    files_of_client,
-    mapped_files,
-    read_export,
-    subversion_libraries,
-)
+from vcsbench.measure.runs import Hyperfine, Invocation, read_export
 from vcsbench.measure.server import Svnserve
 from vcsbench.measure.syscalls import trace_command
+from vcsbench.measure.untimed_runs import (
+    ExitTracer,
+    capture,
+    find_mapped_files,
+    find_subversion_libraries,
+    trace_mapped_files,
+)
 from vcsbench.measure.work import UrlNormaliser, read_stdout
 from vcsbench.run import cell
 from vcsbench.subjects import Subject
@@ -50,7 +48,7 @@ def time_runs(folder, answer, *argv, stdin="", limit_s=HANGING_S):
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
         output = hyperfine.run(Invocation(argv, stdin, os.environ, limit_s), 2, lock.fileno())
-    assert output == ""
+    assert output is None
     return hyperfine
 
 
@@ -110,7 +108,7 @@ def evidence_of_runs(folder, *argv):
 
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
-        assert hyperfine.run(Invocation(argv, "", os.environ, 60), 3, lock.fileno()) == ""
+        assert hyperfine.run(Invocation(argv, "", os.environ, 60), 3, lock.fileno()) is None
     return collected
 
 
@@ -191,7 +189,7 @@ def test_capture_counts_io_before_the_end_and_without_tracing_not_at_all(tmp_pat
     monkeypatch.setattr(processes, "read", read_like_ordinary_user)
     argv = ("head", "-c", "20000", "/dev/zero")
     assert run_capture(tmp_path, *argv).io["wchar"] == 20000
-    monkeypatch.setattr("vcsbench.measure.runs._ptrace", lambda *_: False)
+    monkeypatch.setattr("vcsbench.measure.untimed_runs._ptrace", lambda *_: False)
     assert {*run_capture(tmp_path, *argv).io.values()} == {None}
 
 
@@ -242,7 +240,7 @@ def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path, start
 
 
 def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
-    monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
+    monkeypatch.setattr("vcsbench.measure.untimed_runs.TRACER_LIMIT_S", 0.1)
     monkeypatch.chdir(tmp_path)
     child = "setsid sleep 3601.5 >/dev/null 2>&1 & echo $! >pid; echo done"
     assert run_capture(tmp_path, "sh", "-c", child).work["bytes"] == len("done\n")
@@ -278,7 +276,7 @@ def test_capture_has_libraries_of_wrapped_program(tmp_path):
     names = {os.path.basename(path).partition(".")[0] for path in captured.mapped}
     assert {"svn", "libsvn_client-1", "libapr-1", "libsqlite3", "libc"} <= names
     assert all(map(os.path.isfile, captured.mapped))
-    libraries = subversion_libraries(captured.mapped)
+    libraries = find_subversion_libraries(captured.mapped)
     assert libraries and all("/libsvn_" in path for path in libraries)
 
 
@@ -286,7 +284,7 @@ def test_files_of_a_failing_client_are_those_of_its_traced_run(tmp_path):
     traced = run_traced(tmp_path, "svn", "--version", "--quiet").mapped
     assert traced
     # Exports fail like this if the output of the timed run still exists.
-    assert files_of_client(["svn", "info", "/no/such/folder"], os.environ) == traced
+    assert trace_mapped_files(["svn", "info", "/no/such/folder"], os.environ) == traced
 
 
 def test_mapped_files_are_programs_and_libraries_only():
@@ -298,8 +296,8 @@ def test_mapped_files_are_programs_and_libraries_only():
 7f02-7f03 r-xp 00000000 00:00 0 [vdso]
 7f03-7f04 rwxp 00000000 00:00 0
 """
-    assert mapped_files(maps) == ["/opt/a b/libapr-1.so.0 (deleted)", "/usr/bin/svn"]
-    assert mapped_files("") is None
+    assert find_mapped_files(maps) == ["/opt/a b/libapr-1.so.0 (deleted)", "/usr/bin/svn"]
+    assert find_mapped_files("") is None
 
 
 @pytest.mark.parametrize(

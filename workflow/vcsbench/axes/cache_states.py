@@ -60,7 +60,7 @@ class CacheState:
 # The coldest first. In `steps`: `setup`: steps before the first run. `prepare`: steps before each run.
 # `first`: steps before the first timed run, if they differ. `warmup`: runs that do not count;
 # `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no cold run
-# has read the copy lately (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`.
+# has read the copy lately (measure/discarded_run.py). `runs`: the timed ones if the configuration has `auto`.
 # `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
 # before). `later_promises`: the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.

@@ -14,6 +14,19 @@ import time
 from mmap import mmap
 
 NS = 10**9
+# The bytes of one start in the shared memory.
+START_BYTES = 8
+
+
+class Client:
+    """A client: its number from 0, and its times in nanoseconds and seconds of CPU once it has ended."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.has_ended = False
+        self.ended_ns = 0
+        self.user_s = 0.0
+        self.system_s = 0.0
 
 
 def main(report: str, number: int, mark: str, argv: list[str]) -> int:
@@ -21,49 +34,41 @@ def main(report: str, number: int, mark: str, argv: list[str]) -> int:
 
     Like a shell, return 128 plus the number of the signal that ended a client.
     """
-    starts = mmap(-1, 8 * number)
+    # Shared with the clients, which write their starts to it.
+    starts = mmap(-1, START_BYTES * number)
     gate, gate_writer = os.pipe()
-    began = _now()
-    clients = {}
+    began_ns = _now_ns()
+    clients: dict[int, Client] = {}
     for n in range(number):
         own_argv = [word.replace(mark, str(n + 1)) for word in argv]
-        clients[_fork(own_argv, gate, gate_writer, starts, 8 * n)] = n
+        pid = _fork(own_argv, gate, gate_writer, starts, n)
+        clients[pid] = Client(n)
     os.close(gate)
-    released = _now()
+    released_ns = _now_ns()
+    # The last writer: all clients read the end of the pipe now.
     os.close(gate_writer)
-    ended: dict[int, tuple[int, float, float]] = {}
-    while len(ended) < number:
+
+    for _ in range(number):
         pid, status, used = os.wait4(-1, 0)
+        ended_ns = _now_ns()
+        client = clients[pid]
+        client.has_ended = True
         if status:
-            for other in clients:
-                if clients[other] not in ended and other != pid:
-                    os.kill(other, signal.SIGKILL)
-            code = os.waitstatus_to_exitcode(status)
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exits with {code}"
-            print(f"client {clients[pid] + 1} of {number} {how}", file=sys.stderr)
-            return code if code > 0 else 128 - code
-        ended[clients[pid]] = (_now(), used.ru_utime, used.ru_stime)
-    started = [int.from_bytes(starts[8 * n : 8 * n + 8], "little") for n in range(number)]
-    # Without the module json: its import would be part of the measured time.
-    times = [
-        f'{{"went_s": {(started[n] - released) / NS:.6f}, "ended_s": {(ended[n][0] - released) / NS:.6f}, '
-        f'"user_s": {ended[n][1]:.6f}, "system_s": {ended[n][2]:.6f}}}'
-        for n in range(number)
-    ]
-    last = max(end for end, _, _ in ended.values())
-    with open(report, "w") as file:
-        file.write(
-            f'{{"forking_s": {(released - began) / NS:.6f}, "all_s": {(last - released) / NS:.6f}, '
-            f'"clients": [{", ".join(times)}]}}'
-        )
+            _end_all(clients)
+            return _report_failure(client, number, status)
+        client.ended_ns = ended_ns
+        client.user_s = used.ru_utime
+        client.system_s = used.ru_stime
+    _write_report(report, list(clients.values()), starts, began_ns, released_ns)
     return 0
 
 
-def _now() -> int:
+def _now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, offset: int) -> int:
+def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> int:
+    """Start a client that waits until the gate is closed. Return its pid."""
     pid = os.fork()
     if pid:
         return pid
@@ -75,14 +80,55 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, offset: in
     except PermissionError:
         pass
     os.read(gate, 1)
-    starts[offset : offset + 8] = _now().to_bytes(8, "little")
+    at = START_BYTES * number
+    starts[at : at + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
     os.setpriority(os.PRIO_PROCESS, 0, priority)
+    # The other clients get their turn before this one executes its command.
     os.sched_yield()
     try:
         os.execv(argv[0], argv)
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
+    # The code of a shell for a program that cannot be run.
     os._exit(127)
+
+
+def _end_all(clients: dict[int, Client]) -> None:
+    for pid, client in clients.items():
+        if not client.has_ended:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _report_failure(client: Client, number: int, status: int) -> int:
+    """Print how a client ended, and return the exit code of the launcher."""
+    code = os.waitstatus_to_exitcode(status)
+    # A negative code is that of a signal.
+    how = f"exits with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+    print(f"client {client.number + 1} of {number} {how}", file=sys.stderr)
+    return code if code > 0 else 128 - code
+
+
+def _write_report(
+    report: str, clients: list[Client], starts: mmap, began_ns: int, released_ns: int
+) -> None:
+    """Write the times of all clients since their release (records.Launched)."""
+    # Without the module json: its import would be part of the measured time.
+    times = []
+    for client in clients:
+        at = START_BYTES * client.number
+        started_ns = int.from_bytes(starts[at : at + START_BYTES], "little")
+        went_s = (started_ns - released_ns) / NS
+        ended_s = (client.ended_ns - released_ns) / NS
+        times.append(
+            f'{{"went_s": {went_s:.6f}, "ended_s": {ended_s:.6f}, '
+            f'"user_s": {client.user_s:.6f}, "system_s": {client.system_s:.6f}}}'
+        )
+    forking_s = (released_ns - began_ns) / NS
+    all_s = (max(client.ended_ns for client in clients) - released_ns) / NS
+    with open(report, "w") as file:
+        file.write(
+            f'{{"forking_s": {forking_s:.6f}, "all_s": {all_s:.6f}, "clients": [{", ".join(times)}]}}'
+        )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+"""Store how many bytes the last discarded cold run of a command has read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcsbench.files import write_text
+from vcsbench.kernel import read
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Subject
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
+
+# Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
+DISCARDED_RUN_S = 3600
+
+
+class DiscardedRun:
+    """The bytes that the last discarded cold run of a command read of a subject, in a file on the storage.
+
+    The first cold run warms the layers below this system, so it is discarded. Later ones count, until
+    DISCARDED_RUN_S after the last cold run. That run may have had another access or server configuration: it
+    has read the same files. Without a subject, nothing is stored, so each run is the first.
+    """
+
+    def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
+        self.file: Path | None = None
+        folders: list[Path] = []
+        if subject:
+            folders = [folder for folder in subject.folders if folder.exists()]
+        if not folders:
+            return
+        # The inode and its change time differ for a copy that was made again.
+        copies = []
+        for folder in folders:
+            status = os.stat(folder)
+            copies.append((str(folder), status.st_ino, status.st_ctime_ns))
+        # After a restart of the machine, there is no discarded run.
+        boot_id = read("/proc/sys/kernel/random/boot_id")
+        key = [boot_id, recipe["argv"], recipe["stdin"], copies]
+        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
+
+    def read(self) -> int | None:
+        """Return None without a discarded run, or if it is too old or its file is damaged."""
+        if not self.file or not self.file.exists():
+            return None
+        age_s = time.time() - self.file.stat().st_mtime
+        # The clock may have been set back since then.
+        if not 0 <= age_s < DISCARDED_RUN_S:
+            return None
+        try:
+            return int(self.file.read_text())
+        except ValueError:
+            return None
+
+    def write(self, read_bytes: int) -> None:
+        if not self.file:
+            return
+        for file in self.file.parent.iterdir():
+            if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
+                file.unlink()
+        write_text(self.file, str(read_bytes))
+
+    def renew(self) -> None:
+        """Store that a cold run has read the subject now."""
+        if self.file and self.file.exists():
+            os.utime(self.file)
