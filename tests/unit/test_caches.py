@@ -34,7 +34,7 @@ def evicted_file(path, size=3 * MIB):
 
 
 def share(folder):
-    residency = caches.resident(folder)
+    residency = caches.query_residency(folder)
     return residency.share if residency else None
 
 
@@ -50,7 +50,7 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder):
     (folder / "small").read_bytes()
     assert share(folder) == pytest.approx(700 / (3 * MIB + 700))
     (folder / "below" / "large").read_bytes()
-    residency = caches.resident(folder)
+    residency = caches.query_residency(folder)
     assert residency and residency[:2] == (1.0, 3 * MIB + 4096)
     assert residency.coverage.startswith("2 of 2")
 
@@ -101,10 +101,10 @@ def test_resident_many_files_samples_evenly_over_folders(folder, name):
         path = folder / name.format(number)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x" * 5000)
-    residency = caches.resident(folder, max_files=4)
+    residency = caches.query_residency(folder, max_files=4)
     assert residency and residency.pages_bytes == 4 * 8192 * 3
     assert residency.coverage.startswith("4 of 10")
-    whole = caches.resident(folder)
+    whole = caches.query_residency(folder)
     assert whole and whole.pages_bytes == 10 * 8192
 
 
@@ -118,11 +118,11 @@ def test_resident_by_names_queries_cached_names_only(folder):
         pytest.skip("this kernel or file system does not report the names it knows")
     os.sync()
     clear_caches("drop-caches", [])
-    assert caches.resident_by_names(30_000, folder) == (0.0, 0, "all files")
+    assert caches.query_residency_by_names(30_000, folder) == (0.0, 0, "all files")
     (folder / "read" / "1").read_bytes()
-    residency = caches.resident_by_names(30_000, folder)
+    residency = caches.query_residency_by_names(30_000, folder)
     assert residency == (pytest.approx(5000 / 30_000), 8192, "all files")
-    whole = caches.resident(folder)
+    whole = caches.query_residency(folder)
     assert whole and whole[:2] == residency[:2] and whole.coverage.startswith("6 of 6")
 
 

@@ -19,7 +19,7 @@ import pytest
 from project import needs, wait_for
 from unit.test_runs import evidence_of_runs
 from vcsbench import processes
-from vcsbench.measure import counters
+from vcsbench.measure import counters, instructions, network_output
 from vcsbench.measure.run_evidence import binary_of
 from vcsbench.storages.filesystems import Mount
 
@@ -94,7 +94,7 @@ def test_instruction_counter_that_was_shared_is_unknown():
     reading, writing = os.pipe()
     os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
     os.close(writing)
-    counter = counters.InstructionCounter([])
+    counter = instructions.InstructionCounter([])
     counter.events = [reading]
     assert counter.end() is None
 
@@ -140,12 +140,12 @@ def test_counters_delayed_acks_are_counted(tmp_path):
 
 @pytest.fixture
 def faults(monkeypatch):
-    monkeypatch.setattr(counters, "EVENT", PAGE_FAULTS)
-    counters.why_no_instructions.cache_clear()
-    if counters.why_no_instructions():
-        pytest.skip(f"here {counters.why_no_instructions()}")
+    monkeypatch.setattr(instructions, "EVENT", PAGE_FAULTS)
+    instructions.why_no_instructions.cache_clear()
+    if instructions.why_no_instructions():
+        pytest.skip(f"here {instructions.why_no_instructions()}")
     yield
-    counters.why_no_instructions.cache_clear()
+    instructions.why_no_instructions.cache_clear()
 
 
 def run_touch(pages):
@@ -157,7 +157,9 @@ def test_count_instructions_separates_sides_and_closes_counters(faults):
     clients = []
     with subprocess.Popen(["sleep", "3600"]) as server:
         for pages in (1000, 5000):
-            sides = counters.count_instructions({"client": [os.getpid()], "server": [server.pid]})
+            sides = instructions.count_instructions(
+                {"client": [os.getpid()], "server": [server.pid]}
+            )
             run_touch(pages)
             counts = {side: counter.end() for side, counter in sides.items()}
             clients.append(counts["client"] or 0)
@@ -171,7 +173,7 @@ def test_count_instructions_separates_sides_and_closes_counters(faults):
 @needs("hyperfine")
 def test_instructions_of_a_run_are_without_those_of_hooks(faults, tmp_path):
     runs = evidence_of_runs(tmp_path / "runs", sys.executable, "-c", TOUCH, "1000")
-    counts = counters.count_instructions({"client": [os.getpid()]})
+    counts = instructions.count_instructions({"client": [os.getpid()]})
     run_touch(1000)
     alone = counts["client"].end()
     # The start of a hook's shell alone takes some 60.
@@ -202,17 +204,17 @@ def nfs(tmp_path, monkeypatch):
     (tmp_path / "exports").write_text(
         f"# Version 1.1\n/\t127.0.0.1(ro,v4root)\n{folder}\t127.0.0.1(rw)\n"
     )
-    monkeypatch.setattr(counters, "MOUNT_STATISTICS", str(tmp_path / "mountstats"))
-    monkeypatch.setattr(counters, "EXPORTS", str(tmp_path / "exports"))
-    monkeypatch.setattr(counters, "mount_of", lambda path: mount())
+    monkeypatch.setattr(network_output, "MOUNT_STATISTICS", str(tmp_path / "mountstats"))
+    monkeypatch.setattr(network_output, "EXPORTS", str(tmp_path / "exports"))
+    monkeypatch.setattr(network_output, "mount_of", lambda path: mount())
     return tmp_path
 
 
 def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
-    network = counters.network_output([nfs], [nfs])
+    network = network_output.network_output([nfs], [nfs])
     assert network and network.has_input and network.storage == (nfs / "a folder",)
     assert network.counts()["network_read_bytes"] == 4096 + 25 * mmap.PAGESIZE
-    assert counters.network_output([nfs], []) is None
+    assert network_output.network_output([nfs], []) is None
 
 
 @pytest.mark.parametrize(
@@ -226,8 +228,8 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
     ],
 )
 def test_network_output_has_disk_of_local_server_only(nfs, monkeypatch, kind, address, is_here):
-    monkeypatch.setattr(counters, "mount_of", lambda path: mount(kind, address))
-    network = counters.network_output([], [nfs])
+    monkeypatch.setattr(network_output, "mount_of", lambda path: mount(kind, address))
+    network = network_output.network_output([], [nfs])
     assert (network and bool(network.storage)) is is_here
     if network and not is_here:
         assert not network.has_input and network.counts()["network_storage_read_bytes"] is None

@@ -233,7 +233,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         lines.append(("files", ", ".join(map(str, files.values()))))
     once, first, each = state["setup"], state.get("first", []), state["prepare"]
     for when, steps in ("once", once), ("before the first", first), ("before each run", each):
-        lines += [(when, f"{step}: {STEPS[step][1]}") for step in steps]
+        lines += [(when, f"{step}: {STEPS[step].description}") for step in steps]
     is_first_discarded = state.get("discard") and not state["warmup"]
     warmup = words.count_of(state["warmup"], "run")
     lines += [

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from vcsbench import isolation, kernel, processes
 from vcsbench.errors import UserError
-from vcsbench.measure import caches, counters
+from vcsbench.measure import caches
+from vcsbench.measure.instructions import why_no_instructions
 from vcsbench.measure.server import HOST
 from vcsbench.plan.plan import Plan
 from vcsbench.storages import filesystems
@@ -205,7 +206,7 @@ def _existing(plan: Plan) -> list[str]:
 
 
 def instructions(plan: Plan) -> Iterator[Lack]:
-    reason = counters.why_no_instructions()
+    reason = why_no_instructions()
     if reason:
         yield Lack(f"no instruction counts: {reason}", "use a physical machine")
 
@@ -232,7 +233,7 @@ def residency_and_layout(plan: Plan) -> Iterator[Lack]:
             file.write(os.urandom(SAMPLE_BYTES))
             file.flush()
             os.fsync(file.fileno())
-            if caches.resident(Path(file.name)) is None:
+            if caches.query_residency(Path(file.name)) is None:
                 yield Lack(f"{name}: the kernel does not report the cached pages of a file")
             try:
                 first_extent(file.name)

@@ -1,11 +1,11 @@
-"""Clear caches, and ask the kernel how much of some files is in the page cache, without reading them."""
+"""Clear caches, and query how much of some files is in the page cache, without reading the files."""
 
 import ctypes
 import errno
 import mmap
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -20,33 +20,11 @@ MAX_FILES = 50_000
 # System calls: cachestat since Linux 6.5, openat2 with RESOLVE_CACHED since 5.12.
 CACHESTAT, OPENAT2 = 451, 437
 RESOLVE_CACHED = 0x20
-# On these file systems, a cached name is valid without a query of a server or a device.
+# The folder of openat2 for paths that are relative to the current folder, or absolute.
+AT_FDCWD = -100
 OVERLAY = "overlay"
+# On these file systems, a cached name is valid without a query of a server or a device.
 LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
-
-
-def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    if method == "drop-caches":
-        DROP_CACHES.write_bytes(b"3")
-        return
-    existing = [folder for folder in folders if folder.exists()]
-    if existing:
-        processes.run_program(["vmtouch", "-qe", *existing])
-
-
-class Residency(NamedTuple):
-    """How much of some files is in memory: `share` (0 to 1) of their bytes, and the bytes of their pages.
-
-    `coverage` has the number of files that were queried.
-    """
-
-    share: float
-    pages_bytes: int
-    coverage: str
-
-
-# The size of a file, how many of its bytes are cached, and the bytes of the cached pages.
-FileUse = tuple[int, int, int]
 
 # struct cachestat_range: offset and length, of the whole file. struct open_how: flags, mode, resolve.
 _WHOLE_FILE = (ctypes.c_uint64 * 2)(0, 0)
@@ -55,58 +33,102 @@ libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
 libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-@cache
-def page_counter(filesystem: str) -> Callable[[int, int], int]:
-    if filesystem == OVERLAY:
-        # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.
-        return count_by_mincore
-    # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
-    libc.syscall(CACHESTAT, -1, None, None, 0)
-    is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
-    return count_by_mincore if is_missing else count_by_cachestat
+class Residency(NamedTuple):
+    """How much of some files is in memory: `share` (0 to 1) of their bytes, and the bytes of their pages.
+
+    `coverage` has the number of files that were queried, for example "50,000 of 60,000 files".
+    """
+
+    share: float
+    pages_bytes: int
+    coverage: str
 
 
-def count_by_cachestat(fd: int, _length: int) -> int:
-    # struct cachestat: cached, dirty, written back, evicted and recently evicted pages.
-    pages = (ctypes.c_uint64 * 5)()
-    check_result(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pages, 0))
-    return pages[0]
+class FileUse(NamedTuple):
+    """The size of a file, how many of its bytes are cached, and the bytes of the cached pages.
+
+    The last page of a file may have more bytes than the file.
+    """
+
+    size: int
+    cached_bytes: int
+    pages_bytes: int
 
 
-def count_by_mincore(fd: int, length: int) -> int:
-    address = libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
-    if address in (None, ctypes.c_void_p(-1).value):
-        raise system_error()
-    try:
-        states = ctypes.create_string_buffer(-(-length // PAGE))
-        check_result(libc.mincore(address, length, states))
-        return sum(state & 1 for state in states.raw)
-    finally:
-        libc.munmap(address, length)
+def clear_caches(method: str, folders: Sequence[Path]) -> None:
+    """Clear all caches of the kernel (`drop-caches`), or those of the files in folders (`evict`)."""
+    if method == "drop-caches":
+        # 3: page cache, names and inodes.
+        DROP_CACHES.write_bytes(b"3")
+        return
+    existing = [folder for folder in folders if folder.exists()]
+    if existing:
+        processes.run_program(["vmtouch", "-qe", *existing])
 
 
-def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
+def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return the residency of files and of all files below folders, or of an even sample of `max_files`.
 
     Return None if they have no bytes or the kernel does not answer. Opening files loads their inodes,
     so caches must be cleared again before a cold run.
     """
-    files = [file for path in paths for file in _files(str(path))]
-    step = -(-len(files) // max_files) or 1
-    chosen = files[::step]
+    files: list[str] = []
+    for path in paths:
+        files += _list_files(str(path))
+    if not files:
+        return None
+    # Every second file, for example, if there are up to twice as many as allowed.
+    step = -(-len(files) // max_files)
+    sample = files[::step]
     try:
-        filesystem = mount_of(chosen[0]).filesystem if chosen else ""
-        uses = [_query_file(os.open(file, os.O_RDONLY), filesystem) for file in chosen]
+        filesystem = mount_of(sample[0]).filesystem
+        uses = [_query_file(os.open(file, os.O_RDONLY), filesystem) for file in sample]
     except OSError:
         return None
-    size, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
-    coverage = f"{len(chosen)} of {len(files)} files"
-    return Residency(cached / size, pages_bytes * step, coverage) if size else None
+    total = _sum_uses(uses)
+    if not total.size:
+        return None
+    coverage = f"{len(sample)} of {len(files)} files"
+    return Residency(total.cached_bytes / total.size, total.pages_bytes * step, coverage)
 
 
-def _files(folder: str) -> Iterator[str]:
+def has_cached_names(*paths: Path) -> bool:
+    """Return True if the kernel reports which names below folders are cached. This opens the folders."""
+    try:
+        for path in paths:
+            # The name of the folder itself is cached after this.
+            os.close(os.open(path, os.O_RDONLY))
+            if mount_of(path).filesystem not in LOCAL:
+                return False
+            folder = _open_cached(os.fsencode(path))
+            if folder is None:
+                return False
+            os.close(folder)
+    except OSError:
+        return False
+    return True
+
+
+def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
+    """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
+
+    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
+    parents, so a folder without one has no cached files. Memory pressure may drop names before pages.
+    """
+    uses: list[FileUse] = []
+    try:
+        for path in paths:
+            uses += _query_cached(os.fsencode(path))
+    except OSError:
+        return None
+    total = _sum_uses(uses)
+    return Residency(total.cached_bytes / size, total.pages_bytes, "all files")
+
+
+def _list_files(folder: str) -> Iterator[str]:
     if not os.path.isdir(folder):
         yield folder
         return
@@ -115,71 +137,93 @@ def _files(folder: str) -> Iterator[str]:
             if entry.is_file(follow_symlinks=False):
                 yield entry.path
             elif entry.is_dir(follow_symlinks=False):
-                yield from _files(entry.path)
+                yield from _list_files(entry.path)
 
 
-def _query_file(fd: int, filesystem: str = "") -> FileUse:
-    try:
-        length = os.fstat(fd).st_size
-        pages_bytes = page_counter(filesystem)(fd, length) * PAGE if length else 0
-    finally:
-        os.close(fd)
-    return length, min(pages_bytes, length), pages_bytes
-
-
-def has_cached_names(*paths: Path) -> bool:
-    """Return True if the kernel reports which names below folders are cached. This opens the folders."""
-    try:
-        for path in paths:
-            os.close(os.open(path, os.O_RDONLY))
-            fd = _open_cached(os.fsencode(path)) if mount_of(path).filesystem in LOCAL else None
-            if fd is None:
-                return False
-            os.close(fd)
-    except OSError:
-        return False
-    return True
-
-
-def resident_by_names(size: int, *paths: Path) -> Residency | None:
-    """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
-
-    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
-    parents, so a folder without one has no cached files. Memory pressure may drop names before pages.
-    """
-    try:
-        uses = [use for path in paths for use in _query_cached(os.fsencode(path))]
-    except OSError:
-        return None
-    _, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
-    return Residency(cached / size, pages_bytes, "all files")
-
-
-def _query_cached(folder: bytes) -> Iterator[FileUse]:
-    parent = _open_cached(folder)
-    if parent is None:
+def _query_cached(path: bytes) -> Iterator[FileUse]:
+    """Yield the use of a file, or of all files below a folder, whose names are cached."""
+    opened = _open_cached(path)
+    if opened is None:
         return
-    if not stat.S_ISDIR(os.fstat(parent).st_mode):
-        yield _query_file(parent)
+    if not stat.S_ISDIR(os.fstat(opened).st_mode):
+        yield _query_file(opened)
         return
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     yield from _query_cached(entry.path)
                 elif entry.is_file(follow_symlinks=False):
-                    fd = _open_cached(entry.name, parent)
-                    if fd is not None:
-                        yield _query_file(fd)
+                    file = _open_cached(entry.name, opened)
+                    if file is not None:
+                        yield _query_file(file)
     finally:
-        os.close(parent)
+        os.close(opened)
 
 
-def _open_cached(name: bytes, parent: int = -100) -> int | None:
-    """Open a file; return None if its name is not in the kernel's cache. -100 is AT_FDCWD."""
-    fd: int = libc.syscall(OPENAT2, parent, name, _CACHED_ONLY, ctypes.sizeof(_CACHED_ONLY))
-    if fd >= 0:
-        return fd
+def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
+    """Open a file; return None if its name is not in the kernel's cache."""
+    opened: int = libc.syscall(OPENAT2, folder, name, _CACHED_ONLY, ctypes.sizeof(_CACHED_ONLY))
+    if opened >= 0:
+        return opened
     if ctypes.get_errno() == errno.EAGAIN:
         return None
     raise system_error(os.fsdecode(name))
+
+
+def _query_file(file: int, filesystem: str = "") -> FileUse:
+    """Return the use of an open file, and close it."""
+    pages_bytes = 0
+    try:
+        size = os.fstat(file).st_size
+        # An empty file cannot be mapped.
+        if size:
+            count_pages = page_counter(filesystem)
+            pages_bytes = count_pages(file, size) * PAGE
+    finally:
+        os.close(file)
+    return FileUse(size, min(pages_bytes, size), pages_bytes)
+
+
+def _sum_uses(uses: Iterable[FileUse]) -> FileUse:
+    size = 0
+    cached_bytes = 0
+    pages_bytes = 0
+    for use in uses:
+        size += use.size
+        cached_bytes += use.cached_bytes
+        pages_bytes += use.pages_bytes
+    return FileUse(size, cached_bytes, pages_bytes)
+
+
+@cache
+def page_counter(filesystem: str) -> Callable[[int, int], int]:
+    """Return the function that counts the cached pages of an open file on a kind of file system."""
+    if filesystem == OVERLAY:
+        # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.
+        return count_by_mincore
+    # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
+    libc.syscall(CACHESTAT, -1, None, None, 0)
+    if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM):
+        return count_by_mincore
+    return count_by_cachestat
+
+
+def count_by_cachestat(file: int, _size: int) -> int:
+    # struct cachestat: cached, dirty, written back, evicted and recently evicted pages.
+    pages = (ctypes.c_uint64 * 5)()
+    check_result(libc.syscall(CACHESTAT, file, _WHOLE_FILE, pages, 0))
+    return pages[0]
+
+
+def count_by_mincore(file: int, size: int) -> int:
+    address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
+    if address in (None, MAP_FAILED):
+        raise system_error()
+    try:
+        # A byte for each page. Its lowest bit is set if the page is in memory.
+        states = ctypes.create_string_buffer(-(-size // PAGE))
+        check_result(libc.mincore(address, size, states))
+        return sum(state & 1 for state in states.raw)
+    finally:
+        libc.munmap(address, size)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import __version__, processes
 from vcsbench.errors import ProgramError, UserError
@@ -53,6 +53,9 @@ SUBJECTS: dict[str, type[Subject]] = {
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
+# The launcher imports little. Its start is part of the measured time, so it starts as fast as possible.
+LAUNCHER = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", launcher.__file__]
+# The programs that take a URL, and so the options of the client.
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
 
@@ -61,25 +64,27 @@ class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
     open() sets `argv` (of a client), `timed` (the command, which may be the launcher of several clients),
-    `idle_argv` (on an empty subject, or []), and `versions` of the programs.
+    `idle_argv` (on an empty subject; empty if the command has no such run), and `versions` of the programs.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         self.recipe = recipe
         self.folder = folder
         self.root = root
-        self.input, self.output = (
-            SUBJECTS[kind](recipe, number, folder, root) if kind else None
-            for kind in (recipe["input"], recipe["output"])
-        )
+        self.input: Subject | None = None
+        self.output: Subject | None = None
+        if recipe["input"]:
+            self.input = SUBJECTS[recipe["input"]](recipe, number, folder, root)
+        if recipe["output"]:
+            self.output = SUBJECTS[recipe["output"]](recipe, number, folder, root)
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         self.client = Programs(**recipe["build"]["client"])
-        self.environment = {
-            **self.client.environment(),
-            **{k: text.replace("{run}", str(folder)) for k, text in recipe["environment"].items()},
-        }
+        self.environment = self.client.environment()
+        for name, value in recipe["environment"].items():
+            # Some variables name a file of the run, such as the report of a preloaded library.
+            self.environment[name] = value.replace("{run}", str(folder))
         self.files = self._copy_server_files()
-        self.server = self._server()
+        self.server = self._make_server()
         if self.input and self.output:
             self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
@@ -98,7 +103,8 @@ class PreparedCell:
         copy.mkdir()
         if not self.recipe["server_folder"]:
             return copy
-        names, folder = self.recipe["access"]["files"], self.root / self.recipe["server_folder"]
+        names = self.recipe["access"]["files"]
+        folder = self.root / self.recipe["server_folder"]
         for name, path in server_files(folder, names).items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy / name)
@@ -106,7 +112,8 @@ class PreparedCell:
             raise UserError(f"{folder}: was changed after this workflow run began. Run again.")
         return copy
 
-    def _server(self) -> Server | None:
+    def _make_server(self) -> Server | None:
+        """Return the server of the cell, not yet started; None for an access without one."""
         kind = self.recipe["access"]["server"]
         if not kind or not self.input or not self.input.served:
             return None
@@ -116,6 +123,7 @@ class PreparedCell:
         options = self.recipe.get("server_options", ())
         server = SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
         if self.recipe["server_folder"]:
+            # Errors name the user's file, not the copy.
             server.source = server_file(self.root / self.recipe["server_folder"], server.file)
         return server
 
@@ -132,42 +140,72 @@ class PreparedCell:
             stack.callback(subject.discard)
         if self.server:
             stack.callback(self.server.close)
-        server = self.server.programs if self.server else self.client
-        check_unchanged(self.recipe["binaries"], self.client, server)
+        server_programs = self.server.programs if self.server else self.client
+        check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
             raise UserError(
                 f"{PACKAGE}: the code that measures changed after this workflow run began. Run again."
             )
         self.fill_in()
-        name = os.path.basename(self.argv[0])
-        commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
-        commands[name] = [self.argv[0], "--version", *["--quiet"] * name.startswith("svn")]
+        self.versions = self._read_versions()
+
+    def _read_versions(self) -> dict[str, str]:
+        """Return the versions of hyperfine, client and server by the names of the programs."""
+        program = self.argv[0]
+        name = os.path.basename(program)
+        version_options = ["--version"]
+        if name.startswith("svn"):
+            # Other programs may lack this option.
+            version_options.append("--quiet")
+        commands = {
+            "hyperfine": [Programs().get("hyperfine"), "--version"],
+            name: [program, *version_options],
+        }
         if self.server:
-            commands[self.server.kind] = [self.server.command()[0], *self.server.version_options]
-        self.versions = read_versions(commands)
+            server_program = self.server.command()[0]
+            commands[self.server.kind] = [server_program, *self.server.version_options]
+        return read_versions(commands)
 
     def fill_in(self) -> None:
+        """Fill in the template of the command: set `argv`, `timed` and `idle_argv`."""
         words = self._words()
-        self.argv = timed = fill_template(self.recipe["argv"], words)
-        if number := self.recipe.get("clients"):
-            python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
-            launch = [launcher.__file__, str(self.launcher_report), str(number), CLIENT_NUMBER]
-            timed = [*python, *launch, *self.argv]
+        self.argv = fill_template(self.recipe["argv"], words)
+        timed = self.argv
+        clients = self.recipe.get("clients")
+        if clients:
+            timed = [
+                *LAUNCHER,
+                str(self.launcher_report),
+                str(clients),
+                CLIENT_NUMBER,
+                *self.argv,
+            ]
         stdin = "".join(fill_template(self.recipe["stdin"], words))
         self.timed = self.timed._replace(argv=timed, stdin=stdin)
-        idle = [subject.idle_words() for subject in self.subjects]
-        if all(idle) and self.input and "remote" not in self.recipe:
-            words["url"] = partial(self.url, EMPTY)
-            for of_subject in idle:
-                words |= of_subject
-            argv = fill_template(self.recipe["argv"], words)
-            self.idle_argv = [word.replace(CLIENT_NUMBER, "1") for word in argv]
+        self.idle_argv = self._fill_in_idle_command(words)
+
+    def _fill_in_idle_command(self, words: Words) -> list[str]:
+        """Return the command on an empty subject; [] if a subject has none, or is on another machine."""
+        if not self.input or "remote" in self.recipe:
+            return []
+        idle_words: Words = {**words, "url": partial(self.url, EMPTY)}
+        for subject in self.subjects:
+            subject_words = subject.idle_words()
+            if not subject_words:
+                return []
+            idle_words |= subject_words
+        argv = fill_template(self.recipe["argv"], idle_words)
+        # One client is enough to load the program.
+        return [word.replace(CLIENT_NUMBER, "1") for word in argv]
 
     def fill_template(self, template: str) -> list[str]:
         return fill_template(template, self._words())
 
     def _words(self) -> Words:
-        """Return the words for commands. A callable is called only if a command has its word."""
+        """Return the words for commands. A callable is called only if a command has its word.
+
+        The value of an axis is a word as well, unless a later word has its name.
+        """
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
@@ -183,43 +221,60 @@ class PreparedCell:
         return words
 
     def _program(self, name: str) -> list[str]:
-        config = ["--non-interactive", "--config-dir", str(self._client_config())]
-        options = [*config, *self.recipe.get("client_options", [])] if name in CLIENTS else []
-        return [self.client.get(name), *options]
+        """Return a program of Subversion with its options, the value of a word such as {svn}."""
+        argv = [self.client.get(name)]
+        if name in CLIENTS:
+            argv += ["--non-interactive", "--config-dir", str(self._copy_client_config())]
+            argv += self.recipe.get("client_options", [])
+        return argv
 
-    def _client_config(self) -> Path:
+    def _copy_client_config(self) -> Path:
         """Return the client's configuration folder, a copy because the client writes into it."""
         copy = self.folder / "client"
-        if not copy.exists():
-            given = self.files / "client"
-            shutil.copytree(given, copy) if given.exists() else copy.mkdir()
-            # Without it, the first run writes it, and so more than the others.
-            (copy / "README.txt").touch()
+        if copy.exists():
+            return copy
+        original = self.files / "client"
+        if original.exists():
+            shutil.copytree(original, copy)
+        else:
+            copy.mkdir()
+        # Without it, the first run writes it, and so more than the others.
+        (copy / "README.txt").touch()
         return copy
 
     def url(self, name: str) -> str:
+        """Return the URL of a repository, for example svn://127.0.0.1:40123/ruby.f7.nopack.1."""
         assert self.input
-        if remote := self.recipe.get("remote"):
-            return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
+        remote = self.recipe.get("remote")
+        if remote:
+            return remote["url"].replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
         if not self.server:
-            return f"{scheme}://{urllib.parse.quote(f'{self.input.served}/{name}')}"
+            path = urllib.parse.quote(f"{self.input.served}/{name}")
+            return f"{scheme}://{path}"
         return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
 
     def origin(self) -> str:
+        """Return the URL of the tree that the cell reads. It is the repository's if the tree is all of it."""
         assert self.input
+        url = self.url(self.input.name)
         tree = self.input.words().get("tree")
-        return f"{self.url(self.input.name)}/{tree or ''}".rstrip("/")
+        return f"{url}/{tree}".rstrip("/") if tree else url.rstrip("/")
 
     @property
     def urls(self) -> UrlNormaliser:
+        """The URLs that may be in the output, and differ between cells with the same work."""
         if not self.input or not self.input.served:
             return UrlNormaliser()
-        return UrlNormaliser(self.url(self.input.name), *(self.output.urls if self.output else ()))
+        urls = [self.url(self.input.name)]
+        if self.output:
+            urls += self.output.urls
+        return UrlNormaliser(*urls)
+
+    # The steps between runs
 
     def run_step(self, name: str) -> None:
-        act, _ = STEPS[name]
-        act(self)
+        STEPS[name].run(self)
 
     def reset_output(self) -> None:
         if self.output:
@@ -237,6 +292,9 @@ class PreparedCell:
         folders = [folder for subject in self.subjects for folder in subject.folders]
         clear_caches(self.recipe["clearing"], folders)
 
+    def sync(self) -> None:
+        os.sync()
+
     def touch_client(self) -> None:
         if not self.idle_argv:
             return
@@ -244,26 +302,34 @@ class PreparedCell:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if self.recipe.get("fixed_cost") is False:
-                return  # it has loaded the client's files before it failed
+                # The command cannot work on an empty repository. It has loaded the client's files before it
+                # failed.
+                return
             raise ProgramError(f"{error} (against an empty repository)") from None
         self.reset_output()
 
 
-# The steps of hyperfine's --setup and --prepare. The `state` of a recipe lists them, so a recipe with other
-# steps is a fault under the same label (tests/workflow/test_evidence.py).
-STEPS: dict[str, tuple[Callable[[PreparedCell], None], str]] = {
-    "restore": (PreparedCell.reset_output, "Remove the output of the last run"),
-    "start-server": (
+class Step(NamedTuple):
+    """A step of hyperfine's --setup and --prepare, with its description for `vcsbench show`."""
+
+    run: Callable[[PreparedCell], None]
+    description: str
+
+
+# The `state` of a recipe lists its steps, so a recipe with other steps is a fault under the same label
+# (tests/workflow/test_evidence.py).
+STEPS = {
+    "restore": Step(PreparedCell.reset_output, "Remove the output of the last run"),
+    "start-server": Step(
         PreparedCell.start_server,
         "Start the server, unless it runs, and wait until it answers",
     ),
-    "stop-server": (PreparedCell.stop_server, "End the server, if it runs"),
-    "sync": (
-        lambda cell: os.sync(),
-        "Write dirty pages, which cannot be dropped and would disturb a run",
+    "stop-server": Step(PreparedCell.stop_server, "End the server, if it runs"),
+    "sync": Step(
+        PreparedCell.sync, "Write dirty pages, which cannot be dropped and would disturb a run"
     ),
-    "clear-caches": (PreparedCell.clear_caches, "Clear the caches"),
-    "touch-client": (
+    "clear-caches": Step(PreparedCell.clear_caches, "Clear the caches"),
+    "touch-client": Step(
         PreparedCell.touch_client,
         "Run the client once on an empty repository, which loads its own files into the cache",
     ),
@@ -271,31 +337,50 @@ STEPS: dict[str, tuple[Callable[[PreparedCell], None], str]] = {
 
 
 def fill_template(template: str, words: Words) -> list[str]:
-    """Return the argv of a template. A word with several values must be an argument of its own."""
+    """Return the argv of a template. A word with several values must be an argument of its own.
+
+    Example: "{svn} export {url}/{tree}" with the words svn, url and tree is ["/usr/bin/svn",
+    "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"].
+    """
     argv: list[str] = []
     for part in shlex.split(template):
         alone = WORD.fullmatch(part)
-        if alone and not isinstance(value := _value(alone[1], words), str):
-            argv.extend(value)
-            continue
-        filled = WORD.sub(lambda match: str(_value(match[1], words)), part)
+        if alone:
+            value = _get_word(alone[1], words)
+            if not isinstance(value, str):
+                argv += value
+                continue
+        filled = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
         # The export of a whole repository is {url}/{tree} with an empty tree.
-        filled = filled.rstrip("/") if part.endswith("}") and len(filled) > 1 else filled
+        if part.endswith("}") and len(filled) > 1:
+            filled = filled.rstrip("/")
         argv.append(pegged(filled))
     return argv
 
 
-def _value(word: str, words: Words) -> str | Sequence[str]:
-    if word not in words:
-        raise UserError(f"`argv`: {{{word}}} stands for nothing. Use one of {', '.join(words)}.")
-    value = words[word]
+def _get_word(name: str, words: Words) -> str | Sequence[str]:
+    if name not in words:
+        raise UserError(f"`argv`: {{{name}}} stands for nothing. Use one of {', '.join(words)}.")
+    value = words[name]
     return value() if callable(value) else value
 
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the versions that commands print, by their names, with those of vcsbench and Python.
+
+    "" is a version that a program does not print.
+    """
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, argv in commands.items():
-        line = processes.run_program(argv, may_fail=True).output.strip().partition("\n")[0]
-        words = line.replace("Apache/", "").split()
-        versions[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")
+        output = processes.run_program(argv, may_fail=True).output
+        versions[name] = _find_version(output)
     return versions
+
+
+def _find_version(output: str) -> str:
+    """Return the first number of a first line: 2.4.57 of "Server version: Apache/2.4.57 (Debian)"."""
+    first_line = output.strip().partition("\n")[0]
+    for word in first_line.replace("Apache/", "").split():
+        if word[:1].isdigit():
+            return word.rstrip("),.")
+    return ""

@@ -12,35 +12,56 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from vcsbench import kernel, processes
-from vcsbench.measure import caches, counters
+from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import Counts
+from vcsbench.measure.network_output import network_output
 from vcsbench.measure.server import Server, other_servers
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, WarmUpReads
 
-
-# The kernel has the CPU time of ended children, as of a forking svnserve, in whole ticks. Below this
-# time, a tick of user and one of system time would be more than a tenth.
+# The kernel has the CPU time of ended children, as of a forking svnserve, in whole ticks: one of user and one
+# of system time. Below this time, two ticks are more than a tenth of it.
 COARSE_S = 20 * counters.TICK_S
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
+# The evidence of a run that is not timed.
 WARM_UP_KEYS = (
-    *("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar"),
+    "client_read_bytes",
+    "server_pid",
+    "server_read_bytes",
+    "server_rchar",
     "server_wchar",
 )
+
+
+class ServerIdentity(NamedTuple):
+    """A server process. The kernel may give the pid of an ended server to another one."""
+
+    pid: int
+    start_ticks: int
 
 
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `server` is the server's pid (0 if it does not run) and start. `server_processes` change when one of its
-    processes starts or ends.
+    `server` is None if no server runs. `server_processes` has the pids of its processes, and as its last
+    number how many have ended: it changes when one of the processes starts or ends.
     """
 
     counts: Counts
-    server: tuple[int, int] = (0, 0)
+    server: ServerIdentity | None = None
     server_processes: tuple[int, ...] = ()
+
+
+class OtherPrograms(NamedTuple):
+    """The CPU time of all but client, server and vcsbench, in seconds and in percent of all processors.
+
+    Both are None if a count is missing.
+    """
+
+    cpu_s: float | None
+    cpu_pct: float | None
 
 
 class EvidenceCollector:
@@ -48,8 +69,9 @@ class EvidenceCollector:
 
     The hook that calls end() has started by then, so the instructions of a run include its start.
     begin_hook() and the end() in the next hook count those of a start alone, which are subtracted.
-    `clearing` is the way to clear caches. `measures_sync` waits after each run until its output is on the
-    device. `warming` has the reads of the untimed runs.
+
+    `read` and `written` are the subjects. `clearing` is the way to clear caches. `measures_sync` waits after
+    each run until its output is on the device. `warming` has the reads of the untimed runs.
     """
 
     def __init__(
@@ -60,153 +82,233 @@ class EvidenceCollector:
         clearing: str,
         measures_sync: bool = False,
     ) -> None:
-        self.input, self.output, self.server = read, written, server
-        self.clearing, self.measures_sync = clearing, measures_sync
+        self.input = read
+        self.output = written
+        self.server = server
+        self.clearing = clearing
+        self.measures_sync = measures_sync
         self.warming: list[WarmUpReads] = []
-        inputs, outputs = (subject.folders if subject else [] for subject in (read, written))
+        inputs = read.folders if read else []
+        outputs = written.folders if written else []
         # Residency of the input can then be queried without loading inodes.
-        self.by_names = bool(read and read.size and caches.has_cached_names(*inputs))
-        self.network = counters.network_output(inputs, outputs)
-        # The residency of input and output after caches were cleared.
+        self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
+        self.network = network_output(inputs, outputs)
+        # The residency of input and output after caches were cleared; None if they were not cleared.
         self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
         self.before: Snapshot | None = None
         self.is_timed = False
-        self.state: dict[str, Any] = {}
-        self.instructions: dict[str, counters.InstructionCounter] = {}
+        # The evidence that is read at the begin of a timed run.
+        self.begin_evidence: dict[str, Any] = {}
+        self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.hook_instructions: int | None = None
-        # The bytes that a server has read in each run.
-        self.server_reads: dict[tuple[int, int], list[int | None]] = {}
+        # The bytes that a server has read in each run; None for a run without this count.
+        self.server_reads: dict[ServerIdentity, list[int | None]] = {}
 
     def query_cleared(self) -> bool:
         """Query the residency after caches were cleared.
 
         Return True if that has loaded inodes: caches must then be cleared again.
         """
-        self.cleared = self._query_input(), _query(self.output)
-        return bool(self.input and not self.by_names) or self.cleared[1] is not None
+        read = self._query_input()
+        written = _query(self.output)
+        self.cleared = (read, written)
+        has_opened_input = self.input is not None and not self.has_cached_names
+        has_opened_output = written is not None
+        return has_opened_input or has_opened_output
 
     def begin_hook(self, hyperfine: int) -> None:
-        """Count the instructions between this hook and the next one, without a run between them."""
-        self.instructions = counters.count_instructions({"client": [hyperfine]})
+        """Count the instructions between this hook and the next one, without a run between them.
+
+        `hyperfine` is its pid, here and in the other methods.
+        """
+        self.instruction_counters = instructions.count_instructions({"client": [hyperfine]})
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
+        """Read the counters before a run. An untimed run is started by this process, not by hyperfine."""
         self.is_timed = is_timed
+        if not is_timed:
+            self.before = self._snapshot([hyperfine])
+            return
         sides = {"client": [hyperfine]}
-        if is_timed:
-            if self.server and self.server.pid:
-                sides["server"] = processes.family(self.server.pid)
-            self.state = {
-                "memory_available_bytes": kernel.memory().available,
-                "other_servers": other_servers(sides.get("server", [])),
-            }
-        # The shell of this hook ends within the run, and does not belong to it.
-        self.before = self._snapshot(processes.family(hyperfine) if is_timed else [hyperfine])
-        if is_timed:
-            # hyperfine starts the run as soon as this hook ends.
-            self.state["started_at"] = datetime.datetime.now(datetime.UTC).strftime(TIME_FORMAT)
-            self.instructions = counters.count_instructions(sides)
+        server_pids: list[int] = []
+        if self.server and self.server.pid:
+            server_pids = processes.family(self.server.pid)
+            sides["server"] = server_pids
+        self.begin_evidence = {
+            "memory_available_bytes": kernel.memory().available,
+            "other_servers": other_servers(server_pids),
+        }
+        # The family has the shell of this hook. It ends within the run, and its counts until now do not
+        # belong to the run.
+        self.before = self._snapshot(processes.family(hyperfine))
+        # hyperfine starts the run as soon as this hook ends.
+        now = datetime.datetime.now(datetime.UTC)
+        self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
+        self.instruction_counters = instructions.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Return the evidence of a timed run, if one has begun.
+        """Return the evidence of a timed run that has ended.
 
-        Residency is queried after each run with cleared caches, otherwise only after the last run.
+        Return None after an untimed run, whose reads are added to `warming`, and if no run has begun.
         """
-        instructions = {f"{side}_instructions": c.end() for side, c in self.instructions.items()}
-        before, self.before, self.instructions = self.before, None, {}
-        client, hook = instructions.get("client_instructions"), self.hook_instructions
+        # Before all other steps, which take instructions themselves.
+        instruction_counts = self._end_instruction_counters()
+        before = self.before
+        self.before = None
         if not before:
-            self.hook_instructions = client
+            self.hook_instructions = instruction_counts.get("client_instructions")
             return None
-        if instructions:
-            instructions["client_instructions"] = (
-                None if client is None or hook is None else client - hook
-            )
+        self._subtract_hook(instruction_counts)
         after = self._snapshot([hyperfine])
-        synced = {}
+        sync_s = None
         if self.measures_sync and self.output:
-            synced["sync_s"] = counters.sync_seconds(self.output.folders[0])
-        counts = counters.counters_between(before.counts, after.counts)
-        client_s, own_s = counts.pop("client_cpu_s"), counts.pop("own_cpu_s")
-        if after.server != before.server:
-            counts = {name: n for name, n in counts.items() if not name.startswith("server_")}
-        server_s = counts.get("server_cpu_s", 0.0)
-        others_s = others_pct = None
-        if client_s is not None and server_s is not None:
-            # Of processes other than client, server and vcsbench. The kernel counts busy time in ticks.
-            busy_s = max(0.0, counts["busy_s"] - (client_s + own_s + server_s))
-            others_s = round(busy_s, 3)
-            others_pct = round(100 * busy_s / ((os.cpu_count() or 1) * counts["window_s"]), 1)
-        have_ended = before.server_processes[-1:] != after.server_processes[-1:]
-        if have_ended and server_s is not None and server_s < COARSE_S:
-            counts["server_cpu_s"] = None
-        seen = {
-            **counts,
-            **(_server_facts(self.server, before, after) if self.server else {}),
-            **(self.network.facts() if self.network else {}),
-            **instructions,
-            "instructions_why_not": counters.why_no_instructions(),
-            "others_cpu_s": others_s,
-            "others_cpu_pct": others_pct,
-        }
-        reads = self.server_reads.setdefault(after.server, []) if after.server[0] else []
-        first = reads[0] if reads else None
-        served = {"server_runs_before": len(reads), "server_first_rchar": first}
-        reads.append(counts.get("server_rchar"))
+            sync_s = counters.sync_seconds(self.output.folders[0])
+
+        seen, others = self._compare(before, after)
+        if self.server:
+            seen |= _describe_server(self.server, before, after)
+        if self.network:
+            seen |= self.network.facts()
+        seen |= instruction_counts
+        seen["instructions_why_not"] = instructions.why_no_instructions()
+        seen["others_cpu_s"] = others.cpu_s
+        seen["others_cpu_pct"] = others.cpu_pct
+
+        earlier_reads = self._add_server_read(after.server, seen.get("server_rchar"))
         if not self.is_timed:
-            warming = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
-            self.warming.append(cast("WarmUpReads", warming))
+            reads = {name: value for name, value in seen.items() if name in WARM_UP_KEYS}
+            self.warming.append(cast("WarmUpReads", reads))
             return None
-        evidence = {**self._residency(is_last), **seen, **self.state, **synced}
-        evidence |= {"warming": list(self.warming), **(served if self.server else {})}
+        evidence = {**self._query_residency(is_last), **seen, **self.begin_evidence}
+        if sync_s is not None:
+            evidence["sync_s"] = sync_s
+        evidence["warming"] = list(self.warming)
+        if self.server:
+            evidence["server_runs_before"] = len(earlier_reads)
+            evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
         return cast("Evidence", evidence)
 
+    def _end_instruction_counters(self) -> dict[str, int | None]:
+        """Return the counts since the begin, for example {"client_instructions": 1234567}."""
+        counts = {}
+        for side, counter in self.instruction_counters.items():
+            counts[f"{side}_instructions"] = counter.end()
+        self.instruction_counters = {}
+        return counts
+
+    def _subtract_hook(self, instruction_counts: dict[str, int | None]) -> None:
+        """Subtract the instructions of the start of a hook from those of the client."""
+        if not instruction_counts:
+            return
+        client = instruction_counts["client_instructions"]
+        if client is None or self.hook_instructions is None:
+            instruction_counts["client_instructions"] = None
+        else:
+            instruction_counts["client_instructions"] = client - self.hook_instructions
+
     def _snapshot(self, clients: list[int]) -> Snapshot:
-        subjects = [subject for subject in (self.input, self.output) if subject]
-        folders = [folder for subject in subjects for folder in subject.folders]
-        client = processes.usage([*clients, *[os.getpid()] * (not self.is_timed)])
-        counts = {
-            **counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
-            **{f"client_{name}": number for name, number in client._asdict().items()},
-            "own_cpu_s": time.process_time(),
-            **(self.network.counts() if self.network else {}),
-        }
+        """Read all counters. `clients` are the processes of the client's side."""
+        pids = list(clients)
+        if not self.is_timed:
+            # This process starts the untimed runs.
+            pids.append(os.getpid())
+        client = processes.usage(pids)
+        folders = []
+        for subject in (self.input, self.output):
+            if subject:
+                # An output does not exist before its run: the folder around it is on the same device.
+                folders += [path if path.exists() else path.parent for path in subject.folders]
+        counts = counters.read_counters(*folders)
+        for name, number in client._asdict().items():
+            counts[f"client_{name}"] = number
+        counts["own_cpu_s"] = time.process_time()
+        if self.network:
+            counts |= self.network.counts()
         pid = self.server.pid if self.server else 0
         if not pid:
             return Snapshot(counts)
-        # In a container, root may not read the I/O of a server that runs as another user.
-        family, used = processes.family_usage(pid)
-        counts |= {f"server_{name}": number for name, number in used._asdict().items()}
-        members = (*sorted(family), processes.ended_children(family))
-        return Snapshot(counts, (pid, processes.start_ticks(pid)), members)
 
-    def _residency(self, is_last: bool) -> dict[str, object]:
-        is_cleared, (before, written) = bool(self.cleared), self.cleared or (None, None)
+        family, server = processes.family_usage(pid)
+        for name, number in server._asdict().items():
+            counts[f"server_{name}"] = number
+        identity = ServerIdentity(pid, processes.start_ticks(pid))
+        return Snapshot(counts, identity, (*sorted(family), processes.ended_children(family)))
+
+    def _compare(self, before: Snapshot, after: Snapshot) -> tuple[Counts, OtherPrograms]:
+        """Return the counts of a run by the names of the evidence, and the CPU time of other programs."""
+        counts = counters.counters_between(before.counts, after.counts)
+        client_s = counts.pop("client_cpu_s")
+        own_s = counts.pop("own_cpu_s")
+        if after.server != before.server:
+            # The counts of two servers have no difference.
+            counts = {name: n for name, n in counts.items() if not name.startswith("server_")}
+        server_s = counts.get("server_cpu_s", 0.0)
+        others = OtherPrograms(None, None)
+        if client_s is not None and server_s is not None:
+            others = _estimate_others(counts, client_s + own_s + server_s)
+        # The last number counts the ended processes of the server.
+        have_ended = before.server_processes[-1:] != after.server_processes[-1:]
+        if have_ended and server_s is not None and server_s < COARSE_S:
+            counts["server_cpu_s"] = None
+        return counts, others
+
+    def _add_server_read(
+        self, server: ServerIdentity | None, rchar: int | None
+    ) -> list[int | None]:
+        """Store the bytes that a server has read in a run. Return those of its earlier runs."""
+        if not server:
+            return []
+        reads = self.server_reads.setdefault(server, [])
+        earlier_reads = list(reads)
+        reads.append(rchar)
+        return earlier_reads
+
+    def _query_residency(self, is_last: bool) -> dict[str, object]:
+        """Return the residency of input and output before and after a run, as shares from 0 to 1.
+
+        It is queried after each run with cleared caches, otherwise only after the last run: a query opens
+        files, and changes the caches of the next run.
+        """
+        is_cleared = self.cleared is not None
+        before, written = self.cleared or (None, None)
         self.cleared = None
         is_queried = is_cleared or is_last
         after = self._query_input() if is_queried else None
         evidence: dict[str, object] = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
-            "resident_before": before and before.share,
-            "resident_after": after and after.share,
-            "resident_after_bytes": after and after.pages_bytes,
+            "resident_before": before.share if before else None,
+            "resident_after": after.share if after else None,
+            "resident_after_bytes": after.pages_bytes if after else None,
             "resident_of": after.coverage if after else "",
         }
-        if self.output:
-            evidence["written_resident_before"] = written and written.share
-            for name, paths in self.output.parts().items() if is_queried else ():
-                residency = caches.resident(*paths)
-                evidence[f"{name}_resident"] = residency and residency.share
+        if not self.output:
+            return evidence
+        evidence["written_resident_before"] = written.share if written else None
+        if is_queried:
+            for part, paths in self.output.parts().items():
+                residency = caches.query_residency(*paths)
+                evidence[f"{part}_resident"] = residency.share if residency else None
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
-        if self.input and self.by_names:
-            return caches.resident_by_names(self.input.size, *self.input.folders)
+        if self.input and self.has_cached_names:
+            return caches.query_residency_by_names(self.input.size, *self.input.folders)
         return _query(self.input)
 
 
-def _server_facts(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
-    pid, is_same = after.server[0], bool(after.server[0]) and before.server == after.server
+def _estimate_others(counts: Counts, known_s: float) -> OtherPrograms:
+    """Return the CPU time of other programs in a run, in which the known processes took `known_s`."""
+    # The kernel counts busy time in ticks, so the difference may be negative.
+    cpu_s = max(0.0, counts["busy_s"] - known_s)
+    available_s = (os.cpu_count() or 1) * counts["window_s"]
+    return OtherPrograms(round(cpu_s, 3), round(100 * cpu_s / available_s, 1))
+
+
+def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
+    """Return the facts about the server of a run; only a few if it was started or ended within the run."""
+    is_same = after.server is not None and before.server == after.server
+    pid = after.server.pid if after.server else 0
     facts: dict[str, object] = {
         "server_kind": server.kind,
         "server_pid": pid,
@@ -214,25 +316,30 @@ def _server_facts(server: Server, before: Snapshot, after: Snapshot) -> dict[str
         "server_processes_changed": before.server_processes != after.server_processes,
     }
     if is_same:
-        facts |= {
-            "server_age_s": round(time.time() - processes.started_at(pid), 3),
-            "server_argv": processes.command_line(pid),
-            "server_build": binary_of(pid),
-            "server_peak_memory_bytes": processes.peak_memory_bytes(pid),
-        }
+        facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
+        facts["server_argv"] = processes.command_line(pid)
+        facts["server_build"] = binary_of(pid)
+        facts["server_peak_memory_bytes"] = processes.peak_memory_bytes(pid)
     return facts
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:
-    existing = [folder for folder in subject.folders if folder.exists()] if subject else []
-    return caches.resident(*existing) if existing else None
+    if not subject:
+        return None
+    existing = [folder for folder in subject.folders if folder.exists()]
+    return caches.query_residency(*existing) if existing else None
 
 
 def binary_of(pid: int) -> str:
+    """Return path and digest of the program of a process; "" if they cannot be read.
+
+    Example: "/usr/bin/svnserve sha256:0123456789abcdef".
+    """
     try:
         with processes.as_server_user():
             path = os.readlink(f"/proc/{pid}/exe")
         with open(path, "rb") as file:
-            return f"{path} sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError:
         return ""
+    return f"{path} sha256:{digest}"

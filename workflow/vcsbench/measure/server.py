@@ -17,18 +17,20 @@ from vcsbench.programs import Programs, missing_server_file, read_arguments
 
 HOST = "127.0.0.1"
 ON_PATH = Programs()
-# A server that ends is noticed at once. A busy machine is slower by a factor of 30.
+# A busy machine takes 30 times as long as an idle one. A server that ends is noticed at once.
 START_LIMIT_S = 120.0
+POLL_S = 0.002
 # The mark of a server, by which a later run detects one that was left.
 MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
-DIRECTIVES, OUTPUT = "directives.conf", "output"
+DIRECTIVES = "directives.conf"
+OUTPUT = "output"
 DIRECTIVES_LIMIT = 1 << 20
+# The modules of httpd that it needs, next to mod_dav_svn. Some are part of the program, as in Debian.
+HTTPD_MODULES = ("mpm_event", "unixd", "authz_core", "dav")
 _DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/(\d+)")
-UNREADABLE_FILES = (
-    "this process may not read the open files of its server, so another program could answer in its place. "
-    "Allow it: in a container, --cap-add SYS_PTRACE."
-)
+_SVN_VERSION = re.compile(r"\bSVN/([\w.-]+)")
+# Flags for a file that must not exist yet, under a name that may be a link of somebody else.
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -43,18 +45,23 @@ def quote_for_httpd(path: str | Path) -> str:
         raise UserError(
             f"{printable(ascii(text))}: httpd serves no path with a control character. Rename the folder."
         )
-    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("$", "${dollar}")):
-        text = text.replace(character, escaped)
-    return text
+    # Backslashes first: the next line adds some.
+    text = text.replace("\\", "\\\\")
+    text = text.replace('"', '\\"')
+    return text.replace("$", "${dollar}")
 
 
 class Server:
     """A server. The subclasses are its kinds.
 
-    `root` is the served folder, and `run` a private folder of this process. `files` is a copy of the
-    configuration, of which the server reads `file`; `source` is the user's file, for messages. `programs` are
-    the build's, `options` come after the options of the configuration.
-    A server answers `greeting` without reading a repository. `version_options` print the program's version.
+    - `root` is the served folder, and `run` a private folder of this process.
+    - `files` is a copy of the configuration, of which the server reads `file`. `source` is the user's file,
+      for messages.
+    - `programs` are the build's. `options` come after the options of the configuration.
+    - A server answers `greeting` without reading a repository.
+    - `version_options` print the program's version.
+    - `descriptors` has the open files that the server inherits, by their name in `run`.
+    - `listeners` are the processes that listen on the port.
     """
 
     kind = ""
@@ -70,9 +77,12 @@ class Server:
         programs: Programs = ON_PATH,
         options: Sequence[str] = (),
     ) -> None:
-        self.root, self.files, self.run = root, files, run
+        self.root = root
+        self.files = files
+        self.run = run
         self.source = files / self.file
-        self.programs, self.options = programs, options
+        self.programs = programs
+        self.options = options
         self.argv: list[str] = []
         self.process: processes.Process | None = None
         self.reserved: socket.socket | None = None
@@ -80,14 +90,19 @@ class Server:
         self.descriptors: dict[str, int] = {}
 
     def command(self) -> list[str]:
+        """Return the command line of the server."""
         raise NotImplementedError
 
     def subversion_version(self, program_version: str) -> str:
+        """Return the version of Subversion, given that of the program."""
         return program_version
 
     @property
     def pid(self) -> int:
-        return self.process.pid if self.process and self.process.poll() is None else 0
+        """The process of the server; 0 if it does not run."""
+        if self.process and self.process.poll() is None:
+            return self.process.pid
+        return 0
 
     @cached_property
     def port(self) -> int:
@@ -102,7 +117,11 @@ class Server:
         return port
 
     def start(self) -> None:
-        """Raise UserError with the last lines of the server's output if it does not answer."""
+        """Start the server, and wait until it answers.
+
+        Raise UserError with the last lines of its output if it does not answer, or if it runs with other
+        options than its command line has.
+        """
         self._spawn()
         if not self._answers():
             output = " ".join(self.last_output()) or "it printed nothing"
@@ -115,6 +134,7 @@ class Server:
 
     def _spawn(self) -> None:
         self.argv = self.command()
+        # The servers of all runs of the cell write to one file.
         if OUTPUT not in self.descriptors:
             flags = _NEW | os.O_APPEND | os.O_RDWR
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
@@ -129,10 +149,11 @@ class Server:
             stdout=log,
             stderr=log,
             cwd="/",
-            pass_fds=[*self.descriptors.values()],
+            pass_fds=list(self.descriptors.values()),
         )
 
     def close(self) -> None:
+        """End the server, and free its port and files. It cannot be started again."""
         self.stop()
         if self.reserved:
             self.reserved.close()
@@ -145,36 +166,57 @@ class Server:
             self.process = None
 
     def last_output(self) -> list[str]:
-        paths = {number: str(self.run / name) for name, number in self.descriptors.items()}
+        """Return the last lines of the output, with names instead of the descriptors that the server reads.
+
+        Example: "AH00526: Syntax error on line 2 of config/servers/mine/httpd.conf".
+        """
+        names = {descriptor: str(self.run / name) for name, descriptor in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
-            paths[self.descriptors[DIRECTIVES]] = str(self.source)
-        return [
-            _DESCRIPTOR_PATH.sub(lambda match: paths.get(int(match[1]), match[0]), line)
-            for line in processes.last_lines(self.run / OUTPUT)
-        ]
+            names[self.descriptors[DIRECTIVES]] = str(self.source)
+
+        def name_file(match: re.Match[str]) -> str:
+            return names.get(int(match[1]), match[0])
+
+        lines = processes.last_lines(self.run / OUTPUT)
+        return [_DESCRIPTOR_PATH.sub(name_file, line) for line in lines]
 
     def greet(self) -> str:
+        """Connect to the server, and return the first part of its answer."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
             connection.sendall(self.greeting)
             return connection.recv(4096).decode(errors="replace")
 
     def _answers(self) -> bool:
+        """Wait until the server answers, and set `listeners`. Return False if it ends or takes too long."""
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
-            # Another program may have taken the port, and would answer as well. So the listening socket has
-            # to be among the open files of this server.
-            sockets = processes.listening_files(self.port)
-            if sockets:
-                opened = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}
-                self.listeners = [pid for pid, files in opened.items() if files & sockets]
-                if self.listeners:
-                    return bool(self.greet()) and bool(self.pid)
-                if self.pid and not any(opened.values()):
-                    raise UserError(f"{self.kind}: {UNREADABLE_FILES}")
-            time.sleep(0.002)
+            self.listeners = self._find_listeners()
+            if self.listeners:
+                return bool(self.greet()) and bool(self.pid)
+            time.sleep(POLL_S)
         return False
 
+    def _find_listeners(self) -> list[int]:
+        """Return the processes of this server that listen on its port.
+
+        Another program may have taken the port, and would answer as well. So the listening socket has to be
+        among the open files of this server. Raise UserError if these cannot be read.
+        """
+        sockets = processes.listening_files(self.port)
+        if not sockets:
+            return []
+        open_files = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}
+        listeners = [pid for pid, files in open_files.items() if files & sockets]
+        # A process that has ended has no open files, either.
+        if not listeners and self.pid and not any(open_files.values()):
+            raise UserError(
+                f"{self.kind}: this process may not read the open files of its server, so another program "
+                f"could answer in its place. Allow it: in a container, --cap-add SYS_PTRACE."
+            )
+        return listeners
+
     def _check_options(self) -> None:
+        """Raise UserError unless the process that listens has the options of the command line."""
         reported = processes.command_line(self.pid)
         if self.pid not in self.listeners:
             raise UserError(
@@ -182,8 +224,8 @@ class Server:
                 f'`exec ... "$@"`, so that the server is this process.'
             )
         # A wrapper may run another program, with options of its own before these.
-        given = self.argv[1:] if self.programs.prefix else self.argv
-        if reported[len(reported) - len(given) :] != given:
+        expected = self.argv[1:] if self.programs.prefix else self.argv
+        if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "
                 f'{self.argv[0]} is a wrapper, end it with `exec ... "$@"`.'
@@ -197,13 +239,12 @@ class Svnserve(Server):
     file = "svnserve.args"
 
     def command(self) -> list[str]:
-        return [
-            *(self.programs.get("svnserve"), "--daemon", "--foreground"),
-            *("--root", str(self.root)),
-            *("--listen-host", HOST, "--listen-port", str(self.port)),
-            *read_arguments(self.files / self.file),
-            *self.options,
-        ]
+        argv = [self.programs.get("svnserve"), "--daemon", "--foreground"]
+        argv += ["--root", str(self.root)]
+        argv += ["--listen-host", HOST, "--listen-port", str(self.port)]
+        argv += read_arguments(self.files / self.file)
+        argv += self.options
+        return argv
 
 
 class Httpd(Server):
@@ -218,8 +259,9 @@ class Httpd(Server):
     version_options = ("-v",)
 
     def command(self) -> list[str]:
-        conf = self._configuration
-        return [self.programs.httpd, "-DFOREGROUND", f"-Dserving={self.root}", "-f", conf]
+        # httpd ignores this name. By its value, other_servers() finds a server that was left.
+        serving = f"-Dserving={self.root}"
+        return [self.programs.httpd, "-DFOREGROUND", serving, "-f", self._configuration]
 
     @cached_property
     def _configuration(self) -> str:
@@ -228,39 +270,48 @@ class Httpd(Server):
         httpd reads both files, and its folder, through descriptors. So no folder above them has to be open to
         its user, and no character of a path is part of a pattern.
         """
-        directives = self.files / self.file
+        directives_file = self.files / self.file
         try:
-            content = read_bytes(directives, DIRECTIVES_LIMIT)
+            directives = read_bytes(directives_file, DIRECTIVES_LIMIT)
         except FileNotFoundError:
-            raise missing_server_file(directives) from None
-        # Some modules are part of the program, as in Debian.
-        names = ("mpm_event", "unixd", "authz_core", "dav")
-        paths = {name: f"{self.programs.httpd_modules}/mod_{name}.so" for name in names}
-        modules = {name: path for name, path in paths.items() if os.path.exists(path)}
-        modules["dav_svn"] = self.programs.mod_dav_svn
+            raise missing_server_file(directives_file) from None
         # The one folder that the server may write. Nothing in it is opened by name: any process of the
         # servers' user may change it.
         writable = self.run / "writable"
         writable.mkdir(mode=0o700)
         processes.grant(writable, 0o770)
-        text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
+        template = string.Template(HTTPD_TEMPLATE.read_text())
+        text = template.substitute(
             run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
             port=self.port,
             root=quote_for_httpd(self.root),
+            # For such a path only, because older releases have no such directive.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
-            modules="\n".join(
-                f'LoadModule {name}_module "{quote_for_httpd(path)}"'
-                for name, path in modules.items()
-            ),
-            directives=self._write(DIRECTIVES, content),
+            modules="\n".join(self._list_load_directives()),
+            directives=self._write(DIRECTIVES, directives),
         )
         return self._write("httpd.conf", os.fsencode(text))
 
+    def _list_load_directives(self) -> list[str]:
+        """Return lines such as `LoadModule dav_module "/usr/lib/apache2/modules/mod_dav.so"`."""
+        modules = {}
+        for name in HTTPD_MODULES:
+            path = f"{self.programs.httpd_modules}/mod_{name}.so"
+            if os.path.exists(path):
+                modules[name] = path
+        # Last, because it needs the module dav.
+        modules["dav_svn"] = self.programs.mod_dav_svn
+        return [
+            f'LoadModule {name}_module "{quote_for_httpd(path)}"' for name, path in modules.items()
+        ]
+
     def subversion_version(self, program_version: str) -> str:
-        match = re.search(r"\bSVN/([\w.-]+)", self.greet())
+        # httpd's version is another one. Its greeting has, for example, "Server: Apache/2.4.57 SVN/1.14.2".
+        match = _SVN_VERSION.search(self.greet())
         return match[1] if match else ""
 
     def _write(self, name: str, content: bytes) -> str:
+        """Write a file of the run for the server, and return its path for the server."""
         path = self.run / name
         with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
             file.write(content)
@@ -276,22 +327,30 @@ class Httpd(Server):
 SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
 
 
+# By its command line, a server is vcsbench's if it has one of these names and serves a work folder.
 SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})
-OUR_PATH = "/vcsbench-"
+WORK_FOLDER = "/vcsbench-"
 
 
 def other_servers(exclude: Collection[int]) -> list[str]:
-    """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids.
-
-    The environment of a server may be unreadable.
-    """
+    """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids."""
     commands = []
     for pid in set(processes.all_pids()).difference(exclude):
-        words = processes.command_line(pid)
-        names = {os.path.basename(word) for word in words[:4]}
-        serves_ours = names & SERVER_NAMES and any(OUR_PATH in word for word in words)
-        if words and (
-            serves_ours or any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
-        ):
-            commands.append(" ".join(words))
+        argv = processes.command_line(pid)
+        # A process that has ended has no command line.
+        if argv and (_serves_work_folder(argv) or _has_marker(pid)):
+            commands.append(" ".join(argv))
     return sorted(commands)
+
+
+def _serves_work_folder(argv: list[str]) -> bool:
+    # The program may follow setpriv, or the interpreter of a wrapper.
+    names = {os.path.basename(word) for word in argv[:4]}
+    if names.isdisjoint(SERVER_NAMES):
+        return False
+    return any(WORK_FOLDER in word for word in argv)
+
+
+def _has_marker(pid: int) -> bool:
+    # The environment of another user's server may be unreadable: it is empty then.
+    return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))

@@ -21,12 +21,14 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure.prepared_cell import PreparedCell
-from vcsbench.measure.runs import Invocation, capture
+from vcsbench.measure.runs import Invocation
+from vcsbench.measure.untimed_runs import capture
 from vcsbench.measure.work import discard_output
 
 if TYPE_CHECKING:
     from vcsbench.records import CellTrace, Recipe
 
+# Follow children, print nothing but calls, and print all arguments as numbers.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
 # `12 read(0x3, 0x7f, 0x1000) = 0x1000`. If another thread's line is between, it has two parts:
 # `12 read(0x3,  <unfinished ...>` and `12 <... read resumed>0x7f, 0x1000) = 0x1000`.
@@ -34,7 +36,7 @@ _LINE = re.compile(
     rb"(?:\[pid +)?(\d+)\]? +(?:<\.\.\. )?(\w+)(?:\(| resumed>)"
     rb"(.*?)(?:\) += (-?\w+)|,? *<unfinished \.\.\.>)"
 )
-# The argument with the flags, if there is one.
+# The position of the flags among the arguments. creat() has none: it opens for writing.
 OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": None}
 GROUPS = {
     **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
@@ -44,32 +46,47 @@ GROUPS = {
 }
 BYTES = {"reads": "bytes_read", "writes": "bytes_written"}
 ATTACH_LIMIT_S = 60.0
+# A traced run may take so many times as long as an untraced one.
 MAX_SLOWDOWN = 100.0
 
 
 def count_lines(lines: Iterable[bytes]) -> Counter[str]:
-    """Return the numbers of system calls by GROUPS and kind of open, of the others by their names.
+    """Count system calls in strace's lines, by GROUPS and kind of open, others by their names.
 
-    `bytes_read` and `bytes_written` have the bytes of the reads and writes.
+    `bytes_read` and `bytes_written` have the bytes of the reads and writes. Example: {"opens_read_only": 2,
+    "reads": 5, "bytes_read": 4096, "mmap": 7}.
     """
     counts: Counter[str] = Counter()
+    # The arguments in the first parts of calls, by thread.
     unfinished: dict[bytes, bytes] = {}
-    for match in filter(None, map(_LINE.match, lines)):
+    for line in lines:
+        match = _LINE.match(line)
+        if not match:
+            continue
         thread, name, arguments, result = match.groups()
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
             unfinished[thread] = arguments
-        elif name in OPEN_FLAGS:
-            at = OPEN_FLAGS[name]
-            flags = os.O_WRONLY if at is None else int(arguments.split(b",")[at], 16)
-            opened = "opens_read_write" if flags & os.O_ACCMODE else "opens_read_only"
-            counts["opens_failed" if result.startswith(b"-") else opened] += 1
-        else:
-            group = GROUPS.get(name) or name.decode()
-            counts[group] += 1
-            if group in BYTES and not result.startswith(b"-"):
-                counts[BYTES[group]] += int(result, 16)
+            continue
+        has_failed = result.startswith(b"-")
+        if name in OPEN_FLAGS:
+            counts[_classify_open(name, arguments, has_failed)] += 1
+            continue
+        group = GROUPS.get(name, name.decode())
+        counts[group] += 1
+        if group in BYTES and not has_failed:
+            counts[BYTES[group]] += int(result, 16)
     return counts
+
+
+def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
+    if has_failed:
+        return "opens_failed"
+    flags = os.O_WRONLY
+    position = OPEN_FLAGS[name]
+    if position is not None:
+        flags = int(arguments.split(b",")[position], 16)
+    return "opens_read_write" if flags & os.O_ACCMODE else "opens_read_only"
 
 
 class Strace:
@@ -79,6 +96,7 @@ class Strace:
     """
 
     def __init__(self, cpu: int, arguments: Sequence[str], **options: Any) -> None:
+        """`options` are those of processes.start_process()."""
         self.counts: Counter[str] = Counter()
         source, sink = os.pipe()
         strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
@@ -89,6 +107,7 @@ class Strace:
             pass_fds=[sink],
             **options,
         )
+        # Only strace has this end now, so the lines end with it.
         os.close(sink)
         self.thread = threading.Thread(target=self._count, args=(source,), daemon=True)
         self.thread.start()
@@ -97,11 +116,14 @@ class Strace:
     def attach(cls, pids: Sequence[int]) -> Strace:
         """Count the calls of running processes, their threads and later children, until end()."""
         cpu = max(os.sched_getaffinity(0))
-        for task in _tasks(pids):
+        for task in _list_tasks(pids):
             os.sched_setaffinity(int(task.name), [cpu])
-        strace = cls(cpu, [word for pid in pids for word in ("-p", str(pid))])
+        arguments = []
+        for pid in pids:
+            arguments += ["-p", str(pid)]
+        strace = cls(cpu, arguments)
         deadline = time.monotonic() + ATTACH_LIMIT_S
-        while any("TracerPid:\t0\n" in read(f"{task}/status") for task in _tasks(pids)):
+        while not _are_traced(pids):
             if strace.process.poll() is not None or time.monotonic() > deadline:
                 strace.process.kill()
                 raise UserError(
@@ -115,18 +137,34 @@ class Strace:
         with os.fdopen(source, "rb", buffering=1 << 20) as lines:
             self.counts = count_lines(lines)
 
-    def wait(self, limit_s: float | None = None) -> str:
-        """Return the errors of strace and its command; "" if they take longer than a limit."""
+    def wait(self, limit_s: float | None = None) -> str | None:
+        """Wait for the end of strace, and return the errors of strace and its command.
+
+        Return None if they take longer than a limit.
+        """
         errors = processes.read_errors(self.process, limit_s)
         if errors is None:
-            return ""
+            return None
         self.thread.join()
         return errors.decode(errors="replace").strip() or "it printed no error"
 
     def end(self) -> Counter[str]:
+        """Detach from the processes, and return the counts."""
         self.process.send_signal(signal.SIGINT)
         self.wait()
         return self.counts
+
+
+def _list_tasks(pids: Sequence[int]) -> list[Path]:
+    """Return the folders of all threads of processes, such as /proc/12/task/13."""
+    tasks: list[Path] = []
+    for pid in pids:
+        tasks += Path(f"/proc/{pid}/task").iterdir()
+    return tasks
+
+
+def _are_traced(pids: Sequence[int]) -> bool:
+    return not any("TracerPid:\t0\n" in read(f"{task}/status") for task in _list_tasks(pids))
 
 
 def strace_path() -> str:
@@ -137,12 +175,15 @@ def strace_path() -> str:
 
 
 def trace_command(command: Invocation) -> Counter[str]:
-    argv = command.argv
-    with open(command.stdin or os.devnull, "rb") as given:
+    """Run a command under strace, and return its system calls (count_lines).
+
+    Raise UserError if it fails or takes longer than its limit.
+    """
+    with open(command.stdin or os.devnull, "rb") as stdin:
         cpu = min(os.sched_getaffinity(0))
-        strace = Strace(cpu, ["--", *argv], stdin=given, env=command.environment)
+        strace = Strace(cpu, ["--", *command.argv], stdin=stdin, env=command.environment)
     errors = strace.wait(command.limit_s)
-    if not errors:
+    if errors is None:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
         raise UserError(
@@ -150,15 +191,12 @@ def trace_command(command: Invocation) -> Counter[str]:
             f"`time_limit_s` in config/config.yaml."
         )
     if strace.process.returncode != 0:
+        name = os.path.basename(command.argv[0])
         raise UserError(
-            f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}. If it works without, remove "
-            f"`trace_syscalls` from the study."
+            f"under strace, {name} failed: {errors[-300:]}. If it works without, remove `trace_syscalls` "
+            f"from the study."
         )
     return strace.counts
-
-
-def _tasks(pids: Sequence[int]) -> list[Path]:
-    return [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
 
 
 def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
@@ -170,24 +208,37 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     began = time.monotonic()
     result: CellTrace = {"client": None, "server": None, "why_not": ""}
     try:
+        # Before the preparation, which takes longer.
         strace_path()
         with ExitStack() as stack:
             cell = PreparedCell(recipe, 1, folder, root)
             cell.open(stack)
             cell.start_server()
+            limit_s = _choose_limit(cell)
             cell.reset_output()
-            untraced = time.monotonic()
-            # A command that fails without strace fails here.
-            capture(cell.timed, discard_output, folder / "traced.log")
-            limit_s = max(cell.timed.limit_s, MAX_SLOWDOWN * (time.monotonic() - untraced))
-            cell.reset_output()
-            server = Strace.attach(processes.family(cell.server.pid)) if cell.server else None
-            client = trace_command(cell.timed._replace(limit_s=limit_s))
-            result |= {"client": client, "server": server.end() if server else None}
+            # Before the client starts: all that it causes is counted.
+            server_strace = None
+            if cell.server:
+                server_strace = Strace.attach(processes.family(cell.server.pid))
+            result["client"] = trace_command(cell.timed._replace(limit_s=limit_s))
+            if server_strace:
+                result["server"] = server_strace.end()
     except (UserError, OSError) as error:
+        result["client"] = None
         result["why_not"] = str(error)
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
+
+
+def _choose_limit(cell: PreparedCell) -> float:
+    """Return the time limit of a traced run, in seconds, by the time of an untraced one.
+
+    Raise UserError if the command fails without strace.
+    """
+    cell.reset_output()
+    began = time.monotonic()
+    capture(cell.timed, discard_output, cell.folder / "traced.log")
+    return max(cell.timed.limit_s, MAX_SLOWDOWN * (time.monotonic() - began))
 
 
 UPDATE = "{svn} update -q {working_copy}"
@@ -203,11 +254,13 @@ def count_locks(cell: PreparedCell) -> int | None:
     """
     if not shutil.which("strace"):
         return None
-    locking, update = cell.recipe["locking"], cell.fill_template(UPDATE)
-    locks = trace_command(cell.timed._replace(argv=update, stdin=""))["fcntl"]
-    if (locking == "exclusive") != (locks <= MAX_EXCLUSIVE_LOCKS):
+    locking = cell.recipe["locking"]
+    update = cell.timed._replace(argv=cell.fill_template(UPDATE), stdin="")
+    calls = trace_command(update)["fcntl"]
+    is_exclusive = calls <= MAX_EXCLUSIVE_LOCKS
+    if is_exclusive != (locking == "exclusive"):
         raise UserError(
             f"the client does not lock the working copy's database as {locking}: an update "
-            f"without changes makes {locks} calls of fcntl. Use another client."
+            f"without changes makes {calls} calls of fcntl. Use another client."
         )
-    return locks
+    return calls

@@ -14,10 +14,13 @@ from typing import IO, NamedTuple
 
 from vcsbench.external import CHUNK
 
-# Numbers by name, and the `digest` of the output or the files. Empty: the work is unknown, also if a command
-# printed or wrote nothing: all commands that do nothing would be equal.
+# Numbers by name, and the `digest` of the output or the files. Example: {"lines": 3, "bytes": 80, "digest":
+# "0123456789abcdef"}. It is empty if the work is unknown, also if a command printed or wrote nothing: all
+# commands that do nothing would be equal.
 Fingerprint = dict[str, int | str]
+# The key in the fingerprint of work that is compared with nothing.
 UNCHECKED = "apart"
+# The longest URL that is found across two pieces of data.
 LONGEST = 1024
 PREFIX_LENGTH = 12
 # A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.
@@ -32,13 +35,15 @@ class UrlNormaliser:
     """
 
     def __init__(self, *urls: str) -> None:
+        # The longest first, because one URL may be the start of another.
         roots = sorted({url.encode() for url in urls if url}, key=len, reverse=True)
         self._prefixes = {root[:PREFIX_LENGTH] for root in roots}
-        fixed_width = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
-        self._pattern = re.compile(b"|".join([*fixed_width, *map(re.escape, roots)]))
+        patterns = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
+        patterns += [re.escape(root) for root in roots]
+        self._pattern = re.compile(b"|".join(patterns))
 
-    # The pattern takes 20 times as long: 17 s for each run that writes a tree of 1 GB.
     def _may_match(self, data: bytes | bytearray) -> bool:
+        # The pattern takes 20 times as long: 17 s for each run that writes a tree of 1 GB.
         return any(prefix in data for prefix in self._prefixes)
 
     def replace(self, data: bytes | bytearray) -> bytes | bytearray:
@@ -47,10 +52,12 @@ class UrlNormaliser:
     def complete_length(self, data: bytes | bytearray) -> int:
         """Return how many bytes of the data cannot be part of a URL that continues after the data."""
         end = max(0, len(data) - LONGEST)
-        if self._may_match(data):
-            for match in self._pattern.finditer(data):
-                if match.start() < end < match.end():
-                    return match.end()
+        if not self._may_match(data):
+            return end
+        for match in self._pattern.finditer(data):
+            # A cut within a match would leave both parts of it.
+            if match.start() < end < match.end():
+                return match.end()
         return end
 
 
@@ -69,6 +76,7 @@ class UrlFreeDigest:
             self._add(self._normaliser.complete_length(self._pending))
 
     def end(self) -> str:
+        """Return the digest of all data: 16 hexadecimal digits."""
         self._add(len(self._pending))
         return self._sha256.hexdigest()[:16]
 
@@ -79,6 +87,9 @@ class UrlFreeDigest:
         self.bytes += len(data)
 
 
+OutputReader = Callable[[IO[bytes], UrlNormaliser], Fingerprint]
+
+
 def discard_output(output: IO[bytes], _urls: UrlNormaliser | None = None) -> Fingerprint:
     while output.read(1 << 16):
         pass
@@ -86,7 +97,9 @@ def discard_output(output: IO[bytes], _urls: UrlNormaliser | None = None) -> Fin
 
 
 def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
-    digest, lines = UrlFreeDigest(urls), 0
+    """Return lines, bytes and digest of any output."""
+    digest = UrlFreeDigest(urls)
+    lines = 0
     while data := output.read(CHUNK):
         lines += data.count(b"\n")
         digest.update(data)
@@ -95,6 +108,7 @@ def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 
 
 LOG_SEPARATOR = b"-" * 72 + b"\n"
+# `r7 | jane | 2020-01-01 00:00:00 +0000 (Wed, 01 Jan 2020) | 3 lines`. With -q, it ends after the date.
 LOG_HEADING = re.compile(rb"r\d+ \|.*?(?: \| (\d+) lines?)?\n", re.DOTALL)
 LOG_PATH = b"   "
 
@@ -102,29 +116,40 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    A message may contain lines like the headings of other revisions. Its own heading has its number of
-    lines.
+    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message:
+    a message may contain lines like the headings of other revisions, so its lines are counted.
     """
     digest = UrlFreeDigest(urls)
-    revisions = paths = lines = message = 0
-    before, in_heading = b"", False
+    revisions = 0
+    paths = 0
+    # Lines of the message: of the present heading, and how many of them are still to come.
+    message_lines = 0
+    lines_to_come = 0
+    is_before_message = False
+    previous_line = b""
     for line in output:
         digest.update(line)
-        if message:
-            message -= 1
-        elif before == LOG_SEPARATOR and (heading := LOG_HEADING.fullmatch(line)):
+        heading = None
+        if previous_line == LOG_SEPARATOR:
+            heading = LOG_HEADING.fullmatch(line)
+        if lines_to_come:
+            lines_to_come -= 1
+        elif heading:
             revisions += 1
-            lines, in_heading = int(heading[1] or 0), True
-        elif in_heading and line.startswith(LOG_PATH):
+            message_lines = int(heading[1] or 0)
+            is_before_message = True
+        elif is_before_message and line.startswith(LOG_PATH):
             paths += 1
-        elif in_heading and line == b"\n":
-            message, in_heading = lines, False
-        before = line
+        elif is_before_message and line == b"\n":
+            lines_to_come = message_lines
+            is_before_message = False
+        previous_line = line
     if not revisions:
         return {}
     return {"revisions": revisions, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
 
 
+# `   1,234 bytes in files`, as svnbench prints its counts.
 NULL_COUNT = re.compile(rb"\s*([\d,]+) (\D+)")
 # These differ between runs and between protocols: mod_dav_svn adds its own properties.
 VARYING_COUNTS = frozenset(
@@ -133,10 +158,14 @@ VARYING_COUNTS = frozenset(
 
 
 def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
+    """Return the counts that svnbench prints, for example {"files": 5, "bytes_in_files": 80}."""
     counts: Fingerprint = {}
     for line in output:
         match = NULL_COUNT.fullmatch(line.rstrip())
-        if match and (name := match[2].decode("ascii", "replace")) not in VARYING_COUNTS:
+        if not match:
+            continue
+        name = match[2].decode("ascii", "replace")
+        if name not in VARYING_COUNTS:
             counts[name.replace(" ", "_")] = int(match[1].replace(b",", b""))
     return counts if any(counts.values()) else {}
 
@@ -145,17 +174,24 @@ VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
 
 
 def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
-    verified = [int(match[1]) for line in output if (match := VERIFIED.fullmatch(line))]
+    """Return the number and the last of the revisions that `svnadmin verify` prints."""
+    verified = []
+    for line in output:
+        match = VERIFIED.fullmatch(line)
+        if match:
+            verified.append(int(match[1]))
     return {"revisions": len(verified), "youngest": max(verified)} if verified else {}
 
 
+# Headers in a dump.
 REVISION = b"Revision-number: "
+REVISION_0 = b"Revision-number: 0\n"
 NODE = b"Node-path: "
 LENGTH = b"Content-length: "
 # Repositories of other formats have another UUID if the source has none, and up to format 3 no SHA-1.
 LEFT_OUT = re.compile(rb"UUID: |Text-[a-z-]+-sha1: ")
 # The date of revision 0 is the time of the load if the source has none. Its lengths are left out with it.
-OF_REVISION_0 = re.compile(rb"(Prop-content-|Content-)length: ")
+LENGTH_OF_REVISION_0 = re.compile(rb"(Prop-content-|Content-)length: ")
 DATE = re.compile(rb"^K 8\nsvn:date\nV \d+\n[^\n]*\n", re.MULTILINE)
 LARGEST_REVISION_0 = 1 << 20
 
@@ -163,43 +199,72 @@ LARGEST_REVISION_0 = 1 << 20
 def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
 
-    All other bytes are equal for all formats, packings and copies of a repository.
+    All other bytes are equal for all formats, packings and copies of a repository. A dump has records: lines
+    of headers, an empty line, and as many bytes of content as the header `Content-length` has.
     """
     digest = UrlFreeDigest(urls)
-    revisions = nodes = length = 0
+    revisions = 0
+    nodes = 0
+    content_length = 0
     is_revision_0 = False
     for line in stream:
         if line == b"\n":
             digest.update(line)
-            if is_revision_0 and length <= LARGEST_REVISION_0:
-                digest.update(DATE.sub(b"", stream.read(length)))
-                length = 0
-            while length > 0 and (data := stream.read(min(length, CHUNK))):
-                digest.update(data)
-                length -= len(data)
-            length, is_revision_0 = 0, False
+            _add_content(digest, stream, content_length, is_revision_0)
+            content_length = 0
+            is_revision_0 = False
             continue
         if line.startswith(LENGTH):
-            length = int(line[len(LENGTH) :])
-        if line.startswith(REVISION):
+            content_length = int(line[len(LENGTH) :])
+        elif line.startswith(REVISION):
             revisions += 1
-            is_revision_0 = line == b"Revision-number: 0\n"
-        nodes += line.startswith(NODE)
-        if not LEFT_OUT.match(line) and not (is_revision_0 and OF_REVISION_0.match(line)):
-            digest.update(line)
+            is_revision_0 = line == REVISION_0
+        elif line.startswith(NODE):
+            nodes += 1
+        if LEFT_OUT.match(line):
+            continue
+        if is_revision_0 and LENGTH_OF_REVISION_0.match(line):
+            continue
+        digest.update(line)
     if not revisions:
         return {}
     return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
 
 
+def _add_content(
+    digest: UrlFreeDigest, stream: IO[bytes], length: int, is_revision_0: bool
+) -> None:
+    """Add the content of a record, of revision 0 without its date."""
+    if is_revision_0 and length <= LARGEST_REVISION_0:
+        digest.update(DATE.sub(b"", stream.read(length)))
+        return
+    while length > 0 and (data := stream.read(min(length, CHUNK))):
+        digest.update(data)
+        length -= len(data)
+
+
 ADMINISTRATIVE = b".svn"
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
-Entry = tuple[bytes, bytes, int]
+
+
+class TreeEntry(NamedTuple):
+    """A file, folder or link. `name` is its path in the tree, "" for the tree itself."""
+
+    name: bytes
+    path: bytes
+    mode: int
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    different = {tuple(inspect_tree(path, urls).items()) for path in sorted(targets.iterdir())}
-    return dict(*different) if len(different) == 1 else {"different_trees": len(different)}
+    """Return the work of one client if all trees below a folder are equal, otherwise how many differ."""
+    different: list[Fingerprint] = []
+    for path in sorted(targets.iterdir()):
+        work = inspect_tree(path, urls)
+        if work not in different:
+            different.append(work)
+    if len(different) == 1:
+        return different[0]
+    return {"different_trees": len(different)}
 
 
 def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
@@ -207,11 +272,19 @@ def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
     Some strategies do not build empty directories. Another check reports that.
     """
-    counts = inspect_tree(target, urls, is_built=True)
-    return {name: value for name, value in counts.items() if name != "directories"}
+    work = inspect_tree(target, urls, is_built=True)
+    work.pop("directories", None)
+    return work
+
+
+def inspect_unchecked(target: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the work of a tree that is compared with no other tree."""
+    return {**inspect_tree(target, urls), UNCHECKED: 1}
 
 
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the work of loading a repository: that of a dump of it, and its youngest revision."""
+    # Most kinds of work need no repository on disk.
     from vcsbench.subjects import fsfs
 
     youngest = fsfs.youngest(repository)
@@ -227,50 +300,79 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     The digest covers names, contents, the executable bit and the targets of symlinks. `is_built` leaves out
     directories and METADATA.
     """
-    counts = {"files": 0, "directories": 0, "symlinks": 0, "bytes": 0}
+    files = 0
+    directories = 0
+    symlinks = 0
+    file_bytes = 0
     total = hashlib.sha256()
-    for name, path, mode in _entries(target):
-        if is_built and (stat.S_ISDIR(mode) or name.partition(b"/")[0] in METADATA):
+    for entry in _list_entries(target):
+        is_directory = stat.S_ISDIR(entry.mode)
+        if is_built and (is_directory or entry.name.partition(b"/")[0] in METADATA):
             continue
-        total.update(name + b"\0")
-        if stat.S_ISLNK(mode):
-            counts["symlinks"] += 1
-            total.update(b"l" + os.readlink(path) + b"\0")
-        elif stat.S_ISDIR(mode):
-            counts["directories"] += 1
+        # No name and no target of a link has a NUL, so no two trees have the same text.
+        total.update(entry.name + b"\0")
+        if stat.S_ISLNK(entry.mode):
+            symlinks += 1
+            total.update(b"l" + os.readlink(entry.path) + b"\0")
+        elif is_directory:
+            directories += 1
             total.update(b"d\0")
         else:
-            digest = UrlFreeDigest(urls)
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-                buffer = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
-                while data := file.read(buffer):
-                    digest.update(data)
-            total.update((b"x" if mode & stat.S_IXUSR else b"f") + digest.end().encode() + b"\0")
-            counts["files"] += 1
-            counts["bytes"] += digest.bytes
-    if not counts["files"] and not counts["symlinks"]:
+            content_digest, content_bytes = _digest_file(entry.path, urls)
+            files += 1
+            file_bytes += content_bytes
+            kind = b"x" if entry.mode & stat.S_IXUSR else b"f"
+            total.update(kind + content_digest.encode() + b"\0")
+    if not files and not symlinks:
         return {}
-    return {**counts, "digest": total.hexdigest()[:16]}
+    return {
+        "files": files,
+        "directories": directories,
+        "symlinks": symlinks,
+        "bytes": file_bytes,
+        "digest": total.hexdigest()[:16],
+    }
 
 
-def _entries(target: Path) -> Iterator[Entry]:
+def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
+    """Return the digest and the length of a file without URLs."""
+    digest = UrlFreeDigest(urls)
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
+        # A small file needs no buffer of CHUNK bytes. The byte more finds its end in the same call.
+        buffer_bytes = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
+        while data := file.read(buffer_bytes):
+            digest.update(data)
+    return digest.end(), digest.bytes
+
+
+def _list_entries(target: Path) -> Iterator[TreeEntry]:
+    """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders.
+
+    The entries of a folder come sorted by name, and then the content of its last folder. Nothing is yielded
+    for a missing path.
+    """
     root = os.fsencode(target)
     try:
         mode = os.lstat(root).st_mode
     except FileNotFoundError:
         return
-    yield b"", root, mode
-    pending = [(b"", root)] if stat.S_ISDIR(mode) else []
+    yield TreeEntry(b"", root, mode)
+    # Folders, by the start of the names in them.
+    pending: list[tuple[bytes, bytes]] = []
+    if stat.S_ISDIR(mode):
+        pending.append((b"", root))
     while pending:
-        parent, folder = pending.pop()
+        prefix, folder = pending.pop()
         with os.scandir(folder) as children:
             entries = sorted(children, key=lambda entry: entry.name)
         for entry in entries:
-            if entry.name != ADMINISTRATIVE:
-                mode = entry.stat(follow_symlinks=False).st_mode
-                yield parent + entry.name, entry.path, mode
-                if stat.S_ISDIR(mode):
-                    pending.append((parent + entry.name + b"/", entry.path))
+            if entry.name == ADMINISTRATIVE:
+                continue
+            mode = entry.stat(follow_symlinks=False).st_mode
+            name = prefix + entry.name
+            yield TreeEntry(name, entry.path, mode)
+            if stat.S_ISDIR(mode):
+                pending.append((name + b"/", entry.path))
 
 
 class WorkKind(NamedTuple):
@@ -280,7 +382,7 @@ class WorkKind(NamedTuple):
     """
 
     description: str
-    read: Callable[[IO[bytes], UrlNormaliser], Fingerprint] | None = None
+    read: OutputReader | None = None
     inspect: Callable[[Path, UrlNormaliser], Fingerprint] | None = None
     quiet_options: Sequence[str] = ()
 
@@ -299,8 +401,7 @@ KINDS = {
     "tree": WorkKind("the files of each timed run", inspect=inspect_tree),
     "trees": WorkKind("the files of each client, which must be equal", inspect=inspect_trees),
     "unchecked": WorkKind(
-        "the files of each timed run, which differ by design",
-        inspect=lambda target, urls: {**inspect_tree(target, urls), UNCHECKED: 1},
+        "the files of each timed run, which differ by design", inspect=inspect_unchecked
     ),
     "verified": WorkKind(PRINTED, read_verified, quiet_options=QUIET),
 }
