@@ -1,39 +1,33 @@
-"""Subjects: the input and output of a cell's command, such as a repository or a tree."""
+"""Define subjects: the input and output of a cell's command, such as a repository or a tree."""
 
 from __future__ import annotations
 
 import os
-import stat
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.files import read_json, write_json
 from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+    from vcsbench.records import Recipe, SubjectFacts
 
-# The words of commands, with their values or a function that returns them.
+# The words of commands, with their values or a function that returns them. Example: {"tree": "trunk", "svn":
+# ["/usr/bin/svn", "--non-interactive"]}.
 Word = str | Sequence[str]
 Words = dict[str, Word | Callable[[], Word]]
 # A placeholder in words: the number of the client, if several run at once.
 CLIENT_NUMBER = "@CLIENT@"
-TEMPORARY_PREFIX = "making-"
-# Mean overhead of a file on disk: half a block and an inode.
-OVERHEAD_BYTES = 4096
-PYTHONPATH = str(Path(__file__).parents[2])
 
 
 class Subject:
     """The subject of round `number`. `run` is the private folder of the cell-round, `root` the checkout.
+
+    The cell calls check(), before each run restore(), after all runs facts() and flags(), and discard().
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
@@ -64,6 +58,7 @@ class Subject:
 
     @classmethod
     def reads_repository(cls, recipe: Recipe) -> bool:
+        """Return True if the subject needs a copy of a Subversion repository."""
         return False
 
     def check(self) -> None:
@@ -80,6 +75,7 @@ class Subject:
         return 0
 
     def words(self) -> Words:
+        """Return the words that commands may use, such as {tree}."""
         return {}
 
     def idle_words(self) -> Words:
@@ -100,17 +96,23 @@ class Subject:
         """Remove the files of the cell-round."""
 
     def facts(self) -> SubjectFacts:
+        """Return what the context has about the subject after the runs."""
         return {}
 
     def flags(self) -> list[str]:
+        """Return the flags of all runs of the cell-round, such as "nothing-packed"."""
         return []
 
 
 def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
-    """Raise UserError for the first axis that the study lacks."""
-    for axis, is_there in axes.items():
-        if not is_there:
-            names = ", ".join(axes)
+    """Raise UserError for the first axis that the study lacks.
+
+    `axes` has True for an axis of the study. Example: require_axes("a tree", {"repo": True, "filesystem":
+    False}).
+    """
+    names = ", ".join(axes)
+    for axis, is_in_study in axes.items():
+        if not is_in_study:
             raise UserError(f"`axes`: {subject} needs {names}. The study has no {axis}. Add it.")
 
 
@@ -170,59 +172,3 @@ class Target(Subject):
     def discard(self) -> None:
         with suppress(UserError, OSError):
             remove_path(self.path)
-
-
-def run_sources(*arguments: str) -> list[str]:
-    """Run sources.main, and return the lines that it prints. Raise UserError with its last line if it fails.
-
-    It is a process, so that a change of the code of sources makes no result stale.
-    """
-    program = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
-    done = processes.run_program(
-        [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        may_fail=True,
-    )
-    if done.code:
-        lines = done.errors.strip().splitlines()
-        raise UserError(lines[-1] if lines else f"{arguments[0]}: exit code {done.code}")
-    return done.output.splitlines()
-
-
-def make_template(
-    path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
-) -> TreeRecord:
-    """Return the record of a template, which `make` makes unless it is complete.
-
-    The record is written last, next to the template. `make` gets the path and a private folder.
-    `check_sizes`: make the template again if its sizes changed.
-    """
-    file = path.with_name(f"{path.name}.json")
-    record = cast("TreeRecord", read_json(file))
-    is_complete = path.exists() and "entries" in record
-    if is_complete and not (check_sizes and not _sizes(path).items() <= record.items()):
-        return record
-    file.unlink(missing_ok=True)
-    for leftover in (path, *path.parent.glob(f"{TEMPORARY_PREFIX}*")):
-        remove_path(leftover)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
-        facts = make(path, Path(temporary))
-    record = {"path": str(path), **_sizes(path), **facts}
-    write_json(file, record)
-    return record
-
-
-def _sizes(path: Path) -> TreeRecord:
-    """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
-    status = [os.lstat(path)]
-    if path.is_dir():
-        status = [
-            os.lstat(os.path.join(folder, name))
-            for folder, folders, names in os.walk(path)
-            for name in (*folders, *names)
-        ]
-    return {
-        "entries": len(status),
-        "bytes": sum(s.st_size + OVERHEAD_BYTES for s in status),
-        "content_bytes": sum(s.st_size for s in status if stat.S_ISREG(s.st_mode)),
-    }

@@ -5,7 +5,6 @@ import os
 import random
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
@@ -16,6 +15,7 @@ from vcsbench.processes import Program
 from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
+# The revision of a file that belongs to none, such as db/current: it is written last.
 AFTER_ALL_REVISIONS = 1 << 62
 # With --config-dir, the client reads neither the user's settings nor /etc/subversion.
 NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
@@ -24,10 +24,13 @@ CLIENT_OPTIONS = (
     "--config-option",
     "config:working-copy:exclusive-locking=yes",
 )
+# The names in a folder, sorted, with their states.
 Entries = list[tuple[str, os.stat_result]]
 
 
 def youngest(path: Path) -> int:
+    """Return the youngest revision of a repository."""
+    # Up to format 2, the next identifiers of a node and a copy follow it.
     return int((path / "db" / "current").read_text().split()[0])
 
 
@@ -43,8 +46,9 @@ def check_shape(path: Path) -> formats.Shape:
         raise ValueError(f"its file system is {kind}")
     shape = formats.read_shape(path)
     names = os.listdir(path / "db" / "revs")
+    # `0.pack`, `1.pack`, and so on: the oldest shards are packed.
     packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
-    if packs != set(map(str, range(shape.packed))):
+    if packs != {str(shard) for shard in range(shape.packed)}:
         raise ValueError(
             f"db/min-unpacked-rev counts {shape.packed} packed shards, and {len(packs)} are"
         )
@@ -52,18 +56,24 @@ def check_shape(path: Path) -> formats.Shape:
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """Return in a clause how a repository differs from axis values and a youngest revision; "" if not."""
+    """Return in a clause how a repository differs from axis values and a youngest revision; "" if not.
+
+    Example: "it is of format 6, not of 7".
+    """
     try:
         shape = check_shape(path)
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     value = formats.parse_format(fmt)
-    if (not value.is_as_is or value.is_upgraded) and shape.format != value.format:
+    # A repository as it is may have any format.
+    has_known_format = not value.is_as_is or value.is_upgraded
+    if has_known_format and shape.format != value.format:
         return f"it is of format {shape.format}, not of {value.format}"
     # Only the addressing distinguishes an upgraded repository: an upgrade leaves it.
     if not value.is_as_is and shape.is_logical != value.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
+    # Without a full shard, nothing can be packed.
     if shape.full and shape.packing != packing:
         expected = {formats.PACKED: "all", formats.PARTLY_PACKED: "some"}.get(packing, "none")
         return (
@@ -72,25 +82,28 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     settings = formats.release_settings(value)
     if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
-    if last not in (None, shape.youngest):
+    if last is not None and shape.youngest != last:
         return f"its youngest revision is {shape.youngest}, not {last}"
     return ""
 
 
 def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
+    """Yield each folder by its path in the repository, "." for the top, with its entries."""
     waiting = ["."]
     while waiting:
         folder = waiting.pop()
-        entries = _entries(os.path.join(repository, folder))
+        entries = _scan(os.path.join(repository, folder))
         yield folder, entries
-        waiting += [join(folder, name) for name, s in entries if stat.S_ISDIR(s.st_mode)]
+        for name, status in entries:
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(join(folder, name))
 
 
 def join(folder: str, name: str) -> str:
     return name if folder == "." else f"{folder}/{name}"
 
 
-def _entries(folder: str) -> Entries:
+def _scan(folder: str) -> Entries:
     with os.scandir(folder) as entries:
         return sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
 
@@ -101,13 +114,17 @@ def folder_state(entries: Entries) -> str:
     Each write, replacement and chmod sets a file's ctime, which no program can set back. A device that
     returns other bytes than were written is not noticed.
     """
-    text = "\n".join(
-        f"{name}\0{s.st_mode} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}" for name, s in entries
-    )
-    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    lines = []
+    for name, status in entries:
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        # No name has a NUL, so two folders with the same text have the same names.
+        lines.append(f"{name}\0{status.st_mode} {status.st_size} {times}")
+    text = "\n".join(lines).encode(errors="surrogateescape")
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
 def read_state(repository: Path) -> dict[str, str]:
+    """Return the state of each folder of a repository (folder_state), by its path in it."""
     return {folder: folder_state(entries) for folder, entries in walk(repository)}
 
 
@@ -121,18 +138,25 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
     `shards` limits the check to so many random shards. In the others, only added and removed files are
     noticed, because they change the folder above.
     """
+    # A repository without a state is unknown: its top counts as changed.
+    if not state:
+        return "."
     sampled = [folder for folder in state if is_shard(folder)]
     if shards is not None and shards < len(sampled):
         sampled = random.sample(sampled, shards)
-    for folder in [*(folder for folder in state if not is_shard(folder)), *sorted(sampled)]:
-        with suppress(OSError):
-            if folder_state(_entries(os.path.join(repository, folder))) == state[folder]:
-                continue
-        return folder
-    return "" if state else "."
+    folders = [folder for folder in state if not is_shard(folder)]
+    for folder in folders + sorted(sampled):
+        try:
+            entries = _scan(os.path.join(repository, folder))
+        except OSError:
+            return folder
+        if folder_state(entries) != state[folder]:
+            return folder
+    return ""
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file in pieces. A shorter file ends earlier."""
     with open(path, "rb", buffering=0) as file:
         while size > 0 and (chunk := file.read(min(size, CHUNK))):
             yield chunk
@@ -154,13 +178,14 @@ def list_files(path: Path) -> list[RepositoryFile]:
     A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
     makes nothing else, and a copy of it could not be verified.
     """
-    size = formats.read_shape(path).shard or 1
+    # Without shards there are no packs, which alone need their size.
+    shard_size = formats.read_shape(path).shard or 1
     files = []
     for folder, entries in walk(path):
         for name, status in entries:
             relative = join(folder, name)
             if stat.S_ISREG(status.st_mode):
-                revision = _revision(relative.split("/"), size)
+                revision = _find_revision(relative.split("/"), shard_size)
                 mode = status.st_mode & 0o777
                 files.append(RepositoryFile(revision, relative, status.st_size, mode))
             elif not stat.S_ISDIR(status.st_mode):
@@ -168,27 +193,28 @@ def list_files(path: Path) -> list[RepositoryFile]:
     return sorted(files)
 
 
-def _revision(parts: Sequence[str], size: int) -> int:
-    if len(parts) < 3 or parts[:1] != ["db"] or parts[1] not in ("revs", "revprops"):
+def _find_revision(parts: Sequence[str], shard_size: int) -> int:
+    """Return the revision of a file by its path: 1234 of db/revs/1/1234, and 999 of db/revs/0.pack/pack."""
+    if len(parts) < 3 or parts[0] != "db" or parts[1] not in ("revs", "revprops"):
         return AFTER_ALL_REVISIONS
-    shard, _, packed = parts[2].partition(".")
+    shard, _, suffix = parts[2].partition(".")
     if not shard.isdigit():
         return AFTER_ALL_REVISIONS
-    if packed == "pack":
-        return (int(shard) + 1) * size - 1
-    return int(parts[-1]) if parts[-1].isdigit() else AFTER_ALL_REVISIONS
+    if suffix == "pack":
+        return (int(shard) + 1) * shard_size - 1
+    name = parts[-1]
+    return int(name) if name.isdigit() else AFTER_ALL_REVISIONS
 
 
-def run_svnadmin(
-    *arguments: str | Path, on_line: Callable[[str], None] = lambda line: None
-) -> None:
+def run_svnadmin(*arguments: str | Path, on_line: Callable[[str], None] | None = None) -> None:
     """Run svnadmin. `on_line` gets each line of its output. Raise as read_output() does."""
 
-    def read(output: IO[bytes]) -> None:
+    def read_lines(output: IO[bytes]) -> None:
         for line in output:
-            on_line(line.decode(errors="replace"))
+            if on_line:
+                on_line(line.decode(errors="replace"))
 
-    read_output(read, *arguments)
+    read_output(read_lines, *arguments)
 
 
 def read_output(
@@ -196,13 +222,17 @@ def read_output(
 ) -> T:
     """Run a program of Subversion, and return the result of `read` on its output.
 
-    Raise UserError with its error if it fails, or OSError for a full or read-only storage.
+    The first argument is the subcommand, the last one the repository. Raise UserError with its error if it
+    fails, or OSError for a full or read-only storage.
     """
-    failure = f"{arguments[-1]}: {program} {arguments[0]} failed"
-    with Program([program, *map(str, arguments)], failure, umask=0o022) as running:
+    command = arguments[0]
+    repository = arguments[-1]
+    argv = [program, *map(str, arguments)]
+    # The servers, which run as another user, read the files.
+    with Program(argv, f"{repository}: {program} {command} failed", umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:
-            raise_write_error(running.errors(), Path(arguments[-1]))
+            raise_write_error(running.errors(), Path(repository))
             raise running.failed()
     return result
 
@@ -214,6 +244,7 @@ def run_client(svn: str, *arguments: str | Path, limit_s: float | None = None) -
 
 
 def create(path: Path, fmt: str) -> None:
+    """Create a repository of a format: f7, or f6-to-f8, which is created as f6 and upgraded."""
     value = formats.parse_format(fmt)
     release = formats.RELEASES[value.created]
     run_svnadmin("create", "--fs-type", "fsfs", "--compatible-version", release, path)
@@ -223,10 +254,12 @@ def create(path: Path, fmt: str) -> None:
 
 
 def upgrade(path: Path, value: formats.FormatValue) -> None:
+    """Upgrade a repository to the newest format, with the settings of the release that introduced it."""
     run_svnadmin("upgrade", path)
     _write_settings(path, value)
 
 
 def _write_settings(path: Path, value: formats.FormatValue) -> None:
-    if settings := formats.release_settings(value):
+    settings = formats.release_settings(value)
+    if settings:
         (path / "db" / "fsfs.conf").write_text(formats.settings_text(settings))

@@ -1,4 +1,4 @@
-"""The subjects `repository`, `dump` and `fresh_repository`, and the metadata of copies on a storage."""
+"""Define the subjects `repository`, `dump` and `fresh_repository`, and the metadata of copies."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
 REPOSITORIES = "repositories"
 EMPTY = "empty"
+# Metadata of a copy that results do not have.
 _INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest")
+# How many shards a round checks: to read the states of all takes longer than a run.
 SAMPLED_SHARDS = 2
 
 
 class Variant(NamedTuple):
-    """A repository in one format and packing. `identity` is its source's (Source.identity)."""
+    """A repository in one format and packing. `identity` is its source's (Source.identity).
+
+    Its name is, for example, "ruby.f7.pack".
+    """
 
     repo: str
     format: str
@@ -68,6 +73,7 @@ def read_metadata(copy: Path) -> CopyMetadata:
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
+    """Return the metadata that results have."""
     return cast("RepositoryFacts", {k: v for k, v in metadata.items() if k not in _INTERNAL})
 
 
@@ -81,13 +87,14 @@ def check_copy(
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
     problem = problem_with(copy, metadata, variant, number, shards)
-    if problem:
-        if metadata.get("identity") == variant.identity:
-            metadata_file(copy).unlink(missing_ok=True)
-        raise ChangedError(
-            f"{copy}: the copy is missing or was changed: {problem}. `make report` makes it again."
-        )
-    return metadata
+    if not problem:
+        return metadata
+    # Without metadata, the next run makes the copy again. That of another source is not this run's.
+    if metadata.get("identity") == variant.identity:
+        metadata_file(copy).unlink(missing_ok=True)
+    raise ChangedError(
+        f"{copy}: the copy is missing or was changed: {problem}. `make report` makes it again."
+    )
 
 
 def problem_with(
@@ -101,7 +108,10 @@ def problem_with(
         return "it does not exist"
     if not metadata:
         file = metadata_file(copy)
-        return f"{file.name} is {'not as it was written' if file.exists() else 'gone'}"
+        if file.exists():
+            return f"{file.name} is not as it was written"
+        return f"{file.name} is gone"
+    # A folder that was moved or copied here has the metadata of its first place.
     expected = (str(copy), variant.name, number)
     if (metadata["path"], metadata.get("variant"), metadata.get("copy")) != expected:
         return (
@@ -110,10 +120,13 @@ def problem_with(
         )
     if metadata["identity"] != variant.identity:
         return "it was made from another source, or from an earlier state of the same source"
-    if mismatch := fsfs.mismatch(copy, variant.format, variant.packing, metadata["youngest"]):
+    mismatch = fsfs.mismatch(copy, variant.format, variant.packing, metadata["youngest"])
+    if mismatch:
         return mismatch
     folder = fsfs.changed_folder(copy, metadata["state"], shards)
-    return f"something changed in {'its folder' if folder == '.' else folder}" if folder else ""
+    if not folder:
+        return ""
+    return "something changed in its folder" if folder == "." else f"something changed in {folder}"
 
 
 def check_copies_mounted(record: CopiesRecord) -> None:
@@ -131,19 +144,23 @@ def check_copies_mounted(record: CopiesRecord) -> None:
 
 
 def empty_copy_ok(workdir: Path) -> bool:
+    """Return True if the empty repository of a work folder is there and unchanged."""
     empty = workdir / REPOSITORIES / EMPTY
     metadata = read_metadata(empty)
     return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
 
 
 def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
+    """Return the last revision of a dump: the command's `revisions`, or the youngest without them."""
     if "revisions" not in parts:
         return youngest
     return min(scaled_revisions(parts["revisions"], parts), youngest)
 
 
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
-    return round(revisions * (parts["repository"]["scale"] or 1))
+    """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01."""
+    scale = parts["repository"]["scale"]
+    return revisions if scale is None else round(revisions * scale)
 
 
 class Repository(Subject):
@@ -156,14 +173,16 @@ class Repository(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         super().__init__(recipe, number, run, root)
         (file,) = self.records(recipe)
-        record = cast("CopiesRecord", read_record(root / file))
-        self.record, self.workdir = record, Path(record["place"])
-        self.layout = record["layout"]
-        self.copy = (number - 1) % record["copies"] + 1
+        self.record = cast("CopiesRecord", read_record(root / file))
+        self.workdir = Path(self.record["place"])
+        self.layout = self.record["layout"]
+        # The rounds take turns at the copies.
+        self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
         self.path = copy_path(self.workdir, self.variant.name, self.copy)
         self.folders = [self.path]
-        self.served, self.name = self.workdir / REPOSITORIES, self.path.name
+        self.served = self.workdir / REPOSITORIES
+        self.name = self.path.name
         self.metadata: CopyMetadata = {}
 
     @classmethod
@@ -177,15 +196,21 @@ class Repository(Subject):
     def check(self) -> None:
         """Check the copy, and that its tree can be written if the cell writes it."""
         self.metadata = self._check_copy(SAMPLED_SHARDS)
-        named = OddPaths(self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0))
-        if reason := why_not_on_disk(self.recipe, lambda: named):
+        odd_paths = OddPaths(
+            self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0)
+        )
+        reason = why_not_on_disk(self.recipe, lambda: odd_paths)
+        if reason:
             raise UserError(f"{reason}. Leave such cells out of the grid.")
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        self._check_copy(None if closely else 0)
+        all_shards = None
+        no_shards = 0
+        self._check_copy(all_shards if closely else no_shards)
 
     def _check_copy(self, shards: int | None) -> CopyMetadata:
+        """Return the metadata of the copy. Raise ChangedError or UserError if it is not as expected."""
         # In a guest, files have other times: there the host's check counts.
         if self.recipe.get("is_in_guest"):
             return read_metadata(self.path)
@@ -194,6 +219,7 @@ class Repository(Subject):
 
     @property
     def tree(self) -> str:
+        """The exported path, quoted for a URL. "" is the whole repository."""
         return urllib.parse.quote(self.metadata["tree"])
 
     def words(self) -> Words:
@@ -222,20 +248,30 @@ class Repository(Subject):
         return {"copy": self.copy, "repository": repository, "layout": self.layout}
 
     def flags(self) -> list[str]:
-        packed = self.recipe["repository"]["packed"]
-        flags = {
-            "nothing-packed": packed and not self.metadata["packed_shards"],
-            "apart": self.path.name in self.layout["apart"],
-        }
-        return [flag for flag, holds in flags.items() if holds]
+        flags = []
+        # The repository has no full shard.
+        if self.recipe["repository"]["packed"] and not self.metadata["packed_shards"]:
+            flags.append("nothing-packed")
+        # The files of the copies are not interleaved on the device.
+        if self.path.name in self.layout["apart"]:
+            flags.append("apart")
+        return flags
 
 
 def variant_of(repository: RecipeRepository) -> Variant:
-    axes = {"repo": "name" in repository, "format": "format" in repository}
-    axes["packing"] = "packing" in repository
+    """Return the variant of a recipe's repository. Raise UserError if the study lacks an axis."""
+    axes = {
+        "repo": "name" in repository,
+        "format": "format" in repository,
+        "packing": "packing" in repository,
+    }
     require_axes("a command that reads a repository", axes)
-    name, identity = repository["name"], repository["identity"]
-    return Variant(name, repository["format"], repository["packing"], identity)
+    return Variant(
+        repo=repository["name"],
+        format=repository["format"],
+        packing=repository["packing"],
+        identity=repository["identity"],
+    )
 
 
 class Dump(Subject):
@@ -271,12 +307,21 @@ class Dump(Subject):
 
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
+        # The dump has none: the format is that of the repository into which it is loaded.
         repository.pop("format", None)
-        dump = {"name": repository["name"], "path": str(self.path), "bytes": self.size}
-        return {"repository": repository, "dump": {**dump, "last": self.record["last"]}}
+        return {
+            "repository": repository,
+            "dump": {
+                "name": repository["name"],
+                "path": str(self.path),
+                "bytes": self.size,
+                "last": self.record["last"],
+            },
+        }
 
 
 def file_state(path: Path) -> list[int]:
+    """Return size, time in nanoseconds and inode of a file; [] if it is missing."""
     try:
         status = os.stat(path)
     except OSError:

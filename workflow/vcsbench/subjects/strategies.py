@@ -1,4 +1,4 @@
-"""Strategies of building a tree that are programs of ours: python -I strategies.py NAME SOURCE TARGET.
+"""Build a tree by a strategy of vcsbench's own: python -I strategies.py NAME SOURCE TARGET.
 
 A strategy gets a tree `source` and a new path `target`. The start of Python is a part of its time: this
 file imports nothing of vcsbench, and a strategy imports what it measures.
@@ -10,7 +10,7 @@ import sys
 
 
 def start(source: str, target: str) -> None:
-    """Build nothing: how long the interpreter takes to start, and a strategy of ours to be found."""
+    """Build nothing. This measures the start of the interpreter, which is part of all other strategies."""
 
 
 def copytree(source: str, target: str) -> None:
@@ -34,23 +34,29 @@ def naive(source: str, target: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Write each file and link to one temporary folder, under a number, and rename it into its place."""
-    limbo = f"{target}/.limbo"
-    while os.path.lexists(limbo.replace(target, source)):
-        limbo += "~"
+    """Write each file and link to one temporary folder, under a number, and rename it into its place.
+
+    Bazaar's TreeTransform does the same in its folder "limbo".
+    """
+    name = ".limbo"
+    # The tree may have this name itself.
+    while os.path.lexists(f"{source}/{name}"):
+        name += "~"
+    limbo = f"{target}/{name}"
     os.mkdir(target)
     os.mkdir(limbo)
     numbers = itertools.count()
     waiting = [(source, target)]
     while waiting:
-        folder, above = waiting.pop()
+        folder, target_folder = waiting.pop()
         for entry in os.scandir(folder):
-            path = os.path.join(above, entry.name)
+            path = os.path.join(target_folder, entry.name)
             temporary = f"{limbo}/{next(numbers)}"
             if entry.is_symlink():
                 os.symlink(os.readlink(entry.path), temporary)
             elif entry.is_dir():
                 os.mkdir(temporary)
+                # Its content is built after it has its place.
                 waiting.append((entry.path, path))
             else:
                 _write(entry, temporary)
@@ -66,7 +72,7 @@ def _write(entry: os.DirEntry[str], path: str) -> None:
 
 
 def start_breezy(source: str, target: str) -> None:
-    """Build nothing: how long the interpreter takes to start and to import the modules of `transform`."""
+    """Build nothing. This measures the start of the interpreter with the modules of `transform`."""
     import breezy
     import breezy.bzr
     import breezy.controldir
@@ -87,27 +93,35 @@ def transform(source: str, target: str) -> None:
         today = breezy.controldir.format_registry.make_controldir("2a")
         tree = breezy.controldir.ControlDir.create_standalone_workingtree(target, today)
         with tree.lock_tree_write(), tree.transform() as changes:
-            number, waiting = 0, [(source, changes.root)]
+            number = 0
+            waiting = [(source, changes.root)]
             while waiting:
                 folder, parent = waiting.pop()
                 for entry in os.scandir(folder):
+                    # Each entry needs an identity of its own.
                     number += 1
-                    about = (entry.name, parent)
                     identity = b"%d" % number
                     if entry.is_symlink():
-                        changes.new_symlink(*about, os.readlink(entry.path), identity)
+                        link_target = os.readlink(entry.path)
+                        changes.new_symlink(entry.name, parent, link_target, identity)
                     elif entry.is_dir():
-                        waiting.append((entry.path, changes.new_directory(*about, identity)))
+                        new = changes.new_directory(entry.name, parent, identity)
+                        waiting.append((entry.path, new))
                     else:
-                        executable = bool(entry.stat().st_mode & 0o100)
+                        is_executable = bool(entry.stat().st_mode & 0o100)
                         with open(entry.path, "rb") as file:
-                            changes.new_file(*about, [file.read()], identity, executable)
+                            content = [file.read()]
+                            changes.new_file(entry.name, parent, content, identity, is_executable)
             changes.apply()
 
 
 STRATEGIES = {
-    strategy.__name__: strategy
-    for strategy in (start, copytree, naive, rename, start_breezy, transform)
+    "start": start,
+    "copytree": copytree,
+    "naive": naive,
+    "rename": rename,
+    "start_breezy": start_breezy,
+    "transform": transform,
 }
 
 

@@ -1,4 +1,4 @@
-"""The subjects `tree`, a tree or a store of it, and `built_tree`, which a strategy builds from it.
+"""Define the subjects `tree`, a tree or a store of it, and `built_tree`, which a strategy builds from it.
 
 Both are on one file system: the storage itself, or one with a copy for the cell-round.
 """
@@ -21,16 +21,10 @@ from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages.file_trees import copy_tree, entries, next_directory, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
-from vcsbench.subjects import (
-    FilesystemSubject,
-    Subject,
-    Words,
-    make_template,
-    require_axes,
-    run_sources,
-)
+from vcsbench.subjects import FilesystemSubject, Subject, Words, require_axes
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
+from vcsbench.subjects.templates import make_template, run_sources
 from vcsbench.subjects.tree_stores import STORES
 
 if TYPE_CHECKING:
@@ -43,16 +37,19 @@ BUILD_FOLDER = "here"
 class Tree(FilesystemSubject):
     """A tree, or its store of the command's kind `store`. Both are made once on the storage (make_template).
 
-    Words: {source} and {store} are its path, {store_url} the path in a URL.
+    Words: {source} and {store} are its path, {store_url} the path in a URL. `idle` is the path of a store of
+    an empty tree, with which a client starts without work.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
         super().__init__(recipe, number, run, root)
-        reads_repository = self.reads_repository(recipe)
-        self.repository = Repository(recipe, number, run, root) if reads_repository else None
-        self.store = STORES[recipe.get("store", "")]
+        self.repository: Repository | None = None
+        if self.reads_repository(recipe):
+            self.repository = Repository(recipe, number, run, root)
+        self.store_kind = recipe.get("store", "")
+        self.store = STORES[self.store_kind]
         self.workdir = WorkDir(recipe["storage"]["path"], root)
         identity = recipe["repository"]["identity"]
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -69,51 +66,58 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
+        """Make the file system and the templates, and set `path` and `idle`."""
         super().check()
         self.size = self.store_record["content_bytes"]
-        template, self.idle = Path(self.store_record["path"]), self._idle_store()
-        part = self.recipe["filesystem"]
-        if not part["make"] and resolve(part["root"], self.root) == self.workdir.storage:
+        template = Path(self.store_record["path"])
+        idle_template = self._make_idle_store()
+        filesystem = self.recipe["filesystem"]
+        is_storage = resolve(filesystem["root"], self.root) == self.workdir.storage
+        if is_storage and not filesystem["make"]:
+            # The templates are on this file system already.
             self.path = template
+            self.idle = idle_template
         else:
-            idle = self.filesystem.inside / "idle"
+            self.idle = self.filesystem.inside / "idle"
             # Without clones, because a strategy decides which blocks the built tree shares.
-            for original, copy in ((template, self.path), (self.idle, idle)):
-                copy_tree(original, copy)
-            self.idle = idle
+            copy_tree(template, self.path)
+            copy_tree(idle_template, self.idle)
         self.folders = [self.path]
 
     def content_bytes(self) -> int:
+        # The host has made the file system of a guest.
         if self.recipe.get("is_in_guest"):
             return 0
         if self.repository:
             self.repository.check()
-        self._idle_store()
+        self._make_idle_store()
         return self.source_record["bytes"] + self.store_record["bytes"]
 
     def words(self) -> Words:
-        return _words_of(self.path)
+        return _make_words(self.path)
 
     def idle_words(self) -> Words:
-        return _words_of(self.idle)
+        return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
-        repository, source = self.recipe["repository"], self.source_record
-        notes = source.get("notes")
+        repository = self.recipe["repository"]
+        source = self.source_record
+        tree: dict[str, object] = {
+            "name": repository["name"],
+            "description": repository["description"],
+            "scale": repository["scale"],
+        }
+        if source.get("notes"):
+            tree["notes"] = source["notes"]
+        tree["entries"] = source["entries"]
+        tree["bytes"] = source["content_bytes"]
         return {
             "repository": {**repository},
-            "tree": {
-                "name": repository["name"],
-                "description": repository["description"],
-                "scale": repository["scale"],
-                **({"notes": notes} if notes else {}),
-                "entries": source["entries"],
-                "bytes": source["content_bytes"],
-            },
+            "tree": tree,
             "read": {
                 "path": str(self.path),
-                "store": self.recipe.get("store", ""),
+                "store": self.store_kind,
                 "left_out": self.store_record.get("left_out", 0),
                 "bytes": self.size,
                 "filesystem": self.filesystem.describe(),
@@ -128,47 +132,60 @@ class Tree(FilesystemSubject):
 
     @cached_property
     def store_record(self) -> TreeRecord:
+        """The record of the store; it is that of the tree if the command reads the tree itself."""
         return self._make_store(self.digest, self.source_record)
 
-    def _idle_store(self) -> Path:
-        def make(path: Path, _: Path) -> TreeRecord:
+    def _make_idle_store(self) -> Path:
+        """Return the path of the store of an empty tree."""
+
+        def make_folder(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
             return {}
 
-        empty = make_template(self.workdir.make(FOLDER) / "empty", make)
+        empty = make_template(self.workdir.make(FOLDER) / "empty", make_folder)
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        if not (kind := self.recipe.get("store", "")):
+        """Return the record of the store of a tree, for example trees/0123-git-89abcdef."""
+        if not self.store_kind:
             return source
+        # Another version of a program, or of this code, may make another store.
         code = modules.code_digest(modules.closure([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 
         def make(path: Path, temporary: Path) -> TreeRecord:
-            tree = original = Path(source["path"])
-            left_out = [
-                file
-                for file, _ in entries(tree)
-                if not self.store.carries(os.path.basename(os.fsencode(file)))
-            ]
-            if left_out:
-                tree = temporary / "carried"
-                copy_tree(original, tree)
-                for file in left_out:
-                    remove_path(tree / os.path.relpath(file, original))
+            tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
             home = temporary / "home"
             home.mkdir()
             self.store.make(tree, path, home)
-            return {"left_out": len(left_out)}
+            return {"left_out": left_out}
 
-        return make_template(self.workdir.make(FOLDER) / f"{name}-{kind}-{digest}", make)
+        path = self.workdir.make(FOLDER) / f"{name}-{self.store_kind}-{digest}"
+        return make_template(path, make)
+
+    def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
+        """Return a tree without names that the store cannot carry, and how many these are.
+
+        It is the original if there are none, and otherwise a copy.
+        """
+        left_out = []
+        for file, _ in entries(original):
+            if not self.store.carries(os.path.basename(os.fsencode(file))):
+                left_out.append(file)
+        if not left_out:
+            return original, 0
+        copy_tree(original, copy)
+        for file in left_out:
+            remove_path(copy / os.path.relpath(file, original))
+        return copy, len(left_out)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
+        """Put the tree at a path: the head of its source, or an export of its repository."""
         svn = Programs(**self.recipe["build"]["client"]).find("svn")
         if not self.repository:
             repository = self.recipe["repository"]
-            # In a guest, files have other times.
+            # In a guest, files have other times, so a folder has another identity.
             identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
             return {"notes": checkout_head(repository["head"], path, svn, identity)}
         url = file_url(self.repository.path, self.repository.tree)
@@ -176,7 +193,7 @@ class Tree(FilesystemSubject):
         return {}
 
 
-def _words_of(path: Path) -> Words:
+def _make_words(path: Path) -> Words:
     url = urllib.parse.quote(str(path))
     return {"source": str(path), "store": str(path), "store_url": url}
 
@@ -193,8 +210,10 @@ class BuiltTree(Subject):
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
         # A store that lacks names builds another tree.
-        if self.recipe["work_kind"] == "built_tree" and not self.tree.store_record.get("left_out"):
-            self.counterpart = Path(self.tree.source_record["path"]), ""
+        is_whole = not self.tree.store_record.get("left_out")
+        if is_whole and self.recipe["work_kind"] == "built_tree":
+            # No URL: files of such a tree have no keywords.
+            self.counterpart = (Path(self.tree.source_record["path"]), "")
         self.restore()
 
     def words(self) -> Words:
@@ -205,6 +224,7 @@ class BuiltTree(Subject):
 
     def restore(self) -> None:
         remove_path(self.path.parent)
+        # Each run builds in another part of the disk.
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
         for path in (self.tree.path, self.tree.idle):
             self.tree.store.clean(path)
@@ -215,9 +235,11 @@ class BuiltTree(Subject):
 
     @cached_property
     def _lost(self) -> dict[str, int]:
+        """The features that the last run has lost (lost_features). It is empty if that is unknown."""
         if not self.counterpart or not self.path.exists():
             return {}
-        return lost_features(self.counterpart[0], self.path)
+        source, _ = self.counterpart
+        return lost_features(source, self.path)
 
     def facts(self) -> SubjectFacts:
         return {"built": {"path": str(self.path), "lost": self._lost}}
@@ -231,29 +253,41 @@ def lost_features(source: Path, built: Path) -> dict[str, int]:
 
     Most strategies cannot carry these. Another check compares which files are executable.
     """
-    lost = {"modes": 0, "empty-folders": 0, "hard-links": 0}
-    inodes = dict[tuple[int, int], tuple[int, int]]()
+    modes = 0
+    empty_folders = 0
+    hard_links = 0
+    # The built file of each file of the source, both by device and inode.
+    built_files: dict[tuple[int, int], tuple[int, int]] = {}
     for path, status in entries(source):
         copy = built / os.path.relpath(path, source)
         if stat.S_ISDIR(status.st_mode):
-            lost["empty-folders"] += not copy.is_dir()
+            # A folder with files exists, otherwise the files would be missing.
+            if not copy.is_dir():
+                empty_folders += 1
         elif stat.S_ISREG(status.st_mode):
-            of_copy = os.lstat(copy)
-            lost["modes"] += stat.S_IMODE(of_copy.st_mode) != stat.S_IMODE(status.st_mode)
-            inode = (of_copy.st_dev, of_copy.st_ino)
-            lost["hard-links"] += inodes.setdefault((status.st_dev, status.st_ino), inode) != inode
-    return lost
+            copy_status = os.lstat(copy)
+            if stat.S_IMODE(copy_status.st_mode) != stat.S_IMODE(status.st_mode):
+                modes += 1
+            file = (status.st_dev, status.st_ino)
+            built_file = (copy_status.st_dev, copy_status.st_ino)
+            # Another name of a file that was already seen has to be another name of its copy.
+            if built_files.setdefault(file, built_file) != built_file:
+                hard_links += 1
+    return {"modes": modes, "empty-folders": empty_folders, "hard-links": hard_links}
 
 
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
-    Return notes on renamed and left-out names. Raise UserError with the last line of a failed process, or
-    if a folder has not the `identity`.
+    `svn` is the client. A folder must have the `identity`; "" is any. Return notes on renamed and left-out
+    names. Raise UserError with the last line of a failed process.
     """
     kind = head["kind"]
-    if kind in ("directory", "git"):
-        last = head["commit"] if kind == "git" else identity
-        return run_sources(kind, head["path"], str(path), last)
-    tree = [] if head["tree"] is None else [head["tree"]]
-    return run_sources(kind, head["url"], str(path), svn, str(head["revision"]), *tree)
+    if kind == "git":
+        return run_sources(kind, head["path"], str(path), head["commit"])
+    if kind == "directory":
+        return run_sources(kind, head["path"], str(path), identity)
+    arguments = [head["url"], str(path), svn, str(head["revision"])]
+    if head["tree"] is not None:
+        arguments.append(head["tree"])
+    return run_sources(kind, *arguments)

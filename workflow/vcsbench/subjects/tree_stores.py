@@ -18,21 +18,35 @@ from vcsbench.environment import program_environment
 from vcsbench.external import file_url, pegged
 from vcsbench.storages.file_trees import copy_tree, entries
 
-AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
+AUTHOR = "vcsbench <vcsbench@localhost>"
+MESSAGE = "the tree"
+# Files `.gitattributes` in the tree then convert nothing, in clones either.
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"
+# All files are binary: Fossil asks nothing and warns of nothing.
 FOSSIL_SETTINGS = {
-    **dict.fromkeys(("crlf-glob", "encoding-glob", "binary-glob"), "*"),
+    "crlf-glob": "*",
+    "encoding-glob": "*",
+    "binary-glob": "*",
     "allow-symlinks": "on",
 }
-# Kind d, l, h or f, mode, lengths of name and content (workflow/native/build_tree.c).
+# Kind (d, l, h or f), mode, and lengths of name and content (workflow/native/build_tree.c).
 PACK_HEADER = struct.Struct("<cIIQ")
 
 
 def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
-    homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
-    breezy = {"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR}
-    private = program_environment({**homes, **breezy, "USER": "vcsbench"})
-    processes.run_program(argv, env=private, cwd=cwd or home)
+    """Run a program with a private home folder: the user's settings would change the store."""
+    variables = {
+        "HOME": str(home),
+        "FOSSIL_HOME": str(home),
+        "BRZ_HOME": str(home),
+        "BRZ_LOG": os.devnull,
+        "BRZ_EMAIL": AUTHOR,
+        "USER": "vcsbench",
+    }
+    processes.run_program(argv, env=program_environment(variables), cwd=cwd or home)
+
+
+# Each of these gets the tree `source`, the new `path` of the store, and a private folder `home`.
 
 
 def make_svn(source: Path, path: Path, home: Path) -> None:
@@ -46,7 +60,6 @@ def make_git(source: Path, path: Path, home: Path) -> None:
     """Make a bare git repository with one commit in one pack, as after `git gc`."""
     git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
-    # Files `.gitattributes` in the tree then convert nothing, in clones either.
     template = path / "template"
     (template / "info").mkdir(parents=True)
     (template / "info" / "attributes").write_text(NO_CONVERSION)
@@ -54,10 +67,12 @@ def make_git(source: Path, path: Path, home: Path) -> None:
     git("add", "-A", "-f", source)
     git(*author, "commit", "-q", "--allow-empty", "-m", MESSAGE)
     git("repack", "-a", "-d", "-q")
+    # A bare repository has no index.
     (path / "index").unlink(missing_ok=True)
 
 
 def prune_worktrees(path: Path) -> None:
+    """Remove the work trees of earlier runs from a git repository. Their folders are gone."""
     _run("git", f"--git-dir={path}", "worktree", "prune", home=path)
 
 
@@ -65,12 +80,18 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
     """Make a Mercurial repository with one commit and no working files."""
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     copy_tree(source, path)
-    names = home / "names"
-    files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
-    names.write_bytes(b"\0".join(sorted(os.fsencode(file.relative_to(path)) for file in files)))
+    names = []
+    for file in path.rglob("*"):
+        # Mercurial has no folders. A link to a folder is a file for it.
+        if file.is_symlink() or not file.is_dir():
+            names.append(os.fsencode(file.relative_to(path)))
+    list_file = home / "names"
+    list_file.write_bytes(b"\0".join(sorted(names)))
     _run("hg", "init", path, home=home)
-    if files:
-        hg("add", "-q", f"listfile0:{names}")
+    # A commit without files fails.
+    if names:
+        # From a list, because `hg add` without names leaves out ignored files.
+        hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
         hg("update", "-q", "null")
 
@@ -98,6 +119,7 @@ def make_fossil(source: Path, path: Path, home: Path) -> None:
     fossil("open", "--force", "--keep", path)
     for name, value in FOSSIL_SETTINGS.items():
         fossil("settings", name, value)
+    # A commit without files fails.
     if any(source.iterdir()):
         fossil("add", "--dotfiles", "--ignore", "", ".")
         fossil("commit", "-m", MESSAGE, "--no-warnings", "--user-override", "vcsbench")
@@ -105,6 +127,7 @@ def make_fossil(source: Path, path: Path, home: Path) -> None:
 
 
 def forget_checkouts(path: Path) -> None:
+    """Remove the check-outs of earlier runs from a Fossil repository. Their folders are gone."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
 
@@ -120,22 +143,36 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
     """Write the tree to one file: a PACK_HEADER, the name and the content of each entry, folders first."""
+    # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
     with path.open("wb") as pack:
         for file, status in entries(source):
             name = os.fsencode(os.path.relpath(file, source))
-            first = first_names.setdefault((status.st_dev, status.st_ino), name)
+            first_name = first_names.setdefault((status.st_dev, status.st_ino), name)
+            kind = b"f"
+            content = b""
             if stat.S_ISDIR(status.st_mode):
-                kind, content = b"d", b""
+                kind = b"d"
             elif stat.S_ISLNK(status.st_mode):
-                kind, content = b"l", os.readlink(os.fsencode(file))
-            elif first != name:
-                kind, content = b"h", first
+                kind = b"l"
+                content = os.readlink(os.fsencode(file))
+            elif first_name != name:
+                kind = b"h"
+                content = first_name
             else:
-                kind, content = b"f", Path(file).read_bytes()
+                content = Path(file).read_bytes()
             mode = stat.S_IMODE(status.st_mode)
             pack.write(PACK_HEADER.pack(kind, mode, len(name), len(content)))
             pack.write(name + b"\0" + content + b"\0")
+
+
+def copy_source(source: Path, path: Path, home: Path) -> None:
+    """Copy the tree itself."""
+    copy_tree(source, path)
+
+
+def keep_store(path: Path) -> None:
+    """Change nothing: a build leaves no traces in most stores."""
 
 
 class TreeStore(NamedTuple):
@@ -146,21 +183,24 @@ class TreeStore(NamedTuple):
     """
 
     make: Callable[[Path, Path, Path], None]
-    refused: bytes = rb"(?!)"
+    refused: bytes | None = None
     only_utf8: bool = False
-    clean: Callable[[Path], None] = lambda path: None
+    clean: Callable[[Path], None] = keep_store
 
     def carries(self, name: bytes) -> bool:
-        try:
-            name.decode("utf-8" if self.only_utf8 else "latin-1")
-        except UnicodeDecodeError:
-            return False
-        return not re.fullmatch(self.refused, name, re.DOTALL)
+        """Return True if the store can have a file of this name, without its folder."""
+        if self.only_utf8:
+            try:
+                name.decode("utf-8")
+            except UnicodeDecodeError:
+                return False
+        return self.refused is None or not re.fullmatch(self.refused, name, re.DOTALL)
 
 
 CONTROL = rb"\x00-\x1f\x7f"
+# By the command's key `store`. Without this key, it is "", the tree itself.
 STORES: dict[str, TreeStore] = {
-    "": TreeStore(lambda source, path, home: copy_tree(source, path)),
+    "": TreeStore(copy_source),
     "svn": TreeStore(make_svn, rb"\.svn|.*[%b].*" % CONTROL, only_utf8=True),
     "git": TreeStore(make_git, rb"(?i:\.git)", clean=prune_worktrees),
     "hg": TreeStore(make_hg, rb"\.hg|\.hgsub|\.hgsubstate|.*[\n\r].*"),

@@ -1,4 +1,4 @@
-"""The subject `working_copy`: a Subversion working copy that a command checks out or updates."""
+"""Define the subject `working_copy`: a Subversion working copy that a command checks out or updates."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ import os
 import re
 import sqlite3
 import urllib.parse
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages import extents, file_trees
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import FilesystemSubject, Words, make_template, require_axes, run_sources
+from vcsbench.subjects import FilesystemSubject, Words, require_axes
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
+from vcsbench.subjects.templates import make_template, run_sources
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 FOLDER = "working-copies"
+# The ioctl that makes a file share the blocks of another one.
 FICLONE = 0x40049409
 # The preloaded library (workflow/native) writes a line here per client that installed files.
 REFLINK_FILE = "reflinks"
@@ -42,6 +45,8 @@ class WorkingCopy(FilesystemSubject):
 
     With `revisions_behind` in the command it is a copy of a template, so many revisions behind the
     youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
+
+    `revisions` are those before and after a run, 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -55,18 +60,20 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
-        """Return the approximate bytes of a working copy, which has each file twice."""
+        """Prepare the templates, and return the approximate bytes of a working copy."""
         self.repository.check()
-        youngest, first = self.repository.metadata["youngest"], 0
+        youngest = self.repository.metadata["youngest"]
+        first = 0
         if self.behind is not None:
             first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
-        self.counterpart = Path(export["path"]), export["url"]
+        self.counterpart = (Path(export["path"]), export["url"])
         if self.behind is not None:
             # A relocation does not change keywords in files that no update changes.
             self.urls = [self.templates.working_copy(first)["url"]]
+        # A working copy has each file twice: the working file and its pristine.
         return 2 * export["bytes"]
 
     def words(self) -> Words:
@@ -76,18 +83,20 @@ class WorkingCopy(FilesystemSubject):
         }
 
     def restore(self) -> None:
+        # An update from the youngest revision changes nothing.
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
-        if self.behind is not None:
-            template = self.templates.working_copy(self.revisions[0])["path"]
-            # Without clones: shared blocks would distort the disk space.
-            file_trees.copy_tree(template, self.path)
-            assert self.origin
-            limit_s = self.recipe["time_limit_s"]
-            run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
-            if "reflink" in self.recipe:
-                clone_working_files(self.path)
+        if self.behind is None:
+            return
+        template = self.templates.working_copy(self.revisions[0])["path"]
+        # Without clones: shared blocks would distort the disk space.
+        file_trees.copy_tree(template, self.path)
+        assert self.origin
+        limit_s = self.recipe["time_limit_s"]
+        run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
+        if "reflink" in self.recipe:
+            clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
         administrative = self.path / ".svn"
@@ -98,37 +107,51 @@ class WorkingCopy(FilesystemSubject):
             "database": [administrative / "wc.db"],
             "working": [path for path in self.path.iterdir() if path != administrative],
         }
+        # A working copy may have no pristines.
         return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
 
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
-        check_clean(self.svn, self.path, self.revisions[1])
-        used = self.filesystem.used_bytes() if self.behind is None else None
+        _, youngest = self.revisions
+        check_clean(self.svn, self.path, youngest)
+        # The blocks of all files that were ever written: after an update, those of the template, too.
+        used_bytes = self.filesystem.used_bytes() if self.behind is None else None
         return {
             "working_copy": {
                 "path": str(self.path),
                 "revisions": list(self.revisions),
                 "filesystem": self.filesystem.describe(),
-                "space": disk_space(self.path) | {"used_bytes": used},
+                "space": {**disk_space(self.path), "used_bytes": used_bytes},
                 "cloned": cloned_files(self.run, self.recipe),
             }
         }
 
 
 def check_clean(svn: str, path: Path, revision: int) -> None:
-    if changes := run_client(svn, "status", path).splitlines():
-        more = f"{changes[0]} (and {len(changes) - 1} more)"
-        raise UserError(f"{path}: the working copy is not clean after the runs: {more}. Run again.")
-    at = run_client(svn, "info", "--show-item", "revision", path)
-    if at != str(revision):
-        raise UserError(f"{path}: is at revision {at} after the runs, not {revision}. Run again.")
+    """Raise UserError unless a working copy is at a revision and has no changes."""
+    changes = run_client(svn, "status", path).splitlines()
+    if changes:
+        raise UserError(
+            f"{path}: the working copy is not clean after the runs: {changes[0]} (and {len(changes) - 1} "
+            f"more). Run again."
+        )
+    present = run_client(svn, "info", "--show-item", "revision", path)
+    if present != str(revision):
+        raise UserError(
+            f"{path}: is at revision {present} after the runs, not {revision}. Run again."
+        )
 
 
 def disk_space(path: Path) -> dict[str, int | None]:
     """Return exclusive and shared bytes of all files in a folder (extents); None each if they are unknown."""
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    files = []
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = os.path.join(folder, name)
+            if not os.path.islink(file):
+                files.append(file)
     try:
-        usage = extents.disk_usage(file for file in files if not os.path.islink(file))
+        usage = extents.disk_usage(files)
     except extents.ExtentsUnsupportedError:
         return {"exclusive_bytes": None, "shared_bytes": None}
     return {"exclusive_bytes": usage.exclusive, "shared_bytes": usage.shared}
@@ -142,14 +165,27 @@ def clone_working_files(path: Path) -> None:
     with closing(sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)) as database:
         files = database.execute(_WORKING_FILES).fetchall()
     for name, checksum in files:
+        # `$sha1$0a4d55a8d778e5022fab701977c5d840bbc486d0`
         digest = checksum.rpartition("$")[2]
-        pristine, working = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base", path / name
+        pristine = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base"
+        working = path / name
+        # A pristine has no keywords, and the ends of lines of the repository.
         if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
             continue
         times = os.stat(working)
         with open(pristine, "rb") as source, open(working, "r+b") as target:
             fcntl.ioctl(target, FICLONE, source.fileno())
+        # Otherwise the client would compare the file in the next run.
         os.utime(working, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+class _ReflinkLine(NamedTuple):
+    """The counts of files that a client cloned, copied because they are no pristines, or failed to clone."""
+
+    cloned: int
+    passed_on: int
+    failed: int
+    error: int  # the errno of the last failure
 
 
 def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
@@ -161,19 +197,28 @@ def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
         return None
     file = run / REFLINK_FILE
     text = file.read_text() if file.exists() else ""
-    lines = [tuple(map(int, line)) for line in _REFLINK_LINE.findall(text)][-recipe["runs"] :]
-    if len(lines) < recipe["runs"]:
+    lines = []
+    for fields in _REFLINK_LINE.findall(text):
+        lines.append(_ReflinkLine(*map(int, fields)))
+    # The first ones are of the runs that warm up.
+    timed_lines = lines[-recipe["runs"] :]
+    if len(timed_lines) < recipe["runs"]:
         raise UserError(
             "the library that clones files did nothing in some run: the client did not load it, or installs "
             "files in another way than that of Subversion 1.8 to 1.14. Use such a client."
         )
-    for cloned, _, failed, number in lines:
-        if not cloned:
-            reason = "it installed no copies of pristines (svn:eol-style, svn:keywords, merges)"
-            if failed:
-                reason = f"this file system refuses ({os.strerror(number)}, {failed} times)"
-            raise UserError(f"a run cloned no file: {reason}. Leave out `reflink: on`.")
-    return [cloned for cloned, *_ in lines]
+    for line in timed_lines:
+        if not line.cloned:
+            raise UserError(
+                f"a run cloned no file: {_explain_no_clones(line)}. Leave out `reflink: on`."
+            )
+    return [line.cloned for line in timed_lines]
+
+
+def _explain_no_clones(line: _ReflinkLine) -> str:
+    if line.failed:
+        return f"this file system refuses ({os.strerror(line.error)}, {line.failed} times)"
+    return "it installed no copies of pristines (svn:eol-style, svn:keywords, merges)"
 
 
 class WorkingCopyTemplates:
@@ -183,36 +228,48 @@ class WorkingCopyTemplates:
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
-        self.recipe, self.repository, self.svn = recipe, repository, svn
+        self.recipe = recipe
+        self.repository = repository
+        self.svn = svn
         self.workdir = WorkDir(recipe["storage"]["path"], repository.root)
         self.options = recipe.get("pristine_options", [])
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
+        """Return the record of a working copy at a revision. Raise UserError if a disk cannot hold it."""
+
         def make(path: Path, _: Path) -> TreeRecord:
             self._check_names(revision)
-            return self._write("checkout", revision, path, *self.options)
+            return self._run_client("checkout", revision, path, self.options)
 
         return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}", make)
 
     def export(self, revision: int) -> TreeRecord:
-        path = self.workdir.make(FOLDER) / f"{self.digest}-{revision}-export"
-        return make_template(path, lambda path, _: self._write("export", revision, path))
+        """Return the record of an export of a revision, which a working copy has to equal."""
 
-    def _write(self, command: str, revision: int, path: Path, *options: str) -> TreeRecord:
+        def make(path: Path, _: Path) -> TreeRecord:
+            return self._run_client("export", revision, path, [])
+
+        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}-export", make)
+
+    def _run_client(
+        self, command: str, revision: int, path: Path, options: Sequence[str]
+    ) -> TreeRecord:
+        """Check out or export the tree to a path. Return the URL of its keywords."""
         url = file_url(self.repository.path)
         source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
-        options = (*options, "-q", f"-r{revision}", "--ignore-externals")
-        run_client(self.svn, command, *options, source, path)
+        common_options = ("-q", f"-r{revision}", "--ignore-externals")
+        run_client(self.svn, command, *options, *common_options, source, path)
         return {"url": url}
 
     def _check_names(self, revision: int) -> None:
         """Raise UserError with the number of paths that an older revision's working copy cannot hold."""
         tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
         counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
-        behind = self.recipe.get("revisions_behind") or 0
-        if reason := file_trees.why_not_on_disk(
-            self.recipe, lambda: file_trees.OddPaths(*map(int, counts)), behind
-        ):
+        odd_paths = file_trees.OddPaths(*map(int, counts))
+        reason = file_trees.why_not_on_disk(
+            self.recipe, lambda: odd_paths, self.recipe.get("revisions_behind", 0)
+        )
+        if reason:
             raise UserError(f"{reason}. Leave such cells out of the grid.")

@@ -1,0 +1,95 @@
+"""Make templates on a storage: trees and working copies that are made once, and copied for each run."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.files import read_json, write_json
+from vcsbench.storages.file_trees import remove_path
+
+if TYPE_CHECKING:
+    from vcsbench.records import TreeRecord
+
+TEMPORARY_PREFIX = "making-"
+# Mean overhead of a file on disk: half a block and an inode.
+OVERHEAD_BYTES = 4096
+PYTHONPATH = str(Path(__file__).parents[2])
+RUN_SOURCES = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
+
+
+def make_template(
+    path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
+) -> TreeRecord:
+    """Return the record of a template. Make the template first, unless it is complete.
+
+    `make` gets the path and a private folder, and returns facts for the record. The record is written last,
+    next to the template: that of trees/0123-tree is trees/0123-tree.json. With `check_sizes`, a template
+    whose sizes changed is made again.
+    """
+    record_file = path.with_name(f"{path.name}.json")
+    record = cast("TreeRecord", read_json(record_file))
+    is_complete = path.exists() and "entries" in record
+    if is_complete and check_sizes:
+        is_complete = _measure_sizes(path).items() <= record.items()
+    if is_complete:
+        return record
+
+    # A template without a record is not complete, also if this process is killed now.
+    record_file.unlink(missing_ok=True)
+    remove_path(path)
+    # Private folders of processes that were killed.
+    for leftover in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
+        remove_path(leftover)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
+        facts = make(path, Path(temporary))
+    record = {"path": str(path), **_measure_sizes(path), **facts}
+    write_json(record_file, record)
+    return record
+
+
+def _measure_sizes(path: Path) -> TreeRecord:
+    """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
+    entries = 0
+    content_bytes = 0
+    all_bytes = 0
+    for status in _list_states(path):
+        entries += 1
+        all_bytes += status.st_size + OVERHEAD_BYTES
+        if stat.S_ISREG(status.st_mode):
+            content_bytes += status.st_size
+    return {"entries": entries, "bytes": all_bytes, "content_bytes": content_bytes}
+
+
+def _list_states(path: Path) -> list[os.stat_result]:
+    """Return the states of everything below a folder, or that of a file."""
+    if not path.is_dir():
+        return [os.lstat(path)]
+    states = []
+    for folder, folders, names in os.walk(path):
+        for name in folders + names:
+            states.append(os.lstat(os.path.join(folder, name)))
+    return states
+
+
+def run_sources(*arguments: str) -> list[str]:
+    """Run sources.main, and return the lines that it prints. Raise UserError with its last line if it fails.
+
+    It is a process, so that a change of the code of sources makes no result stale.
+    """
+    done = processes.run_program(
+        [sys.executable, "-c", RUN_SOURCES, *arguments],
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        may_fail=True,
+    )
+    if done.code:
+        lines = done.errors.strip().splitlines()
+        raise UserError(lines[-1] if lines else f"{arguments[0]}: exit code {done.code}")
+    return done.output.splitlines()
