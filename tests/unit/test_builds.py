@@ -35,7 +35,7 @@ def wrapper(prefix, *names):
 
 def digests(build, argv, server):
     """Return the digests of a cell's programs as a new start of the workflow does."""
-    programs._file_digest.cache_clear()
+    programs._digest_file.cache_clear()
     programs.binaries.cache_clear()
     environment = SimpleNamespace(builds={"x": build}, machine=Machine())
     return binaries_of({"build": "x"}, {"argv": argv, "access": {"server": server}}, environment)
@@ -233,7 +233,7 @@ def linked(tmp_path):
 
 
 def linked_digest(build):
-    programs._file_digest.cache_clear()
+    programs._digest_file.cache_clear()
     programs.linked_digest.cache_clear()
     return programs.linked_digest(build, ("svn",))
 

@@ -44,7 +44,7 @@ def test_usage_includes_ended_children(tmp_path):
     used = processes.usage([os.getpid()])
     # Both values are whole ticks, so up to two may be missing.
     assert 0.28 <= used.cpu_s - before.cpu_s < 3 and used.rchar - before.rchar >= 5 * MIB
-    assert processes.ended_children([os.getpid()]) > 0
+    assert processes.ended_children_faults([os.getpid()]) > 0
 
 
 def test_usage_unreadable_counts_are_missing(monkeypatch):

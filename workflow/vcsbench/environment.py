@@ -49,19 +49,27 @@ FIXED = {
 
 def program_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a client, a loader or a helper. `more` replaces single variables."""
-    return {**passed_variables(), **FIXED, **(more or {})}
+    variables = {**passed_variables(), **FIXED}
+    if more:
+        variables.update(more)
+    return variables
 
 
 def server_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a server. `more` replaces single variables."""
-    passed = {
-        name: value for name, value in passed_variables().items() if name in PASSED_TO_SERVERS
-    }
-    return {**passed, **LOCALE, **(more or {})}
+    passed = passed_variables()
+    variables = {name: value for name, value in passed.items() if name in PASSED_TO_SERVERS}
+    variables.update(LOCALE)
+    if more:
+        variables.update(more)
+    return variables
 
 
 def passed_variables() -> dict[str, str]:
     """Return the variables of the caller that pass."""
-    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
     # Without a PATH, each program would search the folders of its own default.
-    return {"PATH": os.defpath, **passed}
+    variables = {"PATH": os.defpath}
+    for name in PASSED:
+        if name in os.environ:
+            variables[name] = os.environ[name]
+    return variables

@@ -21,10 +21,12 @@ LARGEST = (1 << 64) - 1
 # By version: files with a limit, each with the file of what counts against it.
 LIMITS = {
     1: [
-        (f"memory.{name}limit_in_bytes", f"memory.{name}usage_in_bytes") for name in ("", "memsw.")
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
     ],
     2: [("memory.max", "memory.current"), ("memory.high", "memory.current")],
 }
+# What the kernel frees for other uses: pages of files, and caches of its own.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
@@ -80,6 +82,13 @@ def unescaped(field: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found[1], 8)), field)
 
 
+class MemoryLimit(NamedTuple):
+    """A limit of a control group, and the bytes that count against it and cannot be freed."""
+
+    limit_bytes: int
+    used_bytes: int
+
+
 class Group(NamedTuple):
     """One control group: its folder, and the version (1 or 2) of its hierarchy."""
 
@@ -99,66 +108,117 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    total, available = machine_memory_bytes("MemTotal"), machine_memory_bytes("MemAvailable")
-    limits = [pair for group in groups("memory") for pair in _memory_limits(group)]
-    limit = _least(*(most for most, _ in limits))
+    """Return the memory of the machine, as far as control groups let this process use it."""
+    limits: list[MemoryLimit] = []
+    for group in groups("memory"):
+        limits += _memory_limits(group)
+    total = machine_memory_bytes("MemTotal")
+    available = machine_memory_bytes("MemAvailable")
+    limit = min((limit.limit_bytes for limit in limits), default=None)
+    # A limit above the memory of the machine limits nothing.
     if total is not None and limit is not None and limit >= total:
         limit = None
-    rests = [max(0, most - used) for most, used in limits]
-    return Memory(_least(total, limit), _least(available, *rests), limit)
+    if limit is not None:
+        total = limit
+    for group_limit in limits:
+        rest = max(0, group_limit.limit_bytes - group_limit.used_bytes)
+        available = rest if available is None else min(available, rest)
+    return Memory(total, available, limit)
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
+    """Return a number of /proc/meminfo in bytes."""
     kibibytes = number_in("/proc/meminfo", f"{name}:")
     return None if kibibytes is None else kibibytes << 10
 
 
 def quota_cores() -> float | None:
+    """Return how many processors quotas let this process use, for example 1.5; None without a quota.
+
+    A quota is a time in each period: 150000 of 100000 microseconds are 1.5 processors.
+    """
     quotas = []
-    for folder, version in groups("cpu"):
-        fields = read(folder / "cpu.max").split()
-        if version == 1:
-            fields = [read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-        # "max", or -1, is no number.
-        numbers = [number for field in fields if (number := parse_number(field, LARGEST))]
-        if len(numbers) == 2:
-            quotas.append(numbers[0] / numbers[1])
+    for group in groups("cpu"):
+        if group.version == 1:
+            fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        else:
+            fields = read(group.folder / "cpu.max").split()
+        numbers = [parse_number(field, LARGEST) for field in fields]
+        if len(numbers) != 2:
+            continue
+        quota_us, period_us = numbers
+        # No quota is "max" in version 2 and -1 in version 1: neither is a number.
+        if quota_us and period_us:
+            quotas.append(quota_us / period_us)
     return min(quotas, default=None)
 
 
 def throttled_us() -> int | None:
-    counts = []
-    for folder, version in groups("cpu"):
-        name, per_us = ("throttled_time", 1000) if version == 1 else ("throttled_usec", 1)
-        if (number := number_in(folder / "cpu.stat", name)) is not None:
-            counts.append(number // per_us)
-    return sum(counts) if counts else None
+    """Return the microseconds in which quotas held back this process's groups; None if not counted."""
+    total_us = None
+    for group in groups("cpu"):
+        statistics = group.folder / "cpu.stat"
+        if group.version == 1:
+            throttled_ns = number_in(statistics, "throttled_time")
+            group_us = None if throttled_ns is None else throttled_ns // 1000
+        else:
+            group_us = number_in(statistics, "throttled_usec")
+        if group_us is not None:
+            total_us = (total_us or 0) + group_us
+    return total_us
 
 
 @cache
 def groups(controller: str) -> tuple[Group, ...]:
-    """Return the groups that limit a controller for this process: its own group first, then the ancestors."""
-    own_groups = read(SELF / "cgroup", "surrogateescape").split("\n")
-    lines = [line.split(":", 2) for line in own_groups if line.count(":") > 1]
+    """Return the groups that limit a controller for this process: its own group first, then the ancestors.
+
+    Example: groups("memory") in a container is (Group(Path("/sys/fs/cgroup/memory"), 1),).
+    """
     members: list[Group] = []
+    memberships = _read_memberships()
     # 36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS
-    for mount in read(SELF / "mountinfo", "surrogateescape").split("\n"):
-        left, _, right = mount.partition(" - ")
-        fields, kind = left.split(" "), right.split(" ")
-        is_version_2 = kind[0] == "cgroup2"
-        is_version_1 = kind[0] == "cgroup" and controller in "".join(kind[2:3]).split(",")
-        for number, controllers, path in lines if len(fields) > 4 else ():
-            if is_version_2 and number == "0":
-                members += _upwards(fields[3], fields[4], path, 2)
+    for line in read(SELF / "mountinfo", "surrogateescape").split("\n"):
+        mount, _, file_system = line.partition(" - ")
+        fields = mount.split(" ")
+        if len(fields) < 5:
+            continue
+        root, point = fields[3], fields[4]
+        kind, *device_and_options = file_system.split(" ")
+        # A mount of version 1 has the names of its controllers among its options: `rw,cpu,cpuacct`.
+        options = "".join(device_and_options[1:]).split(",")
+        is_version_1 = kind == "cgroup" and controller in options
+        is_version_2 = kind == "cgroup2"
+        for hierarchy, controllers, path in memberships:
+            # Version 2 has one hierarchy, with the number 0, for all controllers.
+            if is_version_2 and hierarchy == "0":
+                members += _list_upwards(root, point, path, 2)
             elif is_version_1 and controller in controllers.split(","):
-                members += _upwards(fields[3], fields[4], path, 1)
+                members += _list_upwards(root, point, path, 1)
     return tuple(members)
 
 
-def _upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:
+def _read_memberships() -> list[list[str]]:
+    """Return the number of the hierarchy, controllers and path of each line of /proc/self/cgroup.
+
+    Its lines are like `4:cpu,cpuacct:/docker/0123` and, of version 2, `0::/docker/0123`.
+    """
+    memberships = []
+    for line in read(SELF / "cgroup", "surrogateescape").split("\n"):
+        # A path may have colons itself.
+        fields = line.split(":", 2)
+        if len(fields) == 3:
+            memberships.append(fields)
+    return memberships
+
+
+def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:
+    """Yield a group and its ancestors, as far as the mount at `point` of the folder `root` shows them."""
+    top = Path(unescaped(point))
     # In a container, the mount shows the tree from its own group on; the path may still name all of it.
-    below, top = os.path.relpath(path, unescaped(root)), Path(unescaped(point))
-    folder = top if below.startswith("..") else Path(os.path.normpath(top / below))
+    below = os.path.relpath(path, unescaped(root))
+    folder = top
+    if not below.startswith(".."):
+        folder = Path(os.path.normpath(top / below))
     while True:
         yield Group(folder, version)
         if folder in (top, folder.parent):
@@ -166,24 +226,24 @@ def _upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:
         folder = folder.parent
 
 
-def _memory_limits(group: Group) -> Iterator[tuple[int, int]]:
-    """Yield each limit of a group with the bytes that count against it and cannot be freed."""
+def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
+    """Yield each limit of a group. A limit of version 2 may be "max", and a group may have none at all."""
     folder = group.folder
-    stat = folder / "memory.stat"
+    statistics = folder / "memory.stat"
+    prefix = ""
     if group.version == 1:
+        # With the pages of the groups below.
+        prefix = "total_"
         # The kernel counts ancestors here that a container cannot see.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
-            if (limit := number_in(stat, name)) is not None and limit < UNLIMITED:
-                yield limit, 0
-    prefix = "total_" * (group.version == 1)
+            limit = number_in(statistics, name)
+            if limit is not None and limit < UNLIMITED:
+                yield MemoryLimit(limit, 0)
     for limit_file, usage_file in LIMITS[group.version]:
         limit = parse_number(read(folder / limit_file), LARGEST)
         if limit is None or limit >= UNLIMITED:
             continue
         used = parse_number(read(folder / usage_file), LARGEST) or 0
-        freeable = sum(number_in(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
-        yield limit, max(0, used - freeable)
-
-
-def _least(*values: int | None) -> int | None:
-    return min((value for value in values if value is not None), default=None)
+        for name in RECLAIMABLE:
+            used -= number_in(statistics, f"{prefix}{name}") or 0
+        yield MemoryLimit(limit, max(0, used))

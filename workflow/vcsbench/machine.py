@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Host
 
 VERSION_S = 60.0
+GIB = 1 << 30
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -41,25 +42,41 @@ class Machine:
 
     @cached_property
     def newest_format(self) -> str:
-        version = "" if self.deployed else subversion_version("svnadmin")
-        release = [int(number) for number in re.findall(r"\d+", version)]
-        made = [f for f, since in RELEASES.items() if [*map(int, since.split("."))] <= release]
-        return made[-1] if made else NEWEST
+        """The newest format that svnadmin makes, for example "f8".
 
-    def clearing(self, wanted: str) -> str:
-        """Return how caches become cold: `drop-caches`, `evict`, or "" if neither is possible."""
-        if wanted in ("auto", "drop-caches") and can_drop_caches():
+        It is NEWEST if the version of svnadmin is unknown.
+        """
+        version = "" if self.deployed else subversion_version("svnadmin")
+        release = _parse_release(version)
+        newest = None
+        for format_value, since in RELEASES.items():
+            if _parse_release(since) <= release:
+                newest = format_value
+        return newest or NEWEST
+
+    def clearing(self, configured: str) -> str:
+        """Return how caches become cold: `drop-caches`, `evict`, or "" if neither is possible.
+
+        `configured` is the key `clear_caches`: auto, drop-caches or evict.
+        """
+        if configured in ("auto", "drop-caches") and can_drop_caches():
             return "drop-caches"
-        if wanted in ("auto", "evict") and self.has("vmtouch"):
+        if configured in ("auto", "evict") and self.has("vmtouch"):
             return "evict"
         return ""
 
 
+def _parse_release(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
 def subversion_version(program: str, env: Mapping[str, str] | None = None) -> str:
-    printed = processes.run_program(
+    """Return the version of a program of Subversion, for example "1.14.2"; "" if it is unknown."""
+    done = processes.run_program(
         [program, "--version", "--quiet"], env=env, limit_s=VERSION_S, may_fail=True
     )
-    match = re.match(r"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", printed.output)
+    # A wrapper may print something else.
+    match = re.match(r"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", done.output)
     return match[0] if match else ""
 
 
@@ -74,22 +91,28 @@ def can_drop_caches() -> bool:
 
 
 def host() -> Host:
-    """Return the machine; `memory_limit_bytes` and `quota_cores` are a container's limits, or None."""
+    """Return the machine; `memory_limit_bytes` and `quota_cores` are a container's limits, or None.
+
+    `virtualized` has the vendor of the virtual machine, "yes" if it is unknown, and "" for a physical one.
+    """
     name = node_name()
-    cpu = read("/proc/cpuinfo")
-    is_guest = "hypervisor" in _field(cpu, "flags").split()
-    os_names = re.findall(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
+    cpu_info = read("/proc/cpuinfo")
+    cpu = _read_field(cpu_info, "model name")
+    virtualized = ""
+    if "hypervisor" in _read_field(cpu_info, "flags").split():
+        virtualized = read("/sys/class/dmi/id/sys_vendor") or "yes"
+    system = re.search(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
     return {
         "name": name,
-        "id": machine_identity(name, _field(cpu, "model name")),
+        "id": machine_identity(name, cpu),
         "kernel": os.uname().release,
-        "os": "".join(os_names[:1]),
-        "cpu": _field(cpu, "model name"),
+        "os": system[1] if system else "",
+        "cpu": cpu,
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": kernel.machine_memory_bytes(),
         "memory_limit_bytes": kernel.memory().limit,
         "quota_cores": kernel.quota_cores(),
-        "virtualized": (read("/sys/class/dmi/id/sys_vendor") or "yes") if is_guest else "",
+        "virtualized": virtualized,
         "clock_source": read(CLOCK_SOURCE),
         "governor": read(SCALING_GOVERNOR),
         "load": os.getloadavg()[0],
@@ -102,7 +125,9 @@ def node_name() -> str:
 
 
 def host_label(host: Host) -> str:
-    return "#".join(filter(None, [str(host["name"]), host.get("id")]))
+    """Return name and identity of a machine: "localhost#0123abcd", or its name if it has no identity."""
+    identity = host.get("id")
+    return f"{host['name']}#{identity}" if identity else str(host["name"])
 
 
 def machine_identity(name: str, cpu: str) -> str:
@@ -110,7 +135,9 @@ def machine_identity(name: str, cpu: str) -> str:
 
     It survives an upgrade of kernel and programs, and changes with the parts of the machine.
     """
-    machine_id = next(filter(None, map(read, MACHINE_IDS)), "")
+    machine_id = ""
+    for file in MACHINE_IDS:
+        machine_id = machine_id or read(file)
     parts = [name, machine_id, cpu, str(os.cpu_count()), str(installed_memory_bytes())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
@@ -121,16 +148,21 @@ def installed_memory_bytes() -> int:
     The kernel's number varies with its version.
     """
     try:
-        # Reading the state of hundreds of blocks takes as long as a server's start.
-        size = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
-        blocks = sum(name.removeprefix("memory").isdigit() for name in os.listdir(MEMORY_BLOCKS))
-        if size and blocks:
-            return size * blocks
+        block_bytes = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
+        names = os.listdir(MEMORY_BLOCKS)
     except (OSError, ValueError):
-        pass
-    return -(-(kernel.machine_memory_bytes() or 0) >> 30) << 30
+        names = []
+        block_bytes = 0
+    # All blocks count: reading the state of hundreds of them takes as long as a server's start.
+    blocks = [name for name in names if name.removeprefix("memory").isdigit()]
+    if block_bytes and blocks:
+        return block_bytes * len(blocks)
+    # Rounded up: the kernel leaves out what it uses itself.
+    kernel_bytes = kernel.machine_memory_bytes() or 0
+    return -(-kernel_bytes // GIB) * GIB
 
 
-def _field(text: str, name: str) -> str:
+def _read_field(text: str, name: str) -> str:
+    """Return the value in the first line `name : value` of a text; "" without one."""
     match = re.search(rf"^{name}[ \t]*:(.*)$", text, re.MULTILINE)
     return match[1].strip() if match else ""

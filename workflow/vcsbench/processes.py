@@ -7,6 +7,7 @@ import os
 import pwd
 import select
 import signal as signals
+import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,28 +26,50 @@ SERVER_GROUP = 65531
 ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 GRACE_S = 3.0
 FAMILY_TRIES = 3
+# The most that is read of a log, and of the errors of a program.
 LOG_TAIL = 1 << 16
 ERROR_BYTES = 1 << 16
+# The size of the pipe to a program, which root may raise and others up to a limit.
 INPUT_BYTES = 1 << 20
+# How much of a program's errors is printed.
 ERROR_LINES = 3
 ERROR_LINE = 500
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+PIPE = subprocess.PIPE
+DEVNULL = subprocess.DEVNULL
+Process = subprocess.Popen[bytes]
 
 
-def server_ids() -> tuple[int, int] | None:
-    """Return the user and group ids of root's servers; None if this process is not root's.
+class ServerIds(NamedTuple):
+    """The user and the group of root's servers."""
+
+    uid: int
+    gid: int
+
+
+def server_ids() -> ServerIds | None:
+    """Return the ids of root's servers; None if this process is not root's.
 
     In a container that has no such group id, it is the user's group.
     """
     if os.geteuid() != 0:
         return None
     user = pwd.getpwnam(UNPRIVILEGED)
-    rows = [map(int, line.split()) for line in read("/proc/self/gid_map").splitlines()]
-    has_group = not rows or any(gid <= SERVER_GROUP < gid + count for gid, _, count in rows)
-    return user.pw_uid, SERVER_GROUP if has_group else user.pw_gid
+    gid = SERVER_GROUP if _can_use_group(SERVER_GROUP) else user.pw_gid
+    return ServerIds(user.pw_uid, gid)
 
 
-PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
-Process = subprocess.Popen[bytes]
+def _can_use_group(gid: int) -> bool:
+    # A line has the first id here, its id outside, and how many ids follow. A kernel may have no such file.
+    lines = read("/proc/self/gid_map").splitlines()
+    if not lines:
+        return True
+    for line in lines:
+        first, _, count = map(int, line.split())
+        if first <= gid < first + count:
+            return True
+    return False
 
 
 class Completed(NamedTuple):
@@ -69,7 +92,7 @@ def run_program(
     limit_s: float | None = None,
     may_fail: bool = False,
 ) -> Completed:
-    """Run a program to its end, outside of timed regions.
+    """Run a program to its end, outside of timed regions, and return its exit code, output and errors.
 
     Without `env` it has the fixed environment of all programs. Raise ProgramError if it fails or takes longer
     than `limit_s`, and OSError if it cannot be run. If it `may_fail`, return its exit code instead,
@@ -102,12 +125,16 @@ def run_program(
                 return Completed(TOO_LONG, "", "")
             raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
         except BaseException:
+            # Of a signal, for example: the program ends with this process.
             kill_group(process.pid)
             raise
-    output, errors = (text.decode(errors="replace") for text in printed)
+    output = printed[0].decode(errors="replace")
+    errors = printed[1].decode(errors="replace")
     if process.returncode and not may_fail:
-        lines = " ".join([*output.splitlines(), *errors.splitlines()][-ERROR_LINES:])
-        raise ProgramError(f"{name}: {how_it_ended(process.returncode)}: {lines}")
+        # Some programs print their errors to the standard output.
+        lines = output.splitlines() + errors.splitlines()
+        last = " ".join(lines[-ERROR_LINES:])
+        raise ProgramError(f"{name}: {how_it_ended(process.returncode)}: {last}")
     return Completed(process.returncode, output, errors)
 
 
@@ -115,7 +142,9 @@ class _Output(io.RawIOBase):
     """The output of a program from a server. Raise UserError if no byte comes within a limit."""
 
     def __init__(self, pipe: IO[bytes], limit_s: float, failure: str) -> None:
-        self._pipe, self._limit_s, self._failure = pipe, limit_s, failure
+        self._pipe = pipe
+        self._limit_s = limit_s
+        self._failure = failure
 
     def readable(self) -> bool:
         return True
@@ -140,8 +169,11 @@ class Program:
         limit_s: float | None = None,
         umask: int = -1,
     ) -> None:
-        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". Without `env`, it prints
-        paths unchanged and English messages. `limit_s` is the longest time without output.
+        """Start a program. Raise UserError if it cannot be run.
+
+        `failure` begins the error, for example "/srv/x: svnadmin dump failed". Without `env`, it prints
+        paths unchanged and English messages. `limit_s` is the longest time without output. A `umask` of -1 is
+        that of this process.
         """
         self.failure = failure
         # In memory, because the disk may be full.
@@ -158,11 +190,9 @@ class Program:
         # ValueError: an argument has a NUL, or half of a character.
         except (OSError, ValueError) as error:
             self._errors.close()
-            reason = getattr(error, "strerror", None) or error
-            if remedy := REMEDIES.get(getattr(error, "errno", 0)):
-                reason = f"{reason}. {remedy}, and run again."
-            raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
-        self._pipe = self.stdout = cast(io.BufferedReader, self.process.stdout)
+            raise UserError(f"{failure}: {argv[0]} cannot be run: {_explain(error)}") from error
+        self._pipe = cast(io.BufferedReader, self.process.stdout)
+        self.stdout = self._pipe
         if limit_s:
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
@@ -192,17 +222,23 @@ class Program:
                 self.process.stdin.close()
 
     def finish(self) -> None:
+        """Wait for the end of the program. Raise UserError if it failed."""
         if self.process.wait() != 0:
             raise self.failed()
 
     def read_all(self) -> bytes:
+        """Return the output of the program. Raise UserError if it failed."""
         text = self.stdout.read()
         self.finish()
         return text
 
     def failed(self) -> UserError:
-        code, lines = self.process.wait(), self.errors().strip().splitlines()[-ERROR_LINES:]
-        shown = [line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..." for line in lines]
+        """Return the error about the program, with the last lines of its errors."""
+        code = self.process.wait()
+        shown = []
+        for line in self.errors().strip().splitlines()[-ERROR_LINES:]:
+            # A line may have all of a file that the program could not read.
+            shown.append(line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}...")
         if code < 0 or not shown:
             shown.append(f"it {how_it_ended(code)}")
         return ProgramError(f"{self.failure}: {' '.join(shown)}")
@@ -212,6 +248,15 @@ class Program:
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, end - ERROR_BYTES))
         return self._errors.read().decode("utf-8", "replace")
+
+
+def _explain(error: OSError | ValueError) -> str:
+    """Return why a program cannot be run, with a remedy for a full disk or table of the system."""
+    if not isinstance(error, OSError):
+        return str(error)
+    reason = error.strerror or str(error)
+    remedy = REMEDIES.get(error.errno or 0)
+    return f"{reason}. {remedy}, and run again." if remedy else reason
 
 
 def output(argv: Sequence[str], failure: str, limit_s: float | None = None) -> bytes:
@@ -233,8 +278,8 @@ def start_process(
     """Start a program in a process group of its own. It gets `signal` when this process ends.
 
     `has_session`: also in a session of its own. `unprivileged`: as the user of root's servers.
-
-    Without `env` it has the fixed environment of all programs. The caller ends it (background, end).
+    Without `env` it has the fixed environment of all programs. `options` are those of subprocess.Popen. The
+    caller ends it (background, end).
     """
     words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env
@@ -286,9 +331,11 @@ def kill_group(group: int) -> None:
 
 def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
     """Return a command line with which the kernel sends `signal` to the process when its parent dies."""
+    setpriv = ["setpriv", "--pdeathsig", signal]
     ids = server_ids() if unprivileged else None
-    as_user = ["--reuid", str(ids[0]), "--regid", str(ids[1]), "--clear-groups"] if ids else []
-    return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
+    if ids:
+        setpriv += ["--reuid", str(ids.uid), "--regid", str(ids.gid), "--clear-groups"]
+    return [*setpriv, "--", *argv]
 
 
 def check_setpriv() -> None:
@@ -311,34 +358,46 @@ def grant(path: Path | int, mode: int) -> None:
     Servers of other users run as these users: the group gets no rights then. `path` may be a descriptor. Its
     access-control list is removed: with the mode of a group, the users in an inherited list get rights, too.
     """
-    ids = server_ids()
     for name in ACCESS_LISTS:
+        # It may have no such list, or the file system may have none at all.
         with contextlib.suppress(OSError):
             os.removexattr(path, name)
+    ids = server_ids()
     if ids:
-        os.chown(path, -1, ids[1])
-    os.chmod(path, mode if ids else mode & 0o700)
+        os.chown(path, -1, ids.gid)
+        os.chmod(path, mode)
+    else:
+        os.chmod(path, mode & 0o700)
 
 
 def has_access_list(path: Path) -> bool:
     try:
-        return not {*ACCESS_LISTS}.isdisjoint(os.listxattr(path, follow_symlinks=False))
+        names = os.listxattr(path, follow_symlinks=False)
     except OSError:
         return False
+    return not set(ACCESS_LISTS).isdisjoint(names)
 
 
 def closed_folder(path: Path) -> Path | None:
     """Return the folder of a path that the user of root's servers cannot enter, or None."""
-    if not (ids := server_ids()):
+    ids = server_ids()
+    if not ids:
         return None
-    uid, gid = ids
     for folder in (path, *path.parents):
-        if folder.exists():
-            status = folder.stat()
-            others = 0o010 if status.st_gid == gid else 0o001
-            if not status.st_mode & (0o100 if status.st_uid == uid else others):
-                return folder
+        if folder.exists() and not _can_enter(folder.stat(), ids):
+            return folder
     return None
+
+
+def _can_enter(status: os.stat_result, ids: ServerIds) -> bool:
+    # The kernel takes the right of the first class that fits: owner, group, others.
+    if status.st_uid == ids.uid:
+        right = stat.S_IXUSR
+    elif status.st_gid == ids.gid:
+        right = stat.S_IXGRP
+    else:
+        right = stat.S_IXOTH
+    return bool(status.st_mode & right)
 
 
 def end(process: Process) -> None:
@@ -351,10 +410,7 @@ def end(process: Process) -> None:
     descendants = family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
     deadline = time.monotonic() + GRACE_S
-    # The state is 0 if the process has ended, and Z if its parent has not noticed that.
-    while any(_stat(pid)[0] not in ("0", "Z") for pid in descendants):
-        if time.monotonic() > deadline:
-            break
+    while any(_is_running(pid) for pid in descendants) and time.monotonic() <= deadline:
         time.sleep(0.001)
     process.terminate()
     if not wait_for_end(process, GRACE_S):
@@ -362,18 +418,26 @@ def end(process: Process) -> None:
         process.wait()
 
 
+def _is_running(pid: int) -> bool:
+    # The state is Z if a process has ended, and its parent has not noticed that.
+    return _stat(pid)[STATE] not in (MISSING, "Z")
+
+
 def send(pids: Iterable[int], signal: int) -> None:
+    """Send a signal to processes, as far as they exist and belong to this user."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal)
 
 
 def ancestors() -> list[int]:
-    found: list[int] = []
-    pid = os.getpid()
-    while (pid := int(_stat(pid)[1])) > 1:
-        found.append(pid)
-    return found
+    """Return the parent of this process, its parent, and so on, without the first process of the system."""
+    pids: list[int] = []
+    parent = os.getppid()
+    while parent > 1:
+        pids.append(parent)
+        parent = int(_stat(parent)[PARENT])
+    return pids
 
 
 def all_pids() -> list[int]:
@@ -382,12 +446,16 @@ def all_pids() -> list[int]:
 
 def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    # The list grows while it is read: with the children of each process.
+    for parent in pids:
+        # A process may have ended by now.
         with contextlib.suppress(OSError):
+            # A child belongs to the thread that has started it.
             for thread in os.listdir(f"/proc/{parent}/task"):
-                found.extend(map(int, read(f"/proc/{parent}/task/{thread}/children").split()))
-    return found
+                children = read(f"/proc/{parent}/task/{thread}/children").split()
+                pids += [int(child) for child in children]
+    return pids
 
 
 @contextlib.contextmanager
@@ -401,9 +469,9 @@ def as_server_user() -> Iterator[None]:
     if not ids:
         yield
         return
-    user, group = ids
-    libc.setfsgid(group)
-    libc.setfsuid(user)
+    # The group first: the user may not change it.
+    libc.setfsgid(ids.gid)
+    libc.setfsuid(ids.uid)
     try:
         yield
     finally:
@@ -423,14 +491,23 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
 
 def listening_files(port: int) -> set[str]:
     """Return the links of /proc/PID/fd to the sockets that listen on a port."""
-    rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
-    # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
-    inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
-    return {f"socket:[{inode}]" for inode in inodes}
+    sockets = set()
+    # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
+    for line in read("/proc/net/tcp").splitlines()[1:]:
+        fields = line.split()
+        local_address, state, inode = fields[1], fields[3], fields[9]
+        is_listening = state == "0A"
+        # The address ends with the port in hexadecimal.
+        if is_listening and local_address.endswith(f":{port:04X}"):
+            sockets.add(f"socket:[{inode}]")
+    return sockets
 
 
 def holders(file: str) -> list[int]:
-    """Return the other processes that hold a file open. `file` is a link of /proc/PID/fd."""
+    """Return the other processes that hold a file open.
+
+    `file` is a link of /proc/PID/fd, for example "pipe:[4711]".
+    """
     return [pid for pid in all_pids() if pid != os.getpid() and file in open_files(pid)]
 
 
@@ -447,6 +524,7 @@ def _read_links(pid: int) -> set[str]:
     links = set()
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
+            # The process may have closed the file since it was listed.
             with contextlib.suppress(OSError):
                 links.add(os.readlink(entry.path))
     return links
@@ -472,9 +550,12 @@ IO_COUNTS = Usage._fields[1:]
 
 def usage(pids: Sequence[int]) -> Usage:
     """Return the sums over processes. A sum is None if one of the processes has no such count."""
-    io = [io_counts(pid) for pid in pids]
-    sums = {name: _sum_or_none([counts[name] for counts in io]) for name in IO_COUNTS}
-    return Usage(_sum_or_none([_cpu_s(pid) for pid in pids]), **sums)
+    all_counts = [io_counts(pid) for pid in pids]
+    sums = {}
+    for name in IO_COUNTS:
+        sums[name] = _sum_or_none([counts[name] for counts in all_counts])
+    cpu_s = _sum_or_none([_cpu_s(pid) for pid in pids])
+    return Usage(cpu_s, **sums)
 
 
 def _sum_or_none(numbers: Sequence[Any]) -> Any:
@@ -501,22 +582,25 @@ def _cpu_s(pid: int) -> float | None:
         used_s = time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return None
-    cutime, cstime = _stat(pid)[13:15]
-    return used_s + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
+    fields = _stat(pid)
+    children_ticks = int(fields[CHILDREN_USER_TICKS]) + int(fields[CHILDREN_SYSTEM_TICKS])
+    return used_s + children_ticks / TICKS_PER_S
 
 
-def ended_children(pids: Sequence[int]) -> int:
-    return sum(int(_stat(pid)[8]) for pid in pids)
+def ended_children_faults(pids: Sequence[int]) -> int:
+    """Return the page faults of the ended children of processes: it grows with the end of each child."""
+    return sum(int(_stat(pid)[CHILDREN_FAULTS]) for pid in pids)
 
 
 def start_ticks(pid: int) -> int:
     """Return the start of a process in ticks since boot; 0 if it has ended."""
-    return int(_stat(pid)[19])
+    return int(_stat(pid)[START_TICKS])
 
 
 def started_at(pid: int) -> float:
+    """Return the start of a process in seconds since 1970."""
     uptime_s = float(read("/proc/uptime").split()[0])
-    return time.time() - uptime_s + start_ticks(pid) / os.sysconf("SC_CLK_TCK")
+    return time.time() - uptime_s + start_ticks(pid) / TICKS_PER_S
 
 
 def command_line(pid: int) -> list[str]:
@@ -533,17 +617,24 @@ def io_counts(pid: int) -> dict[str, int | None]:
 
     All are None if the kernel does not count, or gives them to root only: so it does once the process ended.
     """
-    lines = read_of(pid, "io").splitlines()
-    numbers = dict(line.split(": ") for line in lines)
-    return {name: int(numbers[name]) if name in numbers else None for name in IO_COUNTS}
+    counts: dict[str, int | None] = dict.fromkeys(IO_COUNTS)
+    # `rchar: 4711`
+    for line in read_of(pid, "io").splitlines():
+        name, number = line.split(": ")
+        if name in counts:
+            counts[name] = int(number)
+    return counts
 
 
 def peak_memory_bytes(pid: int) -> int | None:
     """Return the sum of the peaks of a process and of its living descendants; None if it cannot be read."""
-    own = own_peak_bytes(pid)
-    if own is None:
+    total = own_peak_bytes(pid)
+    if total is None:
         return None
-    return own + sum(own_peak_bytes(member) or 0 for member in family(pid)[1:])
+    for member in family(pid)[1:]:
+        # A descendant may have ended by now.
+        total += own_peak_bytes(member) or 0
+    return total
 
 
 def own_peak_bytes(pid: int) -> int | None:
@@ -551,10 +642,17 @@ def own_peak_bytes(pid: int) -> int | None:
     return None if kibibytes is None else kibibytes << 10
 
 
+# Fields of /proc/PID/stat after the command.
+STATE, PARENT, CHILDREN_FAULTS = 0, 1, 8
+CHILDREN_USER_TICKS, CHILDREN_SYSTEM_TICKS, START_TICKS = 13, 14, 19
+MISSING = "0"
+
+
 def _stat(pid: int) -> list[str]:
-    # The fields after the command, which may contain anything: state is 0, ppid 1, starttime 19. All are
-    # 0 if the process has ended.
-    return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
+    """Return the fields of /proc/PID/stat after the command. All are MISSING if the process has ended."""
+    # The command is in parentheses, and may contain anything.
+    _, _, fields = read(f"/proc/{pid}/stat").rpartition(") ")
+    return fields.split() or [MISSING] * 50
 
 
 def signal_of(code: int | None) -> str:
@@ -564,8 +662,9 @@ def signal_of(code: int | None) -> str:
     """
     if code is None:
         return "a signal"
+    number = -code if code < 0 else code - 128
     try:
-        return signals.Signals(-code if code < 0 else code - 128).name
+        return signals.Signals(number).name
     except ValueError:
         return ""
 
@@ -578,7 +677,9 @@ _WHY_ENDED = {
 
 
 def how_it_ended(code: int | None) -> str:
-    if not (name := signal_of(code)):
+    """Return in a clause how a program ended: "exits with 1", or "was ended by SIGTERM"."""
+    name = signal_of(code)
+    if not name:
         return f"exits with {code}"
     return f"was ended by {name}{_WHY_ENDED.get(name, '')}"
 

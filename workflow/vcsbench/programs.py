@@ -16,16 +16,24 @@ from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 
+# The folders of programs below the prefix of a build.
 PROGRAMS = ("bin", "sbin")
+# The places of the system's httpd and of its modules.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 SYSTEM_MODULES = (
     "/usr/lib/apache2/modules",
     "/usr/lib64/httpd/modules",
     "/usr/local/libexec/apache24",
 )
+# The folders of httpd's modules below the prefix of a build.
 MODULES = (
-    *("libexec", "modules", "libexec/apache2", "libexec/apache24"),
-    *("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules"),
+    "libexec",
+    "modules",
+    "libexec/apache2",
+    "libexec/apache24",
+    "lib/apache2/modules",
+    "lib/httpd/modules",
+    "lib64/httpd/modules",
 )
 # Subversion's libraries in a folder, or in one of an architecture.
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
@@ -33,6 +41,7 @@ LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 WORD = re.compile(r"\{(\w+)\}")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
+# The modules of an interpreter, and the start of a need that is a module: `python3:breezy`.
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
@@ -57,43 +66,61 @@ class Programs(_Places):
     """
 
     def find(self, name: str) -> str:
+        """Return the path of a program; "" if it is missing."""
         if not self.prefix:
-            found = shutil.which(name)
-            return os.path.abspath(found) if found else ""
-        paths = (os.path.join(self.prefix, folder, name) for folder in PROGRAMS)
-        return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
+            path = shutil.which(name)
+            return os.path.abspath(path) if path else ""
+        for folder in PROGRAMS:
+            path = os.path.join(self.prefix, folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+        return ""
 
     def get(self, name: str) -> str:
-        found = self.find(name)
-        if not found and self.prefix:
-            raise UserError(
-                f"{self.prefix}: {' and '.join(f'{d}/{name}' for d in PROGRAMS)} are missing. Install {name}."
-            )
-        if not found:
-            raise UserError(f"{name}: not on the PATH. `make report` installs it.")
-        return found
+        """Return the path of a program. Raise UserError if it is missing."""
+        path = self.find(name)
+        if path:
+            return path
+        if self.prefix:
+            places = " and ".join(f"{folder}/{name}" for folder in PROGRAMS)
+            raise UserError(f"{self.prefix}: {places} are missing. Install {name}.")
+        raise UserError(f"{name}: not on the PATH. `make report` installs it.")
 
     @cached_property
     def httpd(self) -> str:
-        """Return the httpd of the prefix, or of the system, if it can load mod_dav_svn; otherwise ""."""
-        own = self.prefix and (self.find("apache2") or self.find("httpd"))
-        if own or not (self.prefix or self.mod_dav_svn):
-            return own
-        return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
+        """The httpd of the prefix, or of the system, if it can load mod_dav_svn; otherwise ""."""
+        if self.prefix:
+            own = self.find("apache2") or self.find("httpd")
+            if own:
+                return own
+        elif not self.mod_dav_svn:
+            return ""
+        for path in HTTPD:
+            if os.access(path, os.X_OK):
+                return path
+        return ""
 
     @cached_property
     def httpd_modules(self) -> str:
-        own = self.prefix and self.httpd.startswith(self.prefix + "/")
-        return self._folder_with("mod_dav.so") if own else _system_modules()
+        """The folder with the modules of this httpd; "" if it is missing."""
+        has_own_httpd = self.prefix and self.httpd.startswith(self.prefix + "/")
+        return self._find_folder_with("mod_dav.so") if has_own_httpd else _find_system_modules()
 
     @cached_property
     def mod_dav_svn(self) -> str:
-        folder = self._folder_with("mod_dav_svn.so") if self.prefix else _system_modules()
-        return os.path.join(folder, "mod_dav_svn.so") if folder else ""
+        """The path of Subversion's module; "" if it is missing."""
+        name = "mod_dav_svn.so"
+        # A build of Subversion without an httpd is a module for the httpd of the system.
+        folder = self._find_folder_with(name) if self.prefix else _find_system_modules()
+        return os.path.join(folder, name) if folder else ""
 
-    def _folder_with(self, name: str) -> str:
-        folders = (os.path.join(self.prefix, folder) for folder in MODULES)
-        return next((f for f in folders if os.path.isfile(os.path.join(f, name))), "")
+    def _find_folder_with(self, name: str) -> str:
+        """Return the folder of modules below the prefix that has a module; "" without one."""
+        for subfolder in MODULES:
+            folder = os.path.join(self.prefix, subfolder)
+            if os.path.isfile(os.path.join(folder, name)):
+                return folder
+        return ""
 
     def environment(self) -> dict[str, str]:
         """Return the environment of these programs: that of all programs, with the build's own libraries."""
@@ -115,13 +142,17 @@ class Programs(_Places):
 
     @property
     def places(self) -> list[str]:
-        """Return the folders with the libraries of this build; [] for programs on the PATH."""
+        """The folders with the libraries of this build; [] for programs on the PATH."""
         if not self.prefix:
             return []
-        return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
+        folders = [self.prefix, *self.library_path.split(":")]
+        return [os.path.realpath(folder) for folder in folders if folder]
 
     def digest_of(self, name: str) -> str:
-        return self._libraries() if name == "libraries" else digest(self.path(name))
+        """Return the digest of a program or module, or of all `libraries` of Subversion."""
+        if name == "libraries":
+            return self._digest_libraries()
+        return digest(self.path(name))
 
     def path(self, name: str) -> str:
         """Return the path of a program or module of this build, or of a need; "" if it is missing."""
@@ -129,22 +160,34 @@ class Programs(_Places):
             return self.httpd
         if name == "mod_dav_svn":
             return self.mod_dav_svn
-        return self.find(name) if name in (*SUBVERSION, "svnserve") else path_of(name)
+        if name in SUBVERSION or name == "svnserve":
+            return self.find(name)
+        return path_of(name)
 
-    def _libraries(self) -> str:
+    def _digest_libraries(self) -> str:
         """Return a digest of the Subversion libraries in this build's folders, and for each architecture.
 
         A search of all subfolders takes longer than all other checks.
         """
+        # /usr of a client in /usr/bin.
         prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
         folders = [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
-        folders += filter(None, self.library_path.split(":"))
-        found = (path for f in folders for names in LIBRARIES for path in Path(f).glob(names))
-        return joined_digest({str(path) for path in found if not path.is_symlink()})
+        folders += [folder for folder in self.library_path.split(":") if folder]
+        libraries = set()
+        for folder in folders:
+            for pattern in LIBRARIES:
+                for path in Path(folder).glob(pattern):
+                    # A library has several names, and all but one are links.
+                    if not path.is_symlink():
+                        libraries.add(str(path))
+        return joined_digest(libraries)
 
 
-def _system_modules() -> str:
-    return next((d for d in SYSTEM_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
+def _find_system_modules() -> str:
+    for folder in SYSTEM_MODULES:
+        if os.path.exists(os.path.join(folder, "mod_dav_svn.so")):
+            return folder
+    return ""
 
 
 def path_of(need: str) -> str:
@@ -154,36 +197,54 @@ def path_of(need: str) -> str:
     the path of its metadata, with the version).
     """
     if need.startswith(MODULE):
+        name = need.removeprefix(MODULE)
         prefix = Path(sys.executable).parent.parent
-        found = prefix.glob(f"{MODULES_OF}/{need.removeprefix(MODULE)}-*.dist-info/METADATA")
-        return str(next(found, ""))
+        for path in prefix.glob(f"{MODULES_OF}/{name}-*.dist-info/METADATA"):
+            return str(path)
+        return ""
     built = BUILT / need
     return str(built) if built.exists() else Programs().find(need)
 
 
 def programs_in(argv: str) -> tuple[str, ...]:
-    words = [word for word in WORD.findall(argv) if word in SUBVERSION]
+    """Return the programs that the template of a command runs: ("tar", "svn") of "tar c {svn}"."""
+    programs = []
     first = argv.split()[0]
-    return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
+    if "{" not in first:
+        programs.append(first)
+    for word in WORD.findall(argv):
+        if word in SUBVERSION and word not in programs:
+            programs.append(word)
+    return tuple(programs)
 
 
 @cache
 def binaries(
     client: Programs, clients: tuple[str, ...], server: Programs, kind: str
 ) -> Mapping[str, str]:
-    of_client = [*clients, *["libraries"] * any(name in SUBVERSION for name in clients)]
-    of_server = [kind, *["mod_dav_svn"] * (kind == "httpd"), "libraries"] if kind else []
-    return {
-        **{f"client {name}": client.digest_of(name) for name in of_client},
-        **{f"server {name}": server.digest_of(name) for name in of_server},
-    }
+    """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
+
+    `clients` are the names of the client's programs, and `kind` is that of the server, "" without one.
+    """
+    digests = {}
+    for name in clients:
+        digests[f"client {name}"] = client.digest_of(name)
+    if any(name in SUBVERSION for name in clients):
+        digests["client libraries"] = client.digest_of("libraries")
+    if kind:
+        digests[f"server {kind}"] = server.digest_of(kind)
+        if kind == "httpd":
+            digests["server mod_dav_svn"] = server.digest_of("mod_dav_svn")
+        digests["server libraries"] = server.digest_of("libraries")
+    return digests
 
 
-def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
-    for key, before in known.items():
+def check_unchanged(expected: Mapping[str, str], client: Programs, server: Programs) -> None:
+    """Raise UserError if a program has another digest than `expected` (binaries)."""
+    for key, digest_before in expected.items():
         side, _, name = key.partition(" ")
         programs = client if side == "client" else server
-        if programs.digest_of(name) != before:
+        if programs.digest_of(name) != digest_before:
             prefix = programs.prefix or "the PATH"
             raise UserError(f"{prefix}: the {key} changed during the run. Run again.")
 
@@ -191,27 +252,30 @@ def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs
 def joined_digest(paths: Iterable[str]) -> str:
     """Return a digest of the names and contents of files, without their folders; "" without files."""
     lines = sorted(f"{os.path.basename(path)} {digest(path)}" for path in paths)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
+    if not lines:
+        return ""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def digest(path: str) -> str:
     """Return a digest of a program, and of the files that a script names; "" if it is missing."""
-    named = _named_files(path)
-    digests = [_file_digest(name) for name in [path, *named]]
-    if not named:
-        return digests[0]
+    named_files = _find_named_files(path)
+    if not named_files:
+        return _digest_file(path)
+    digests = [_digest_file(file) for file in (path, *named_files)]
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
-def _named_files(path: str) -> list[str]:
+def _find_named_files(path: str) -> list[str]:
     """Return the absolute paths in a script, because a wrapper runs them; [] for another file."""
     if not os.path.isfile(path):
         return []
     with open(path, "rb") as file:
+        # The interpreter in the first line does not belong to the build.
         interpreter, _, lines = file.read(SCRIPT_BYTES).partition(b"\n")
-    # The interpreter in the first line does not belong to the build.
-    named = re.findall(rb"/[^\s'\":;]+", lines) if interpreter.startswith(b"#!") else []
-    return [os.fsdecode(name) for name in named]
+    if not interpreter.startswith(b"#!"):
+        return []
+    return [os.fsdecode(name) for name in re.findall(rb"/[^\s'\":;]+", lines)]
 
 
 @cache
@@ -223,17 +287,22 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
+        # Such as the module mod_dav_svn, or a program that is missing.
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
+        # The loader lists the libraries, and does not start the program.
         variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
+        version_option = "--version"
         if name == "httpd":
+            version_option = "-v"
             # httpd loads the module later: its libraries are those of a preloaded one.
             variables["LD_PRELOAD"] = programs.mod_dav_svn
-        wrapped = [file for file in _named_files(path) if os.path.basename(file) == name]
+        # The program itself is behind a wrapper.
+        wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
         for file in (path, *wrapped):
-            # The loader lists the libraries, and does not start the program. A static one prints its version.
             traced = processes.run_program(
-                [file, "-v" if name == "httpd" else "--version"],
+                # A static program has no loader: it prints its version.
+                [file, version_option],
                 env=variables,
                 limit_s=TRACE_LIMIT_S,
                 may_fail=True,
@@ -243,7 +312,7 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
 
 
 @cache
-def _file_digest(path: str) -> str:
+def _digest_file(path: str) -> str:
     if not os.path.isfile(path):
         return ""
     with open(path, "rb") as file:
@@ -251,19 +320,28 @@ def _file_digest(path: str) -> str:
 
 
 def files_digest(folder: Path, names: Sequence[str]) -> str:
-    return _content_digest(_list(folder, names))
+    """Return the digest of files, and of all files in folders, by their `names` in a folder."""
+    return _digest_contents(_list_files(folder, names))
 
 
 def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    return {**dict(_list(folder.parent / DEFAULTS, names)), **dict(_list(folder, names))}
+    """Return the files of a server configuration by their path in it. Missing ones are those of DEFAULTS.
+
+    Example: {"svnserve.args": config/servers/fast/svnserve.args, "client/config":
+    config/servers/default/client/config}.
+    """
+    files = _list_files(folder.parent / DEFAULTS, names)
+    files.update(_list_files(folder, names))
+    return files
 
 
 def server_file(folder: Path, name: str) -> Path:
+    """Return a file of a server configuration, which may be missing."""
     return server_files(folder, [name]).get(name, folder / name)
 
 
 def server_files_digest(folder: Path, names: Sequence[str]) -> str:
-    return _content_digest([*server_files(folder, names).items()])
+    return _digest_contents(server_files(folder, names))
 
 
 def read_arguments(path: Path) -> list[str]:
@@ -281,25 +359,34 @@ def missing_server_file(path: Path) -> UserError:
     return UserError(f"{path}: no such file, which the server configuration needs. Add it.")
 
 
-def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
-    paths: list[Path] = []
+def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    """Return files, and all files in folders, by their path in a folder. Missing ones are left out."""
+    files = {}
     for name in names:
         path = folder / name
+        # A link to nothing, or to a device such as /dev/zero.
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
-        paths += path.rglob("*") if path.is_dir() else [path]
-    return [(str(path.relative_to(folder)), path) for path in paths if path.is_file()]
+        paths = path.rglob("*") if path.is_dir() else [path]
+        for file in paths:
+            if file.is_file():
+                files[str(file.relative_to(folder))] = file
+    return files
 
 
-def _content_digest(files: Sequence[tuple[str, Path]]) -> str:
+def _digest_contents(files: Mapping[str, Path]) -> str:
+    """Return the digest of the names and contents of files. Raise UserError for a file that is not text."""
     total = hashlib.sha256()
-    for name, path in sorted(files):
+    for name, path in sorted(files.items()):
         content = read_bytes(path, CONFIGURATION_BYTES)
-        try:
-            is_text = "\0" not in content.decode()
-        except UnicodeDecodeError:
-            is_text = False
-        if not is_text:
+        if not _is_text(content):
             raise UserError(f"{path}: the file is not text in UTF-8. Save it as UTF-8.")
-        total.update(f"{name}\0".encode() + content + b"\0")
+        total.update(name.encode() + b"\0" + content + b"\0")
     return total.hexdigest()[:16]
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False

@@ -45,13 +45,15 @@ class ServerIdentity(NamedTuple):
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `server` is None if no server runs. `server_processes` has the pids of its processes, and as its last
-    number how many have ended: it changes when one of the processes starts or ends.
+    `server` is None if no server runs. `server_processes` are the pids of its processes, and
+    `server_ended_faults` the page faults of those that have ended, which grow with the end of each; None
+    without a server.
     """
 
     counts: Counts
     server: ServerIdentity | None = None
     server_processes: tuple[int, ...] = ()
+    server_ended_faults: int | None = None
 
 
 class OtherPrograms(NamedTuple):
@@ -232,7 +234,9 @@ class EvidenceCollector:
         for name, number in server._asdict().items():
             counts[f"server_{name}"] = number
         identity = ServerIdentity(pid, processes.start_ticks(pid))
-        return Snapshot(counts, identity, (*sorted(family), processes.ended_children(family)))
+        return Snapshot(
+            counts, identity, tuple(sorted(family)), processes.ended_children_faults(family)
+        )
 
     def _compare(self, before: Snapshot, after: Snapshot) -> tuple[Counts, OtherPrograms]:
         """Return the counts of a run by the names of the evidence, and the CPU time of other programs."""
@@ -246,8 +250,7 @@ class EvidenceCollector:
         others = OtherPrograms(None, None)
         if client_s is not None and server_s is not None:
             others = _estimate_others(counts, client_s + own_s + server_s)
-        # The last number counts the ended processes of the server.
-        have_ended = before.server_processes[-1:] != after.server_processes[-1:]
+        have_ended = after.server_ended_faults != before.server_ended_faults
         if have_ended and server_s is not None and server_s < COARSE_S:
             counts["server_cpu_s"] = None
         return counts, others
@@ -309,11 +312,16 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
     """Return the facts about the server of a run; only a few if it was started or ended within the run."""
     is_same = after.server is not None and before.server == after.server
     pid = after.server.pid if after.server else 0
+    # A process that has started and ended within the run shows in its page faults only.
+    has_changed = (
+        before.server_processes != after.server_processes
+        or before.server_ended_faults != after.server_ended_faults
+    )
     facts: dict[str, object] = {
         "server_kind": server.kind,
         "server_pid": pid,
         "server_same": is_same,
-        "server_processes_changed": before.server_processes != after.server_processes,
+        "server_processes_changed": has_changed,
     }
     if is_same:
         facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
