@@ -129,6 +129,7 @@ class RoundMeasurement:
             # Up to the next hook, only the start of that hook is counted.
             self.collector.begin_hook(self.hyperfine.pid)
             return
+        # The run before this hook. Before the first one there is none.
         self._end_run(is_last=hook is Hook.CLEANUP)
         if hook is Hook.PREPARE:
             self._prepare_run(is_timed=True, is_first=not self.runs)

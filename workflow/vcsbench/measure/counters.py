@@ -36,11 +36,11 @@ _list_files = cache(glob.glob)
 
 
 def read_counters(*paths: Path) -> Counts:
-    """Return the machine's counters. `device_...` are those of the block devices of `paths`.
+    """Return the machine's counters.
 
     - `window_s`: the clock; `..._ticks`: the time of all processors,
     - `..._stalled_us`: microseconds in which tasks waited, by PRESSURES,
-    - `device_...`: the use of the devices by all processes,
+    - `device_...`: the use of the block devices of `paths` by all processes,
     - `rpcs`: calls of this machine's NFS client,
     - `delayed_acks`: TCP acknowledgements after a timeout (docs/evidence.md),
     - `throttled`: slowdowns of processors because of heat,
@@ -49,7 +49,9 @@ def read_counters(*paths: Path) -> Counts:
     Raise UserError if /proc lacks the files about the machine.
     """
     now_s = time.monotonic()
-    ticks = [int(field) for field in read("/proc/stat").split("\n", 1)[0].split()[1:]]
+    # `cpu 4705 356 584 3699 23 23 0 0 0 0`, the sum over all processors.
+    line = read("/proc/stat").split("\n", 1)[0]
+    ticks = [int(field) for field in line.split()[1:]]
     if not ticks:
         kernel.check_system_files()
     counts: Counts = {

@@ -79,9 +79,11 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
+    # It returns when the parent has closed its end: for all clients at once.
     os.read(gate, 1)
     at = START_BYTES * number
     starts[at : at + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
+    # The command has the usual priority.
     os.setpriority(os.PRIO_PROCESS, 0, priority)
     # The other clients get their turn before this one executes its command.
     os.sched_yield()

@@ -88,6 +88,7 @@ class PreparedCell:
         if self.input and self.output:
             self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
+        # The launcher writes the times of several clients to it.
         self.launcher_report = folder / "launched.json"
         self.argv: list[str] = []
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
@@ -208,10 +209,13 @@ class PreparedCell:
         """
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
+        # A strategy of building a tree. Other commands do not use this word.
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
+        # The folder with the programs that set-up has built.
         words["built"] = str(BUILT)
         for name in SUBVERSION:
             words[name] = partial(self._program, name)
+        # Options in the server configuration, such as the size of a cache.
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:

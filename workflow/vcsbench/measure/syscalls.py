@@ -115,6 +115,7 @@ class Strace:
     @classmethod
     def attach(cls, pids: Sequence[int]) -> Strace:
         """Count the calls of running processes, their threads and later children, until end()."""
+        # The client of trace_command() has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
         for task in _list_tasks(pids):
             os.sched_setaffinity(int(task.name), [cpu])
@@ -122,6 +123,7 @@ class Strace:
         for pid in pids:
             arguments += ["-p", str(pid)]
         strace = cls(cpu, arguments)
+        # Until strace has attached to all threads, calls would be missed.
         deadline = time.monotonic() + ATTACH_LIMIT_S
         while not _are_traced(pids):
             if strace.process.poll() is not None or time.monotonic() > deadline:
