@@ -125,7 +125,7 @@ def run_program(
                 return Completed(TOO_LONG, "", "")
             raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
         except BaseException:
-            # Of a signal, for example: the program ends with this process.
+            # The handler of a signal raises one. The program must not outlive this process.
             kill_group(process.pid)
             raise
     output = printed[0].decode(errors="replace")

@@ -297,7 +297,7 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
             version_option = "-v"
             # httpd loads the module later: its libraries are those of a preloaded one.
             variables["LD_PRELOAD"] = programs.mod_dav_svn
-        # The program itself is behind a wrapper.
+        # If this is a wrapper, the program itself is among the files that it names.
         wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
         for file in (path, *wrapped):
             traced = processes.run_program(

@@ -174,13 +174,8 @@ class PreparedCell:
         timed = self.argv
         clients = self.recipe.get("clients")
         if clients:
-            timed = [
-                *LAUNCHER,
-                str(self.launcher_report),
-                str(clients),
-                CLIENT_NUMBER,
-                *self.argv,
-            ]
+            launcher_arguments = [str(self.launcher_report), str(clients), CLIENT_NUMBER]
+            timed = [*LAUNCHER, *launcher_arguments, *self.argv]
         stdin = "".join(fill_template(self.recipe["stdin"], words))
         self.timed = self.timed._replace(argv=timed, stdin=stdin)
         self.idle_argv = self._fill_in_idle_command(words)

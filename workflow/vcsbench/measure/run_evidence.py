@@ -9,6 +9,7 @@ import datetime
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from vcsbench import kernel, processes
@@ -166,16 +167,7 @@ class EvidenceCollector:
         if self.measures_sync and self.output:
             sync_s = counters.sync_seconds(self.output.folders[0])
 
-        seen, others = self._compare(before, after)
-        if self.server:
-            seen |= _describe_server(self.server, before, after)
-        if self.network:
-            seen |= self.network.facts()
-        seen |= instruction_counts
-        seen["instructions_why_not"] = instructions.why_no_instructions()
-        seen["others_cpu_s"] = others.cpu_s
-        seen["others_cpu_pct"] = others.cpu_pct
-
+        seen = self._describe_run(before, after, instruction_counts)
         earlier_reads = self._add_server_read(after.server, seen.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in seen.items() if name in WARM_UP_KEYS}
@@ -237,6 +229,22 @@ class EvidenceCollector:
         return Snapshot(
             counts, identity, tuple(sorted(family)), processes.ended_children_faults(family)
         )
+
+    def _describe_run(
+        self, before: Snapshot, after: Snapshot, instruction_counts: Mapping[str, int | None]
+    ) -> dict[str, Any]:
+        """Return the evidence from counters of a run, timed or not."""
+        counts, others = self._compare(before, after)
+        seen: dict[str, Any] = dict(counts)
+        if self.server:
+            seen |= _describe_server(self.server, before, after)
+        if self.network:
+            seen |= self.network.facts()
+        seen |= instruction_counts
+        seen["instructions_why_not"] = instructions.why_no_instructions()
+        seen["others_cpu_s"] = others.cpu_s
+        seen["others_cpu_pct"] = others.cpu_pct
+        return seen
 
     def _compare(self, before: Snapshot, after: Snapshot) -> tuple[Counts, OtherPrograms]:
         """Return the counts of a run by the names of the evidence, and the CPU time of other programs."""
