@@ -129,6 +129,13 @@ class Bench:
         finally:
             path.unlink()
 
+    def hyperfine(self, change):
+        """Return a context with a hyperfine that changes each `result` of its export."""
+        real = shutil.which("hyperfine")
+        return self.program(
+            "hyperfine", HYPERFINE.format(python=sys.executable, hyperfine=real, change=change)
+        )
+
     def client(self, body):
         """Return a context with a client that has an extra action. The file `count` grows with its runs."""
         count = self.project.path / "count"
@@ -241,7 +248,8 @@ def test_hot_run_losing_its_pages_is_measured_again(bench, when, attempts):
     assert ("cache-not-warm" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
 
 
-HALVED = """#!{python}
+# The real hyperfine; `change` edits the export.
+HYPERFINE = """#!{python}
 import json, subprocess, sys
 code = subprocess.call([{hyperfine!r}, *sys.argv[1:]])
 path = sys.argv[sys.argv.index("--export-json") + 1] if "--export-json" in sys.argv else ""
@@ -249,11 +257,18 @@ path = sys.argv[sys.argv.index("--export-json") + 1] if "--export-json" in sys.a
 if path.endswith("/export.json"):
     export = json.load(open(path))
     for result in export["results"]:
+        {change}
+    json.dump(export, open(path, "w"))
+sys.exit(code)
+"""
+HALVE_TIMES = """
         result["times"] = [time / 2 for time in result.get("times", [])]
         for run in result.get("measurements", []):
             run["time_wall_clock"]["value"] /= 2
-    json.dump(export, open(path, "w"))
-sys.exit(code)
+"""
+REMOVE_LAST_RUN = """
+        for name in {"times", "exit_codes", "measurements"} & result.keys():
+            result[name].pop()
 """
 
 
@@ -264,25 +279,8 @@ def test_server_kept_against_its_label_has_server_reused(bench):
     assert "server-reused" in run["flags"] and run["evidence"]["server_runs_before"] == 1
 
 
-SHORT_EXPORT = """#!{python}
-import json, subprocess, sys
-code = subprocess.call([{hyperfine!r}, *sys.argv[1:]])
-path = sys.argv[sys.argv.index("--export-json") + 1] if "--export-json" in sys.argv else ""
-# A try of hyperfine before the first cell exports elsewhere.
-if path.endswith("/export.json"):
-    export = json.load(open(path))
-    for result in export["results"]:
-        for name in ("times", "exit_codes", "measurements"):
-            if name in result:
-                result[name].pop()
-    json.dump(export, open(path, "w"))
-sys.exit(code)
-"""
-
-
 def test_export_with_fewer_runs_is_refused(bench):
-    short = SHORT_EXPORT.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
-    with bench.program("hyperfine", short):
+    with bench.hyperfine(REMOVE_LAST_RUN):
         errors = bench.run([f"{FILE}/hot-os"])
     assert str(bench.bin / "hyperfine") in errors and "Traceback" not in errors
 
@@ -310,12 +308,11 @@ def test_client_that_reads_the_files_itself_has_server_idle(bench, first):
 def test_run_with_three_faults_has_the_flag_of_each(bench):
     root = str(bench.repositories)
     server = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
-    halved = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
     proxy = "http://somebody:secret@proxy.invalid:3128"
     cells = [f"{SVN}/hot-os", f"{FILE}/cold"]
     with subprocess.Popen([*server, "--listen-port", "0"]) as other:
         try:
-            with bench.program("hyperfine", halved):
+            with bench.hyperfine(HALVE_TIMES):
                 measured = bench.measure_all(cells, MALLOC_ARENA_MAX="1", http_proxy=proxy)
         finally:
             other.kill()

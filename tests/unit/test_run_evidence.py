@@ -1,0 +1,175 @@
+"""The evidence of real runs: bytes, calls, CPU time and instructions.
+
+Page faults stand for instructions, which not every machine counts: both are opened, inherited and read in the
+same way.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from project import needs, wait_for
+from vcsbench import processes
+from vcsbench.measure import instructions
+from vcsbench.measure.run_evidence import EvidenceCollector, binary_of
+from vcsbench.measure.runs import Hyperfine, Invocation
+from vcsbench.measure.server import Svnserve
+from vcsbench.measure.syscalls import trace_command
+
+BLOCK = 4096
+PAGE_FAULTS = (1, 2)
+# Touches this number of pages, one after another.
+TOUCH = """
+import mmap, sys
+memory = mmap.mmap(-1, 4096 * int(sys.argv[1]))
+memory.madvise(mmap.MADV_NOHUGEPAGE)
+for page in range(int(sys.argv[1])):
+    memory[page * 4096] = 1
+"""
+
+
+def evidence_of_runs(folder, *argv):
+    """Return the evidence of three runs of a command."""
+    folder.mkdir()
+    collector = EvidenceCollector(None, None, None, "")
+    collected = []
+
+    def answer(name):
+        evidence = collector.end(hyperfine.pid)
+        if evidence:
+            collected.append(evidence)
+        if name == "setup":
+            collector.begin_hook(hyperfine.pid)
+        if name == "prepare":
+            collector.begin(hyperfine.pid, is_timed=True)
+
+    hyperfine = Hyperfine(folder, answer)
+    with open(os.devnull) as lock:
+        assert hyperfine.run(Invocation(argv, "", os.environ, 60), 3, lock.fileno()) is None
+    return collected
+
+
+@needs("hyperfine", "strace")
+def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * BLOCK * 700)
+    counts = []
+    for blocks in (100, 600):
+        argv = [f"if={file}", "of=/dev/null", f"bs={BLOCK}", f"count={blocks}", "status=none"]
+        runs = evidence_of_runs(tmp_path / str(blocks), "dd", *argv)
+        # Next to the command, only the end of the hook's shell and the start of the command count.
+        own_calls = trace_command(Invocation(["dd", *argv], "", os.environ, 60))["reads"]
+        assert len(runs) == 3 and 0 <= runs[0]["client_syscr"] - own_calls < 14
+        ((rchar, syscr),) = {(run["client_rchar"], run["client_syscr"]) for run in runs}
+        counts.append((rchar, syscr))
+        assert ("client_instructions" in runs[0]) != bool(runs[0]["instructions_why_not"])
+        starts = [run["started_at"] for run in runs]
+        assert starts == sorted(set(starts))
+    (few_bytes, few_calls), (many_bytes, many_calls) = counts
+    assert many_bytes - few_bytes == 500 * BLOCK
+    assert many_calls - few_calls == 500
+    assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
+
+
+# For each line, it computes for so many seconds, in a child if there is a second word.
+SERVES = """
+import os, sys, time
+for line in sys.stdin:
+    seconds, *forks = line.split()
+    pid = os.fork() if forks else 0
+    if not pid:
+        end = time.process_time() + float(seconds)
+        while time.process_time() < end: pass
+    if forks:
+        os.wait() if pid else os._exit(0)
+    print(flush=True)
+"""
+
+
+def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
+    argv, pipe = [sys.executable, "-c", SERVES], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        server = Svnserve(Path(), Path(), Path())
+        server.process = process
+        collector = EvidenceCollector(None, None, server, "")
+        seen = []
+        for line in ("0.03", "0.03 fork", "0.4 fork"):
+            collector.begin(os.getpid(), is_timed=True)
+            process.stdin.write(f"{line}\n")
+            process.stdout.readline()
+            seen.append(collector.end(os.getpid())["server_cpu_s"])
+        process.stdin.close()
+    own, of_short_child, of_long_child = seen
+    assert own == pytest.approx(0.03, abs=0.02) and of_short_child is None
+    assert of_long_child == pytest.approx(0.4, rel=0.1)
+
+
+def test_instruction_counter_that_was_shared_is_unknown():
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
+    os.close(writing)
+    counter = instructions.InstructionCounter([])
+    counter.events = [reading]
+    assert counter.end() is None
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    monkeypatch.setattr(instructions, "EVENT", PAGE_FAULTS)
+    instructions.why_no_instructions.cache_clear()
+    if instructions.why_no_instructions():
+        pytest.skip(f"here {instructions.why_no_instructions()}")
+    yield
+    instructions.why_no_instructions.cache_clear()
+
+
+def run_touch(pages):
+    subprocess.run([sys.executable, "-c", TOUCH, str(pages)], check=True)
+
+
+def test_count_instructions_separates_sides_and_closes_counters(faults):
+    before = len(os.listdir("/proc/self/fd"))
+    clients = []
+    with subprocess.Popen(["sleep", "3600"]) as server:
+        for pages in (1000, 5000):
+            sides = instructions.count_instructions(
+                {"client": [os.getpid()], "server": [server.pid]}
+            )
+            run_touch(pages)
+            counts = {side: counter.end() for side, counter in sides.items()}
+            clients.append(counts["client"] or 0)
+            assert counts["server"] is not None and counts["server"] < 200
+        server.kill()
+    # The faults of the interpreter itself differ slightly between two starts.
+    assert clients[1] - clients[0] == pytest.approx(4000, abs=200)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@needs("hyperfine")
+def test_instructions_of_a_run_are_without_those_of_hooks(faults, tmp_path):
+    runs = evidence_of_runs(tmp_path / "runs", sys.executable, "-c", TOUCH, "1000")
+    counts = instructions.count_instructions({"client": [os.getpid()]})
+    run_touch(1000)
+    alone = counts["client"].end()
+    # The start of a hook's shell alone takes some 60.
+    assert alone and len(runs) == 3
+    assert [run["client_instructions"] for run in runs] == pytest.approx([alone] * 3, abs=25)
+
+
+def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
+    program, seen = tmp_path / "program", []
+    for tool in ("sleep", "tail"):
+        program.unlink(missing_ok=True)
+        shutil.copy(f"/usr/bin/{tool}", program)
+        with subprocess.Popen([program, "-f" if tool == "tail" else "60"]) as process:
+            wait_for(lambda: processes.command_line(process.pid)[:1] == [str(program)])
+            seen.append(binary_of(process.pid))
+            if tool == "tail":
+                program.unlink()
+                assert binary_of(process.pid) == ""
+            process.kill()
+    assert all(of.startswith(f"{program} sha256:") for of in seen) and seen[0] != seen[1]
