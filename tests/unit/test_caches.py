@@ -19,7 +19,7 @@ needs_drop_caches = pytest.mark.skipif(not can_drop_caches(), reason="takes root
 @pytest.fixture
 def folder(folder):
     """A folder on a disk, not in memory."""
-    if counters.device_use(folder)["device_reads"] is None:
+    if counters.read_device_use(folder)["device_reads"] is None:
         pytest.skip(f"{folder} has no block device of its own")
     return folder
 

@@ -37,10 +37,10 @@ def nfs(tmp_path, monkeypatch):
 
 
 def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
-    network = network_output.network_output([nfs], [nfs])
+    network = network_output.find_network_output([nfs], [nfs])
     assert network and network.has_input and network.storage == (nfs / "a folder",)
     assert network.counts()["network_read_bytes"] == 4096 + 25 * mmap.PAGESIZE
-    assert network_output.network_output([nfs], []) is None
+    assert network_output.find_network_output([nfs], []) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
 )
 def test_network_output_has_disk_of_local_server_only(nfs, monkeypatch, kind, address, is_here):
     monkeypatch.setattr(network_output, "mount_of", lambda path: mount(kind, address))
-    network = network_output.network_output([], [nfs])
+    network = network_output.find_network_output([], [nfs])
     assert (network and bool(network.storage)) is is_here
     if network and not is_here:
         assert not network.has_input and network.counts()["network_storage_read_bytes"] is None

@@ -15,7 +15,7 @@ import pytest
 from project import needs, wait_for
 from vcsbench import processes
 from vcsbench.measure import instructions
-from vcsbench.measure.run_evidence import EvidenceCollector, binary_of
+from vcsbench.measure.run_evidence import EvidenceCollector, describe_binary
 from vcsbench.measure.runs import Hyperfine, Invocation
 from vcsbench.measure.server import Svnserve
 from vcsbench.measure.syscalls import trace_command
@@ -167,9 +167,9 @@ def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
         shutil.copy(f"/usr/bin/{tool}", program)
         with subprocess.Popen([program, "-f" if tool == "tail" else "60"]) as process:
             wait_for(lambda: processes.command_line(process.pid)[:1] == [str(program)])
-            seen.append(binary_of(process.pid))
+            seen.append(describe_binary(process.pid))
             if tool == "tail":
                 program.unlink()
-                assert binary_of(process.pid) == ""
+                assert describe_binary(process.pid) == ""
             process.kill()
     assert all(of.startswith(f"{program} sha256:") for of in seen) and seen[0] != seen[1]

@@ -15,12 +15,12 @@ import project
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure import counters
-from vcsbench.measure.counters import device_use
+from vcsbench.measure.counters import read_device_use
 from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.storages.filesystems import mount_of, why_never_cold, why_unmounted
-from vcsbench.subjects.working_copy import disk_space
+from vcsbench.subjects.working_copy import measure_disk_space
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def raid0(tmp_path):
 @project.needs_root
 @project.needs("mkfs.btrfs")
 def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
-    before = device_use(raid0)
+    before = read_device_use(raid0)
     (raid0 / "file").write_bytes(os.urandom(16 * MIB))
     os.sync()
-    written = device_use(raid0)["device_write_bytes"] - before["device_write_bytes"]
+    written = read_device_use(raid0)["device_write_bytes"] - before["device_write_bytes"]
     assert 16 * MIB <= written < 24 * MIB
     with open(raid0 / "file", "rb") as source, open(raid0 / "part", "wb") as part:
         fcntl.ioctl(part, FICLONERANGE, struct.pack("qQQQ", source.fileno(), 0, MIB, 0))
@@ -137,7 +137,7 @@ def test_disk_usage_of_compressed_files_is_unknown(raid0):
     (raid0 / "compressed").write_bytes(bytes(MIB))
     with pytest.raises(ExtentsUnsupportedError, match="compressed"):
         disk_usage([str(raid0 / "compressed")])
-    assert disk_space(raid0) == {"exclusive_bytes": None, "shared_bytes": None}
+    assert measure_disk_space(raid0) == {"exclusive_bytes": None, "shared_bytes": None}
 
 
 def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypatch):
@@ -149,12 +149,12 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
     for above, below in (("dm-0", "dm-1"), ("dm-0", "sdb"), ("dm-1", "sda/sda1")):
         (tmp_path / above / "slaves" / below.replace("/", "!")).symlink_to(tmp_path / below)
     monkeypatch.setattr(counters, "block_folders", lambda path: {str(tmp_path / path)})
-    use = counters.device_use(Path("dm-0"))
+    use = counters.read_device_use(Path("dm-0"))
     assert use == {
         **{"device_read_bytes": 1024, "device_write_bytes": 2048},
         **{"device_reads": 3, "device_flushes": 12},
     }
-    assert counters.device_use(Path("sda/sda1"))["device_flushes"] == 5
+    assert counters.read_device_use(Path("sda/sda1"))["device_flushes"] == 5
 
 
 @project.needs_root

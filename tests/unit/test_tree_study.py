@@ -21,7 +21,7 @@ from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
 from vcsbench.subjects import strategies
-from vcsbench.subjects.tree import Tree, checkout_head, lost_features
+from vcsbench.subjects.tree import Tree, checkout_head, count_lost_features
 from vcsbench.subjects.tree_stores import STORES
 
 STUDY = load_study(CONFIG / "studies" / "tree-building-2007.yaml")
@@ -141,7 +141,7 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
     build(name, Path(record["path"]), target, private)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
     STORES[command.store or ""].clean(Path(record["path"]))
-    lost = {feature for feature, number in lost_features(tree, target).items() if number}
+    lost = {feature for feature, number in count_lost_features(tree, target).items() if number}
     assert lost == LOSES.get(name, {"hard-links"})
 
 

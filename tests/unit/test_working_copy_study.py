@@ -24,7 +24,7 @@ from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages import filesystems
 from vcsbench.storages.file_trees import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
-from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
+from vcsbench.subjects.working_copy import WorkingCopyTemplates, count_cloned_files
 
 STUDY = "working-copy-2012"
 made = partial(study_grid, STUDY)
@@ -128,8 +128,8 @@ LINE = "cloned={} passed_on=3 failed={} errno={}\n"
 def test_cloned_files_counts_timed_runs(log, error, tmp_path):
     (tmp_path / "reflinks").write_text(log)
     with pytest.raises(UserError, match=error) if error else nullcontext():
-        assert cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
-    assert cloned_files(tmp_path, {"runs": 2}) is None
+        assert count_cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
+    assert count_cloned_files(tmp_path, {"runs": 2}) is None
 
 
 @pytest.fixture

@@ -77,10 +77,10 @@ COUNTING = """
 import os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from vcsbench.measure.network_output import network_output
+from vcsbench.measure.network_output import find_network_output
 nfs, path = Path(sys.argv[1]), Path(sys.argv[1], "file")
 path.write_bytes(os.urandom(8 << 20))
-found = network_output([Path("/")], [nfs])
+found = find_network_output([Path("/")], [nfs])
 print(found.mount.filesystem, found.has_input, *found.storage)
 def forget(file):
     with open(file, "rb") as opened:

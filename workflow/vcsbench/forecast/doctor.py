@@ -12,7 +12,7 @@ from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report, trials
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import read_versions
-from vcsbench.measure.server import other_servers
+from vcsbench.measure.server import find_other_servers
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.storages import disks, filesystems
@@ -97,7 +97,7 @@ def _scatter(plan: Plan) -> Iterator[Check]:
 
 def _services() -> Iterator[Check]:
     """Yield a check for each other server program that runs here: measuring disturbs it, and it the runs."""
-    ours, commands = other_servers(()), map(processes.command_line, processes.all_pids())
+    ours, commands = find_other_servers(()), map(processes.command_line, processes.all_pids())
     others = [command[0] for command in commands if command and " ".join(command) not in ours]
     # Some programs append their state to their name: `postgres: checkpointer`.
     names = Counter(os.path.basename(name).partition(":")[0] for name in others)

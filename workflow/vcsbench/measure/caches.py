@@ -178,7 +178,7 @@ def _query_file(file: int, filesystem: str = "") -> FileUse:
         size = os.fstat(file).st_size
         # An empty file cannot be mapped.
         if size:
-            count_pages = page_counter(filesystem)
+            count_pages = choose_page_counter(filesystem)
             pages_bytes = count_pages(file, size) * PAGE
     finally:
         os.close(file)
@@ -197,7 +197,7 @@ def _sum_uses(uses: Iterable[FileUse]) -> FileUse:
 
 
 @cache
-def page_counter(filesystem: str) -> Callable[[int, int], int]:
+def choose_page_counter(filesystem: str) -> Callable[[int, int], int]:
     """Return the function that counts the cached pages of an open file on a kind of file system."""
     if filesystem == OVERLAY:
         # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.

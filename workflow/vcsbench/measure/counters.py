@@ -62,7 +62,7 @@ def read_counters(*paths: Path) -> Counts:
     }
     for resource in PRESSURES:
         counts[f"{resource}_stalled_us"] = _read_stalled_us(resource)
-    counts |= device_use(*paths)
+    counts |= read_device_use(*paths)
     counts["rpcs"] = number_in(NFS_CLIENT, "rpc")
     counts["delayed_acks"] = _read_delayed_acks()
     counts["swapped_in_pages"] = number_in("/proc/vmstat", "pswpin")
@@ -126,7 +126,7 @@ def counters_between(before: Counts, after: Counts) -> Counts:
     return counts
 
 
-def device_use(*paths: Path) -> Counts:
+def read_device_use(*paths: Path) -> Counts:
     """Return bytes, reads (after merging) and flushes of the devices that hold paths, each counted once.
 
     All are None if the counts of a device cannot be read. `device_flushes` is None if the kernel does not
@@ -167,7 +167,7 @@ def _read_devices(folders: Iterable[str]) -> list[list[int]]:
     return devices
 
 
-def sync_seconds(path: Path) -> float:
+def measure_sync_s(path: Path) -> float:
     """Write all dirty data of the file system of a path, which need not exist. Return the seconds."""
     while not path.exists():
         path = path.parent

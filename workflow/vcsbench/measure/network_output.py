@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.kernel import read, unescaped
-from vcsbench.measure.counters import Counts, device_use
+from vcsbench.measure.counters import Counts, read_device_use
 from vcsbench.storages.filesystems import Mount, mount_of
 
 NFS = ("nfs", "nfs4")
@@ -36,7 +36,7 @@ class NetworkOutput(NamedTuple):
         """Return the bytes read from the server, and from the disk of a server on this machine."""
         from_storage = None
         if self.storage:
-            from_storage = device_use(*self.storage)["device_read_bytes"]
+            from_storage = read_device_use(*self.storage)["device_read_bytes"]
         return {
             "network_read_bytes": _read_from_server(self.mount),
             "network_storage_read_bytes": from_storage,
@@ -46,7 +46,7 @@ class NetworkOutput(NamedTuple):
         return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
 
 
-def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
+def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
     """Return the network file system of a run's output; None without one."""
     if not outputs:
         return None

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from vcsbench import kernel, processes
 from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import Counts
-from vcsbench.measure.network_output import network_output
-from vcsbench.measure.server import Server, other_servers
+from vcsbench.measure.network_output import find_network_output
+from vcsbench.measure.server import Server, find_other_servers
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class EvidenceCollector:
         outputs = written.folders if written else []
         # Residency of the input can then be queried without loading inodes.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
-        self.network = network_output(inputs, outputs)
+        self.network = find_network_output(inputs, outputs)
         # The residency of input and output after caches were cleared; None if they were not cleared.
         self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
         self.before: Snapshot | None = None
@@ -139,7 +139,7 @@ class EvidenceCollector:
             sides["server"] = server_pids
         self.begin_evidence = {
             "memory_available_bytes": kernel.memory().available,
-            "other_servers": other_servers(server_pids),
+            "other_servers": find_other_servers(server_pids),
         }
         # The family has the shell of this hook. It ends within the run, and its counts until now do not
         # belong to the run.
@@ -165,7 +165,7 @@ class EvidenceCollector:
         after = self._snapshot([hyperfine])
         sync_s = None
         if self.measures_sync and self.output:
-            sync_s = counters.sync_seconds(self.output.folders[0])
+            sync_s = counters.measure_sync_s(self.output.folders[0])
 
         seen = self._describe_run(before, after, instruction_counts)
         earlier_reads = self._add_server_read(after.server, seen.get("server_rchar"))
@@ -334,7 +334,7 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
     if is_same:
         facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
         facts["server_argv"] = processes.command_line(pid)
-        facts["server_build"] = binary_of(pid)
+        facts["server_build"] = describe_binary(pid)
         facts["server_peak_memory_bytes"] = processes.peak_memory_bytes(pid)
     return facts
 
@@ -346,7 +346,7 @@ def _query(subject: Subject | None) -> caches.Residency | None:
     return caches.query_residency(*existing) if existing else None
 
 
-def binary_of(pid: int) -> str:
+def describe_binary(pid: int) -> str:
     """Return path and digest of the program of a process; "" if they cannot be read.
 
     Example: "/usr/bin/svnserve sha256:0123456789abcdef".

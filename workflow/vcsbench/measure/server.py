@@ -259,7 +259,7 @@ class Httpd(Server):
     version_options = ("-v",)
 
     def command(self) -> list[str]:
-        # httpd ignores this name. By its value, other_servers() finds a server that was left.
+        # httpd ignores this name. By its value, find_other_servers() finds a server that was left.
         serving = f"-Dserving={self.root}"
         return [self.programs.httpd, "-DFOREGROUND", serving, "-f", self._configuration]
 
@@ -332,7 +332,7 @@ SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})
 WORK_FOLDER = "/vcsbench-"
 
 
-def other_servers(exclude: Collection[int]) -> list[str]:
+def find_other_servers(exclude: Collection[int]) -> list[str]:
     """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids."""
     commands = []
     for pid in set(processes.all_pids()).difference(exclude):

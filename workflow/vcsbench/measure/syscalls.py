@@ -99,7 +99,7 @@ class Strace:
         """`options` are those of processes.start_process()."""
         self.counts: Counter[str] = Counter()
         source, sink = os.pipe()
-        strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
+        strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
         self.process = processes.start_process(
             ["taskset", "--cpu-list", str(cpu), *strace],
             stdout=processes.DEVNULL,
@@ -169,7 +169,7 @@ def _are_traced(pids: Sequence[int]) -> bool:
     return not any("TracerPid:\t0\n" in read(f"{task}/status") for task in _list_tasks(pids))
 
 
-def strace_path() -> str:
+def find_strace() -> str:
     path = shutil.which("strace")
     if not path:
         raise UserError("strace: not on the PATH. Install it (Debian: strace).")
@@ -211,7 +211,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     result: CellTrace = {"client": None, "server": None, "why_not": ""}
     try:
         # Before the preparation, which takes longer.
-        strace_path()
+        find_strace()
         with ExitStack() as stack:
             cell = PreparedCell(recipe, 1, folder, root)
             cell.open(stack)

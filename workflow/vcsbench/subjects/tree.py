@@ -235,11 +235,11 @@ class BuiltTree(Subject):
 
     @cached_property
     def _lost(self) -> dict[str, int]:
-        """The features that the last run has lost (lost_features). It is empty if that is unknown."""
+        """The features that the last run has lost (count_lost_features). It is empty if that is unknown."""
         if not self.counterpart or not self.path.exists():
             return {}
         source, _ = self.counterpart
-        return lost_features(source, self.path)
+        return count_lost_features(source, self.path)
 
     def facts(self) -> SubjectFacts:
         return {"built": {"path": str(self.path), "lost": self._lost}}
@@ -248,7 +248,7 @@ class BuiltTree(Subject):
         return [f"no-{feature}" for feature, count in self._lost.items() if count]
 
 
-def lost_features(source: Path, built: Path) -> dict[str, int]:
+def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     """Count files with other permissions, missing empty folders, and hard links that became files.
 
     Most strategies cannot carry these. Another check compares which files are executable.

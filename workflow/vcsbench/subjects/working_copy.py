@@ -121,8 +121,8 @@ class WorkingCopy(FilesystemSubject):
                 "path": str(self.path),
                 "revisions": list(self.revisions),
                 "filesystem": self.filesystem.describe(),
-                "space": {**disk_space(self.path), "used_bytes": used_bytes},
-                "cloned": cloned_files(self.run, self.recipe),
+                "space": {**measure_disk_space(self.path), "used_bytes": used_bytes},
+                "cloned": count_cloned_files(self.run, self.recipe),
             }
         }
 
@@ -142,7 +142,7 @@ def check_clean(svn: str, path: Path, revision: int) -> None:
         )
 
 
-def disk_space(path: Path) -> dict[str, int | None]:
+def measure_disk_space(path: Path) -> dict[str, int | None]:
     """Return exclusive and shared bytes of all files in a folder (extents); None each if they are unknown."""
     files = []
     for folder, _, names in os.walk(path):
@@ -188,7 +188,7 @@ class _ReflinkLine(NamedTuple):
     error: int  # the errno of the last failure
 
 
-def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
+def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     """Return the number of cloned files of each timed run; None if the cell does not clone.
 
     Raise UserError if a run cloned no file: its label would be wrong.
