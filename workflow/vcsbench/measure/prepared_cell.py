@@ -308,7 +308,7 @@ class PreparedCell:
         self.reset_output()
 
 
-class Step(NamedTuple):
+class CellStep(NamedTuple):
     """A step of hyperfine's --setup and --prepare, with its description for `vcsbench show`."""
 
     run: Callable[[PreparedCell], None]
@@ -318,17 +318,17 @@ class Step(NamedTuple):
 # The `state` of a recipe lists its steps, so a recipe with other steps is a fault under the same label
 # (tests/workflow/test_evidence.py).
 STEPS = {
-    "restore": Step(PreparedCell.reset_output, "Remove the output of the last run"),
-    "start-server": Step(
+    "restore": CellStep(PreparedCell.reset_output, "Remove the output of the last run"),
+    "start-server": CellStep(
         PreparedCell.start_server,
         "Start the server, unless it runs, and wait until it answers",
     ),
-    "stop-server": Step(PreparedCell.stop_server, "End the server, if it runs"),
-    "sync": Step(
+    "stop-server": CellStep(PreparedCell.stop_server, "End the server, if it runs"),
+    "sync": CellStep(
         PreparedCell.sync, "Write dirty pages, which cannot be dropped and would disturb a run"
     ),
-    "clear-caches": Step(PreparedCell.clear_caches, "Clear the caches"),
-    "touch-client": Step(
+    "clear-caches": CellStep(PreparedCell.clear_caches, "Clear the caches"),
+    "touch-client": CellStep(
         PreparedCell.touch_client,
         "Run the client once on an empty repository, which loads its own files into the cache",
     ),

@@ -247,7 +247,7 @@ ADMINISTRATIVE = b".svn"
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
 
 
-class TreeEntry(NamedTuple):
+class WrittenEntry(NamedTuple):
     """A file, folder or link. `name` is its path in the tree, "" for the tree itself."""
 
     name: bytes
@@ -345,7 +345,7 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
     return digest.end(), digest.bytes
 
 
-def _list_entries(target: Path) -> Iterator[TreeEntry]:
+def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders.
 
     The entries of a folder come sorted by name, and then the content of its last folder. Nothing is yielded
@@ -356,7 +356,7 @@ def _list_entries(target: Path) -> Iterator[TreeEntry]:
         mode = os.lstat(root).st_mode
     except FileNotFoundError:
         return
-    yield TreeEntry(b"", root, mode)
+    yield WrittenEntry(b"", root, mode)
     # Folders, by the start of the names in them.
     pending: list[tuple[bytes, bytes]] = []
     if stat.S_ISDIR(mode):
@@ -370,7 +370,7 @@ def _list_entries(target: Path) -> Iterator[TreeEntry]:
                 continue
             mode = entry.stat(follow_symlinks=False).st_mode
             name = prefix + entry.name
-            yield TreeEntry(name, entry.path, mode)
+            yield WrittenEntry(name, entry.path, mode)
             if stat.S_ISDIR(mode):
                 pending.append((name + b"/", entry.path))
 
