@@ -39,7 +39,7 @@ def nfs(tmp_path, monkeypatch):
 def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
     network = network_output.find_network_output([nfs], [nfs])
     assert network and network.has_input and network.storage == (nfs / "a folder",)
-    assert network.counts()["network_read_bytes"] == 4096 + 25 * mmap.PAGESIZE
+    assert network.read_counts().read_bytes == 4096 + 25 * mmap.PAGESIZE
     assert network_output.find_network_output([nfs], []) is None
 
 
@@ -58,4 +58,4 @@ def test_network_output_has_disk_of_local_server_only(nfs, monkeypatch, kind, ad
     network = network_output.find_network_output([], [nfs])
     assert (network and bool(network.storage)) is is_here
     if network and not is_here:
-        assert not network.has_input and network.counts()["network_storage_read_bytes"] is None
+        assert not network.has_input and network.read_counts().storage_read_bytes is None

@@ -118,7 +118,7 @@ def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
     before = read_device_use(raid0)
     (raid0 / "file").write_bytes(os.urandom(16 * MIB))
     os.sync()
-    written = read_device_use(raid0)["device_write_bytes"] - before["device_write_bytes"]
+    written = read_device_use(raid0).write_bytes - before.write_bytes
     assert 16 * MIB <= written < 24 * MIB
     with open(raid0 / "file", "rb") as source, open(raid0 / "part", "wb") as part:
         fcntl.ioctl(part, FICLONERANGE, struct.pack("qQQQ", source.fileno(), 0, MIB, 0))
@@ -149,12 +149,9 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
     for above, below in (("dm-0", "dm-1"), ("dm-0", "sdb"), ("dm-1", "sda/sda1")):
         (tmp_path / above / "slaves" / below.replace("/", "!")).symlink_to(tmp_path / below)
     monkeypatch.setattr(counters, "block_folders", lambda path: {str(tmp_path / path)})
-    use = counters.read_device_use(Path("dm-0"))
-    assert use == {
-        **{"device_read_bytes": 1024, "device_write_bytes": 2048},
-        **{"device_reads": 3, "device_flushes": 12},
-    }
-    assert counters.read_device_use(Path("sda/sda1"))["device_flushes"] == 5
+    # Bytes read and written, reads, and flushes.
+    assert counters.read_device_use(Path("dm-0")) == (1024, 2048, 3, 12)
+    assert counters.read_device_use(Path("sda/sda1")).flushes == 5
 
 
 @project.needs_root

@@ -87,10 +87,10 @@ def forget(file):
         os.fsync(opened)
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 def read(case):
-    before = found.counts()
+    before = found.read_counts()
     path.read_bytes()
-    after = found.counts()
-    print(case, *(after[name] - before[name] for name in before))
+    after = found.read_counts()
+    print(case, *(last - first for first, last in zip(before, after, strict=True)))
 path.read_bytes()  # a client reads its own writes again
 read("kept")
 forget(path)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, number_in, read
@@ -25,51 +25,81 @@ SECTOR_BYTES = 512
 # Of the parent's network: this process has another one (isolation.py), with no NFS client.
 NFS_CLIENT = f"/proc/{os.getppid()}/net/rpc/nfs"
 TCP = "/proc/net/netstat"
-PRESSURES = ("cpu", "memory", "io")
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
-
-# Counters by name, which only grow; None if the machine does not count them.
-Counts = dict[str, Any]
+# Some keys of records.Evidence.
+EvidencePart = dict[str, Any]
 
 # The files are the same before and after each run.
 _list_files = cache(glob.glob)
 
 
-def read_counters(*paths: Path) -> Counts:
-    """Return the machine's counters.
+class DeviceUse(NamedTuple):
+    """The use of block devices by all processes. `reads` are counted after merging.
 
-    - `window_s`: the clock; `..._ticks`: the time of all processors,
-    - `..._stalled_us`: microseconds in which tasks waited, by PRESSURES,
-    - `device_...`: the use of the block devices of `paths` by all processes,
+    All are None if the counts of a device cannot be read. `flushes` is None if the kernel does not count
+    them (before 5.5).
+    """
+
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    reads: int | None = None
+    flushes: int | None = None
+
+
+class MachineCounters(NamedTuple):
+    """Counters of the machine, which only grow; None if the machine does not count them.
+
+    - `..._ticks`: the time of all processors,
+    - `..._stalled_us`: microseconds in which tasks waited for a resource,
     - `rpcs`: calls of this machine's NFS client,
     - `delayed_acks`: TCP acknowledgements after a timeout (docs/evidence.md),
     - `throttled`: slowdowns of processors because of heat,
     - `quota_throttled_us`: the time in which quotas held back this control group and its ancestors.
+    """
+
+    clock_s: float
+    busy_ticks: int
+    steal_ticks: int
+    all_ticks: int
+    cpu_stalled_us: int | None
+    memory_stalled_us: int | None
+    io_stalled_us: int | None
+    device: DeviceUse
+    rpcs: int | None
+    delayed_acks: int | None
+    swapped_in_pages: int | None
+    swapped_out_pages: int | None
+    throttled: int | None
+    quota_throttled_us: int | None
+
+
+def read_counters(*paths: Path) -> MachineCounters:
+    """Return the machine's counters, with those of the block devices of `paths`.
 
     Raise UserError if /proc lacks the files about the machine.
     """
-    now_s = time.monotonic()
+    clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`, the sum over all processors.
     line = read("/proc/stat").split("\n", 1)[0]
     ticks = [int(field) for field in line.split()[1:]]
     if not ticks:
         kernel.check_system_files()
-    counts: Counts = {
-        "window_s": now_s,
-        "busy_ticks": sum(ticks[column] for column in BUSY),
-        "steal_ticks": ticks[STEAL],
-        "all_ticks": sum(ticks[: STEAL + 1]),
-    }
-    for resource in PRESSURES:
-        counts[f"{resource}_stalled_us"] = _read_stalled_us(resource)
-    counts |= read_device_use(*paths)
-    counts["rpcs"] = number_in(NFS_CLIENT, "rpc")
-    counts["delayed_acks"] = _read_delayed_acks()
-    counts["swapped_in_pages"] = number_in("/proc/vmstat", "pswpin")
-    counts["swapped_out_pages"] = number_in("/proc/vmstat", "pswpout")
-    counts["throttled"] = _read_throttled()
-    counts["quota_throttled_us"] = kernel.throttled_us()
-    return counts
+    return MachineCounters(
+        clock_s=clock_s,
+        busy_ticks=sum(ticks[column] for column in BUSY),
+        steal_ticks=ticks[STEAL],
+        all_ticks=sum(ticks[: STEAL + 1]),
+        cpu_stalled_us=_read_stalled_us("cpu"),
+        memory_stalled_us=_read_stalled_us("memory"),
+        io_stalled_us=_read_stalled_us("io"),
+        device=read_device_use(*paths),
+        rpcs=number_in(NFS_CLIENT, "rpc"),
+        delayed_acks=_read_delayed_acks(),
+        swapped_in_pages=number_in("/proc/vmstat", "pswpin"),
+        swapped_out_pages=number_in("/proc/vmstat", "pswpout"),
+        throttled=_read_throttled(),
+        quota_throttled_us=kernel.throttled_us(),
+    )
 
 
 def _read_stalled_us(resource: str) -> int | None:
@@ -98,62 +128,75 @@ def _read_throttled() -> int | None:
     return sum(int(count) for count in counts)
 
 
-def counters_between(before: Counts, after: Counts) -> Counts:
-    """Return differences by the names of the evidence: ticks in seconds, stalls in percent of the window.
+def subtract(after: float | None, before: float | None) -> Any:
+    """Return how much a counter has grown; None if it is missing on one side."""
+    if after is None or before is None:
+        return None
+    return after - before
 
-    Counters are left out that only one side has, as those of a server that has ended.
+
+def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePart:
+    """Return what happened on the machine within a run. `window_s` is the time between the counters."""
+    return {
+        "window_s": round(after.clock_s - before.clock_s, 6),
+        "device_read_bytes": subtract(after.device.read_bytes, before.device.read_bytes),
+        "device_write_bytes": subtract(after.device.write_bytes, before.device.write_bytes),
+        "device_reads": subtract(after.device.reads, before.device.reads),
+        "device_flushes": subtract(after.device.flushes, before.device.flushes),
+        "rpcs": subtract(after.rpcs, before.rpcs),
+        "delayed_acks": subtract(after.delayed_acks, before.delayed_acks),
+        "swapped_in_pages": subtract(after.swapped_in_pages, before.swapped_in_pages),
+        "swapped_out_pages": subtract(after.swapped_out_pages, before.swapped_out_pages),
+        "throttled": subtract(after.throttled, before.throttled),
+        "quota_throttled_us": subtract(after.quota_throttled_us, before.quota_throttled_us),
+    }
+
+
+def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePart:
+    """Return how busy the machine was: ticks in seconds, stalls in percent of the time.
+
+    A key `..._pressure_pct` is missing if the kernel does not count this pressure.
     """
-    counts: Counts = {}
-    for name, earlier in before.items():
-        if name in after:
-            later = after[name]
-            is_counted = earlier is not None and later is not None
-            counts[name] = later - earlier if is_counted else None
-    window_s = counts["window_s"]
-    busy_ticks = counts.pop("busy_ticks")
-    steal_ticks = counts.pop("steal_ticks")
-    # It is 0 in a window of less than a tick.
-    all_ticks = counts.pop("all_ticks") or 1
-    stalled_us = {resource: counts.pop(f"{resource}_stalled_us") for resource in PRESSURES}
-
-    counts["window_s"] = round(window_s, 6)
-    counts["busy_s"] = round(busy_ticks * TICK_S, 3)
-    counts["steal_s"] = round(steal_ticks * TICK_S, 3)
-    counts["steal_pct"] = round(100 * steal_ticks / all_ticks, 2)
+    busy_ticks = after.busy_ticks - before.busy_ticks
+    steal_ticks = after.steal_ticks - before.steal_ticks
+    # It is 0 in a run of less than a tick.
+    all_ticks = after.all_ticks - before.all_ticks or 1
+    load: EvidencePart = {
+        "busy_s": round(busy_ticks * TICK_S, 3),
+        "steal_s": round(steal_ticks * TICK_S, 3),
+        "steal_pct": round(100 * steal_ticks / all_ticks, 2),
+    }
+    stalled_us = {
+        "cpu": subtract(after.cpu_stalled_us, before.cpu_stalled_us),
+        "memory": subtract(after.memory_stalled_us, before.memory_stalled_us),
+        "io": subtract(after.io_stalled_us, before.io_stalled_us),
+    }
+    window_s = after.clock_s - before.clock_s
     for resource, us in stalled_us.items():
         if us is not None:
-            counts[f"{resource}_pressure_pct"] = round(100e-6 * us / window_s, 2)
-    return counts
+            load[f"{resource}_pressure_pct"] = round(100e-6 * us / window_s, 2)
+    return load
 
 
-def read_device_use(*paths: Path) -> Counts:
-    """Return bytes, reads (after merging) and flushes of the devices that hold paths, each counted once.
-
-    All are None if the counts of a device cannot be read. `device_flushes` is None if the kernel does not
-    count flushes (before 5.5).
-    """
+def read_device_use(*paths: Path) -> DeviceUse:
+    """Return the use of the devices that hold paths, each device counted once."""
     folders: set[str] = set()
     for path in paths:
         folders |= block_folders(path)
     devices = _read_devices(folders)
     if not devices:
-        return {
-            "device_read_bytes": None,
-            "device_write_bytes": None,
-            "device_reads": None,
-            "device_flushes": None,
-        }
+        return DeviceUse()
     # Flushes are counted for whole disks only, not for partitions and devices that lie on others.
     disks: set[str] = set()
     for folder in folders:
         disks |= whole_disks(folder)
     flushes = [columns[FLUSHES] for columns in _read_devices(disks) if len(columns) > FLUSHES]
-    return {
-        "device_read_bytes": sum(columns[SECTORS_READ] for columns in devices) * SECTOR_BYTES,
-        "device_write_bytes": sum(columns[SECTORS_WRITTEN] for columns in devices) * SECTOR_BYTES,
-        "device_reads": sum(columns[READS] for columns in devices),
-        "device_flushes": sum(flushes) if flushes else None,
-    }
+    return DeviceUse(
+        read_bytes=sum(columns[SECTORS_READ] for columns in devices) * SECTOR_BYTES,
+        write_bytes=sum(columns[SECTORS_WRITTEN] for columns in devices) * SECTOR_BYTES,
+        reads=sum(columns[READS] for columns in devices),
+        flushes=sum(flushes) if flushes else None,
+    )
 
 
 def _read_devices(folders: Iterable[str]) -> list[list[int]]:

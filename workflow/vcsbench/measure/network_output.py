@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.kernel import read, unescaped
-from vcsbench.measure.counters import Counts, read_device_use
+from vcsbench.measure.counters import EvidencePart, read_device_use
 from vcsbench.storages.filesystems import Mount, mount_of
 
 NFS = ("nfs", "nfs4")
@@ -21,6 +21,13 @@ READ_PAGES = 6
 LOOPBACK_ADDRESS = re.compile(r"(^|,)addr=(::1(,|$)|127\.)")
 
 
+class NetworkCounts(NamedTuple):
+    """The bytes read from a server, and from the disk of a server on this machine; None if not counted."""
+
+    read_bytes: int | None
+    storage_read_bytes: int | None
+
+
 class NetworkOutput(NamedTuple):
     """A network file system that a run writes to.
 
@@ -32,17 +39,13 @@ class NetworkOutput(NamedTuple):
     storage: tuple[Path, ...]
     has_input: bool
 
-    def counts(self) -> Counts:
-        """Return the bytes read from the server, and from the disk of a server on this machine."""
-        from_storage = None
+    def read_counts(self) -> NetworkCounts:
+        storage_read_bytes = None
         if self.storage:
-            from_storage = read_device_use(*self.storage)["device_read_bytes"]
-        return {
-            "network_read_bytes": _read_from_server(self.mount),
-            "network_storage_read_bytes": from_storage,
-        }
+            storage_read_bytes = read_device_use(*self.storage).read_bytes
+        return NetworkCounts(_read_from_server(self.mount), storage_read_bytes)
 
-    def facts(self) -> Counts:
+    def facts(self) -> EvidencePart:
         return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from vcsbench import kernel, processes
 from vcsbench.measure import caches, counters, instructions
-from vcsbench.measure.counters import Counts
-from vcsbench.measure.network_output import find_network_output
+from vcsbench.measure.counters import EvidencePart, MachineCounters, subtract
+from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
 from vcsbench.subjects import Subject
 
@@ -43,18 +43,33 @@ class ServerIdentity(NamedTuple):
     start_ticks: int
 
 
+class ServerCounters(NamedTuple):
+    """Counters of a server that runs.
+
+    `ended_faults` are the page faults of its processes that have ended, which grow with the end of each.
+    """
+
+    identity: ServerIdentity
+    used: processes.Usage
+    pids: list[int]
+    ended_faults: int
+
+
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `server` is None if no server runs. `server_processes` are the pids of its processes, and
-    `server_ended_faults` the page faults of those that have ended, which grow with the end of each; None
-    without a server.
+    `own_cpu_s` is the CPU time of this process. `network` and `server` are None if there is none.
     """
 
-    counts: Counts
-    server: ServerIdentity | None = None
-    server_processes: tuple[int, ...] = ()
-    server_ended_faults: int | None = None
+    machine: MachineCounters
+    client: processes.Usage
+    own_cpu_s: float
+    network: NetworkCounts | None
+    server: ServerCounters | None
+
+    @property
+    def server_identity(self) -> ServerIdentity | None:
+        return self.server.identity if self.server else None
 
 
 class OtherPrograms(NamedTuple):
@@ -168,7 +183,7 @@ class EvidenceCollector:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         seen = self._describe_run(before, after, instruction_counts)
-        earlier_reads = self._add_server_read(after.server, seen.get("server_rchar"))
+        earlier_reads = self._add_server_read(after.server_identity, seen.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in seen.items() if name in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads))
@@ -212,30 +227,40 @@ class EvidenceCollector:
             if subject:
                 # An output does not exist before its run: the folder around it is on the same device.
                 folders += [path if path.exists() else path.parent for path in subject.folders]
-        counts = counters.read_counters(*folders)
-        for name, number in client._asdict().items():
-            counts[f"client_{name}"] = number
-        counts["own_cpu_s"] = time.process_time()
-        if self.network:
-            counts |= self.network.counts()
+        return Snapshot(
+            machine=counters.read_counters(*folders),
+            client=client,
+            own_cpu_s=time.process_time(),
+            network=self.network.read_counts() if self.network else None,
+            server=self._read_server(),
+        )
+
+    def _read_server(self) -> ServerCounters | None:
         pid = self.server.pid if self.server else 0
         if not pid:
-            return Snapshot(counts)
-
-        family, server = processes.family_usage(pid)
-        for name, number in server._asdict().items():
-            counts[f"server_{name}"] = number
+            return None
+        family, used = processes.family_usage(pid)
         identity = ServerIdentity(pid, processes.start_ticks(pid))
-        return Snapshot(
-            counts, identity, tuple(sorted(family)), processes.ended_children_faults(family)
-        )
+        ended_faults = processes.ended_children_faults(family)
+        return ServerCounters(identity, used, sorted(family), ended_faults)
 
     def _describe_run(
         self, before: Snapshot, after: Snapshot, instruction_counts: Mapping[str, int | None]
-    ) -> dict[str, Any]:
+    ) -> EvidencePart:
         """Return the evidence from counters of a run, timed or not."""
-        counts, others = self._compare(before, after)
-        seen: dict[str, Any] = dict(counts)
+        seen = counters.count_events(before.machine, after.machine)
+        seen |= _count_client(before, after)
+        seen |= _count_network(before, after)
+        server_counts = _count_server(before, after)
+        seen |= server_counts
+        seen |= counters.measure_load(before.machine, after.machine)
+        # Without a server, or with another one than before, nothing is subtracted.
+        server_s = server_counts.get("server_cpu_s", 0.0)
+        others = _estimate_others(before, after, seen["busy_s"], server_s)
+        is_coarse = server_s is not None and server_s < COARSE_S
+        if is_coarse and _have_server_processes_ended(before, after):
+            # The ticks of ended processes are too coarse for so short a time.
+            seen["server_cpu_s"] = None
         if self.server:
             seen |= _describe_server(self.server, before, after)
         if self.network:
@@ -245,23 +270,6 @@ class EvidenceCollector:
         seen["others_cpu_s"] = others.cpu_s
         seen["others_cpu_pct"] = others.cpu_pct
         return seen
-
-    def _compare(self, before: Snapshot, after: Snapshot) -> tuple[Counts, OtherPrograms]:
-        """Return the counts of a run by the names of the evidence, and the CPU time of other programs."""
-        counts = counters.counters_between(before.counts, after.counts)
-        client_s = counts.pop("client_cpu_s")
-        own_s = counts.pop("own_cpu_s")
-        if after.server != before.server:
-            # The counts of two servers have no difference.
-            counts = {name: n for name, n in counts.items() if not name.startswith("server_")}
-        server_s = counts.get("server_cpu_s", 0.0)
-        others = OtherPrograms(None, None)
-        if client_s is not None and server_s is not None:
-            others = _estimate_others(counts, client_s + own_s + server_s)
-        have_ended = after.server_ended_faults != before.server_ended_faults
-        if have_ended and server_s is not None and server_s < COARSE_S:
-            counts["server_cpu_s"] = None
-        return counts, others
 
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
@@ -308,28 +316,73 @@ class EvidenceCollector:
         return _query(self.input)
 
 
-def _estimate_others(counts: Counts, known_s: float) -> OtherPrograms:
-    """Return the CPU time of other programs in a run, in which the known processes took `known_s`."""
+def _count_client(before: Snapshot, after: Snapshot) -> EvidencePart:
+    """Return the I/O of the client: client_rchar, client_read_bytes, and so on."""
+    counts: EvidencePart = {}
+    for name in processes.IO_COUNTS:
+        counts[f"client_{name}"] = subtract(
+            getattr(after.client, name), getattr(before.client, name)
+        )
+    return counts
+
+
+def _count_network(before: Snapshot, after: Snapshot) -> EvidencePart:
+    if not before.network or not after.network:
+        return {}
+    return {
+        "network_read_bytes": subtract(after.network.read_bytes, before.network.read_bytes),
+        "network_storage_read_bytes": subtract(
+            after.network.storage_read_bytes, before.network.storage_read_bytes
+        ),
+    }
+
+
+def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
+    """Return CPU time and I/O of the server: server_cpu_s, server_rchar, and so on.
+
+    It is empty unless the same server ran before and after: the counts of two servers have no difference.
+    """
+    if not before.server or not after.server or before.server_identity != after.server_identity:
+        return {}
+    counts: EvidencePart = {}
+    for name in processes.Usage._fields:
+        used_before = getattr(before.server.used, name)
+        used_after = getattr(after.server.used, name)
+        counts[f"server_{name}"] = subtract(used_after, used_before)
+    return counts
+
+
+def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
+    """Return True if a process of the server, or the server, has ended or was started within a run."""
+    if not before.server or not after.server:
+        return before.server is not after.server
+    return before.server.ended_faults != after.server.ended_faults
+
+
+def _estimate_others(
+    before: Snapshot, after: Snapshot, busy_s: float, server_s: float | None
+) -> OtherPrograms:
+    """Return the CPU time of other programs in a run, of the `busy_s` of all processors."""
+    client_s = subtract(after.client.cpu_s, before.client.cpu_s)
+    if client_s is None or server_s is None:
+        return OtherPrograms(None, None)
+    own_s = after.own_cpu_s - before.own_cpu_s
     # The kernel counts busy time in ticks, so the difference may be negative.
-    cpu_s = max(0.0, counts["busy_s"] - known_s)
-    available_s = (os.cpu_count() or 1) * counts["window_s"]
+    cpu_s = max(0.0, busy_s - (client_s + own_s + server_s))
+    window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
+    available_s = (os.cpu_count() or 1) * window_s
     return OtherPrograms(round(cpu_s, 3), round(100 * cpu_s / available_s, 1))
 
 
 def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
     """Return the facts about the server of a run; only a few if it was started or ended within the run."""
-    is_same = after.server is not None and before.server == after.server
-    pid = after.server.pid if after.server else 0
-    # A process that has started and ended within the run shows in its page faults only.
-    has_changed = (
-        before.server_processes != after.server_processes
-        or before.server_ended_faults != after.server_ended_faults
-    )
+    is_same = after.server is not None and before.server_identity == after.server_identity
+    pid = after.server.identity.pid if after.server else 0
     facts: dict[str, object] = {
         "server_kind": server.kind,
         "server_pid": pid,
         "server_same": is_same,
-        "server_processes_changed": has_changed,
+        "server_processes_changed": _have_server_processes_changed(before, after),
     }
     if is_same:
         facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
@@ -337,6 +390,13 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
         facts["server_build"] = describe_binary(pid)
         facts["server_peak_memory_bytes"] = processes.peak_memory_bytes(pid)
     return facts
+
+
+def _have_server_processes_changed(before: Snapshot, after: Snapshot) -> bool:
+    pids_before = before.server.pids if before.server else []
+    pids_after = after.server.pids if after.server else []
+    # A process that has started and ended within the run shows in its page faults only.
+    return pids_before != pids_after or _have_server_processes_ended(before, after)
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:
