@@ -182,7 +182,8 @@ def groups(controller: str) -> tuple[Group, ...]:
         fields = mount.split(" ")
         if len(fields) < 5:
             continue
-        root, point = fields[3], fields[4]
+        root = fields[3]
+        point = fields[4]
         kind, *device_and_options = file_system.split(" ")
         # A mount of version 1 has the names of its controllers among its options: `rw,cpu,cpuacct`.
         options = "".join(device_and_options[1:]).split(",")

@@ -118,24 +118,33 @@ def run_program(
     # Leaving the block closes the pipes, so a process that holds them open is not awaited.
     with process:
         try:
-            printed = process.communicate(timeout=limit_s)
+            done = _read_to_end(process, limit_s)
         except subprocess.TimeoutExpired:
-            kill_group(process.pid)
             if may_fail:
                 return Completed(TOO_LONG, "", "")
             raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
-        except BaseException:
-            # The handler of a signal raises one. The program must not outlive this process.
-            kill_group(process.pid)
-            raise
-    output = printed[0].decode(errors="replace")
-    errors = printed[1].decode(errors="replace")
-    if process.returncode and not may_fail:
+    if done.code and not may_fail:
         # Some programs print their errors to the standard output.
-        lines = output.splitlines() + errors.splitlines()
+        lines = done.output.splitlines() + done.errors.splitlines()
         last = " ".join(lines[-ERROR_LINES:])
-        raise ProgramError(f"{name}: {how_it_ended(process.returncode)}: {last}")
-    return Completed(process.returncode, output, errors)
+        raise ProgramError(f"{name}: {how_it_ended(done.code)}: {last}")
+    return done
+
+
+def _read_to_end(process: Process, limit_s: float | None) -> Completed:
+    """Return the output of a program when it has ended. Raise TimeoutExpired if it takes too long.
+
+    The program and its group are ended after any error.
+    """
+    try:
+        output, errors = process.communicate(timeout=limit_s)
+    except BaseException:
+        # Also for that of a signal's handler: the program must not outlive this process.
+        kill_group(process.pid)
+        raise
+    return Completed(
+        process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
+    )
 
 
 class _Output(io.RawIOBase):
@@ -495,8 +504,9 @@ def listening_files(port: int) -> set[str]:
     # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
     for line in read("/proc/net/tcp").splitlines()[1:]:
         fields = line.split()
-        local_address, state, inode = fields[1], fields[3], fields[9]
-        is_listening = state == "0A"
+        local_address = fields[1]
+        is_listening = fields[3] == "0A"
+        inode = fields[9]
         # The address ends with the port in hexadecimal.
         if is_listening and local_address.endswith(f":{port:04X}"):
             sockets.add(f"socket:[{inode}]")

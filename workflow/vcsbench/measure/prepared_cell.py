@@ -288,7 +288,9 @@ class PreparedCell:
             self.server.stop()
 
     def clear_caches(self) -> None:
-        folders = [folder for subject in self.subjects for folder in subject.folders]
+        folders: list[Path] = []
+        for subject in self.subjects:
+            folders += subject.folders
         clear_caches(self.recipe["clearing"], folders)
 
     def sync(self) -> None:

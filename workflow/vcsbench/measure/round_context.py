@@ -120,6 +120,7 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
+    """Return the client's program, and its libraries if it is one of Subversion."""
     program = cell.argv[0]
     name = os.path.basename(program)
     is_subversion = name.startswith("svn")
@@ -137,6 +138,7 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
 def _describe_side(
     program: str, version: str, places: list[str], mapped: Sequence[str] | None
 ) -> BuildSide:
+    """Return a program with the digests of its `mapped` files, None if these are unknown."""
     digests = None
     if mapped is not None:
         digests = {path: digest(path) for path in mapped}

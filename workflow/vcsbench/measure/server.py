@@ -133,6 +133,7 @@ class Server:
         self._check_options()
 
     def _spawn(self) -> None:
+        """Start the process of the server, as the user of root's servers, with its open files."""
         self.argv = self.command()
         # The servers of all runs of the cell write to one file.
         if OUTPUT not in self.descriptors:

@@ -100,6 +100,7 @@ class Tree(FilesystemSubject):
         return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
+        """Return the source, its tree, and what the command has read of it."""
         self.filesystem.check()
         repository = self.recipe["repository"]
         source = self.source_record
