@@ -103,9 +103,9 @@ def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
             process.stdout.readline()
             seen.append(collector.end(os.getpid())["server_cpu_s"])
         process.stdin.close()
-    own, of_short_child, of_long_child = seen
-    assert own == pytest.approx(0.03, abs=0.02) and of_short_child is None
-    assert of_long_child == pytest.approx(0.4, rel=0.1)
+    own_s, short_child_s, long_child_s = seen
+    assert own_s == pytest.approx(0.03, abs=0.02) and short_child_s is None
+    assert long_child_s == pytest.approx(0.4, rel=0.1)
 
 
 def test_instruction_counter_that_was_shared_is_unknown():

@@ -39,9 +39,9 @@ def folder(folder):
 
 @pytest.fixture(params=KINDS)
 def server(folder, request):
-    made = SERVER_KINDS[request.param](folder / "root", DEFAULT, folder / "run")
-    yield made
-    made.close()
+    server = SERVER_KINDS[request.param](folder / "root", DEFAULT, folder / "run")
+    yield server
+    server.close()
 
 
 def svn(server, *arguments):

@@ -36,9 +36,9 @@ def work():
             pass
 
 if where == "threads":
-    both = [threading.Thread(target=work) for _ in range(2)]
-    [thread.start() for thread in both]
-    [thread.join() for thread in both]
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
 else:
     work()
 """

@@ -59,14 +59,14 @@ def repositories(tmp_path_factory):
     stream = sh("svnadmin", "dump", "-q", made)
     lines = stream.split(b"\n")
     without = b"\n".join(line for line in lines if not line.startswith(b"UUID: "))
-    found = []
+    loaded = []
     for name, version in (("f3", "1.5"), ("a-copy-of-format-7", "1.9")):
         path = folder / name
         sh("svnadmin", "create", "--compatible-version", version, path)
         subprocess.run(["svnadmin", "load", "-q", path], input=without, check=True)
-        found.append(path)
-    assert sh("svnlook", "uuid", found[0]) != sh("svnlook", "uuid", found[1])
-    return found
+        loaded.append(path)
+    assert sh("svnlook", "uuid", loaded[0]) != sh("svnlook", "uuid", loaded[1])
+    return loaded
 
 
 def work_of(kind, *argv, url="file:///nowhere"):
@@ -80,10 +80,10 @@ def url_of(repository):
 
 
 def test_log_work_counts_revisions_and_paths(repositories):
-    both = [work_of("log", "svn", "log", "-v", url_of(path)) for path in repositories]
-    assert both[0] == both[1]
+    works = [work_of("log", "svn", "log", "-v", url_of(path)) for path in repositories]
+    assert works[0] == works[1]
     text = sh("svn", "log", "-v", url_of(repositories[0]))
-    assert (both[0]["revisions"], both[0]["paths"], both[0]["bytes"]) == (3, 9, len(text))
+    assert (works[0]["revisions"], works[0]["paths"], works[0]["bytes"]) == (3, 9, len(text))
     shorter = work_of("log", "svn", "log", "-v", "--limit", "2", url_of(repositories[0]))
     assert (shorter["revisions"], shorter["paths"]) == (2, 2)
     assert work_of("log", "svn", "log", url_of(repositories[0]))["paths"] == 0
@@ -104,8 +104,8 @@ def test_printed_counts_are_those_of_svnbench(repositories):
 def test_dump_work_is_equal_in_all_formats(repositories, tmp_path):
     (tmp_path / "date").write_bytes(b"2005-05-05T05:05:05.000000Z")
     sh("svnadmin", "setrevprop", repositories[1], "-r0", "svn:date", tmp_path / "date")
-    both = [work_of("dump", "svnadmin", "dump", "-q", path) for path in repositories]
-    assert both[0] == both[1] and both[0]["revisions"] == 4
+    works = [work_of("dump", "svnadmin", "dump", "-q", path) for path in repositories]
+    assert works[0] == works[1] and works[0]["revisions"] == 4
 
 
 def test_dump_work_includes_content_that_looks_like_headers(tmp_path):
@@ -127,14 +127,14 @@ def exported(repository, target):
 
 
 def test_inspect_tree_of_copies_is_equal_with_keywords(repositories, tmp_path):
-    both = [exported(path, tmp_path / str(n)) for n, path in enumerate(repositories)]
-    assert both[0] == both[1]
-    counted = {key: both[0][key] for key in ("files", "directories", "symlinks")}
+    works = [exported(path, tmp_path / str(n)) for n, path in enumerate(repositories)]
+    assert works[0] == works[1]
+    counted = {key: works[0][key] for key in ("files", "directories", "symlinks")}
     assert counted == {"files": 4, "directories": 2, "symlinks": 1}
     # The digest ignores the URL of this repository only.
     assert url_of(repositories[0]) in (tmp_path / "0" / "keywords").read_text()
     other = inspect_tree(tmp_path / "0", UrlNormaliser(url_of(repositories[1])))
-    assert other["digest"] != both[0]["digest"]
+    assert other["digest"] != works[0]["digest"]
 
 
 def _touch_up(path):
