@@ -93,6 +93,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
         # From a list, because `hg add` without names leaves out ignored files.
         hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
+        # Remove the working files again.
         hg("update", "-q", "null")
 
 
@@ -107,6 +108,7 @@ def make_brz(source: Path, path: Path, home: Path) -> None:
     brz("init", "-q", "--format=2a", path)
     brz("add", "-q", path)
     brz("commit", "-q", "--unchanged", "-m", MESSAGE, path)
+    # Remove the working files again.
     brz("remove-tree", "-q", "--force", path)
 
 
