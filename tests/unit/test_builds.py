@@ -193,7 +193,7 @@ PRELOADED = """
 import os, subprocess, sys
 from pathlib import Path
 from vcsbench import isolation, programs
-from vcsbench.measure import runs
+from vcsbench.measure import untimed_runs
 
 shim, upper = sys.argv[1:]
 argv = ["svn", "--version", "--quiet"]
@@ -206,7 +206,7 @@ if subprocess.run(["mount", "-t", "overlay", "-o", options, "none", "/etc"]).ret
     sys.exit(77)
 programs.linked_digest.cache_clear()
 print(before != programs.linked_digest(programs.Programs(), ("svn",)))
-print(shim in runs.files_of_client(argv, programs.Programs().environment()))
+print(shim in untimed_runs.trace_mapped_files(argv, programs.Programs().environment()))
 """
 
 
