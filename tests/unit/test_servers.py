@@ -143,7 +143,7 @@ server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run", pro
 try:
     server.start()
     used = processes.usage([server.pid])
-    print("started", bool(used.rchar and used.syscr), server.listeners == [server.pid])
+    print("started", bool(used.rchar and used.syscr), server.pid in server.listeners)
     print("owner", Path(f"/proc/{{server.pid}}").stat().st_uid != 0)
 except UserError as error:
     print("refused", "SYS_PTRACE" in str(error))
