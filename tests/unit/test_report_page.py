@@ -579,3 +579,8 @@ def test_read_results_with_an_unreadable_record_names_it(tmp_path, kind):
         path.write_text(content)
         with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
             results_of(made)
+
+
+def test_page_prints_how_much_duplicates_differ(tmp_path):
+    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=3, twins=1)
+    assert "have a duplicate" in build_page(results_of(made))

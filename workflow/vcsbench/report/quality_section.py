@@ -156,7 +156,9 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _noise_sentence(results: Results) -> str:
     twins = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
-    known = [r["twin_sd"] for r in _of_times(results) if words.is_number(r.get("twin_sd"))]
+    known = [
+        r["duplicate_sd"] for r in _of_times(results) if words.is_number(r.get("duplicate_sd"))
+    ]
     if not (twins and known):
         return NO_DUPLICATES
     have = f"{words.count_of(len(twins), 'cell')} have a duplicate"
