@@ -39,7 +39,7 @@ def test_page_fits_a_desktop_and_findings_lead_to_their_rows(page, tmp_path):
     assert drive(page, tmp_path, steps) == {"wide": False, "boxes": [], "target": "TR"}
 
 
-@pytest.mark.parametrize("width", [400, 800])
+@pytest.mark.parametrize("width", [400, 800, 1000])
 def test_page_fits_a_small_window(page, tmp_path, width):
     # The smallest window of Chromium has 500 pixels, so a zoom makes the rest.
     steps = f"""
