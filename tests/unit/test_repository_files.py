@@ -14,6 +14,7 @@ from project import make_socket
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import hotcopy, load_source
+from vcsbench.sources.git_alternates import read_alternates
 from vcsbench.subjects import fsfs
 
 pytestmark = needs_git
@@ -206,16 +207,39 @@ def test_git_repository_at_a_link_is_read(work, tmp_path):
         assert git_source(tmp_path / name).identity() == expected
 
 
-def test_git_lender_with_a_pipe_or_in_quotation_marks_is_refused(work, tmp_path):
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'"/a"\n/b\n', [b"/a", b"/b"]),
+        (b'#"/a"\n\n"\\"\\\\\\t\\303\\251"\n', [b'"\\\t\xc3\xa9']),
+        (b'"/a\n/b', [b'"/a', b"/b"]),
+        (b'"\\x"\n', [b'"\\x"']),
+        (b'"/a"x/b\n', [b"/a", b"/b"]),
+        (b'"a\nb"\n', [b"a\nb"]),
+        (b"/a\0/b\n", [b"/a"]),
+        (b'""\n', []),
+    ],
+)
+def test_alternates_are_read_as_git_reads_them(work, content, expected):
+    assert read_alternates(content) == expected
+    # git names each folder that does not exist, so its own reading is seen.
+    (work / ".git/objects/info/alternates").write_bytes(content)
+    done = subprocess.run(["git", "-C", work, "count-objects", "-v"], capture_output=True)
+    assert done.stderr.count(b"error: ") == len(expected)
+    assert all(name in done.stderr for name in expected)
+
+
+def test_git_quoted_lender_is_read_and_its_pipe_is_refused(work, tmp_path):
     git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
-    assert git_source(tmp_path / "borrower").identity() == git_source(work).identity()
-    os.mkfifo(work / ".git/objects/new.idx")
+    identity = git_source(work).identity()
+    lender = tmp_path / "a\nb"
+    work.rename(lender)
+    quoted = f'"{tmp_path}/a\\nb/.git/objects"\n'
+    (tmp_path / "borrower/.git/objects/info/alternates").write_text(quoted)
+    assert git_source(tmp_path / "borrower").identity() == identity
+    os.mkfifo(lender / ".git/objects/new.idx")
     with limits(10):
         assert "new.idx" in refusal(tmp_path / "borrower")
-    (work / ".git/objects/new.idx").unlink()
-    lenders = tmp_path / "borrower/.git/objects/info/alternates"
-    lenders.write_text(f'"{work}/.git/objects"\n')
-    assert "quotation marks" in refusal(tmp_path / "borrower")
 
 
 @pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/pagemap", "/dev/zero"])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, read_bytes
 from vcsbench.sources.base import readable
+from vcsbench.sources.git_alternates import read_alternates
 from vcsbench.sources.repository_files import GIT_PARTS, WORK_TREE_PARTS, check_files
 
 REF_BYTES = 1 << 14
@@ -111,18 +112,11 @@ def find_object_folders(common: Path) -> list[Path]:
 
 
 def _read_lenders(objects: Path) -> list[Path]:
-    """Return the real folders of objects that info/alternates names, one a line. A # begins a comment."""
+    """Return the real folders of objects that info/alternates names, in git's own reading of it."""
     file = objects / "info" / "alternates"
     lenders = []
-    for line in read_optional(file, ALTERNATES_BYTES).split(b"\n"):
-        if not line or line.startswith(b"#"):
-            continue
-        # git reads this as a string of C with escapes. git itself never writes one.
-        if line.startswith(b'"'):
-            raise UserError(
-                f"{one_line(file)}: the folder {one_line(line)} is in quotation marks. Remove them."
-            )
-        lender = (objects / os.fsdecode(line)).absolute()
+    for name in read_alternates(read_optional(file, ALTERNATES_BYTES)):
+        lender = (objects / os.fsdecode(name)).absolute()
         if not os.path.isdir(lender):
             raise UserError(
                 f"{one_line(file)}: the object folder {one_line(lender)} does not exist. Bring it back, or "
