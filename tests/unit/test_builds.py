@@ -10,7 +10,7 @@ import pytest
 from project import CONFIG, needs, needs_root, open_folder, run_python, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.build_axis import binaries_of, why_lacking
-from vcsbench.config.configuration import ON_PATH, Build, BuildReader
+from vcsbench.config.builds import ON_PATH, Build, BuildReader
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError

@@ -9,7 +9,8 @@ import traceback
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-LONGEST, LONGEST_FAULT = 4000, 400
+LONGEST = 4000
+LONGEST_FAULT = 400
 # No file can be written any more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
@@ -69,24 +70,36 @@ class ChangedError(UserError):
 
 
 def sentence_of(error: OSError, place: object = "") -> str:
+    """Return, for example, "/srv: Input/output error. Check the disk: dmesg names its errors, and run again."
+
+    `place` is named if the error names no file.
+    """
     # The number of a descriptor names nothing.
-    subject = (not isinstance(error.filename, int) and error.filename) or place
+    has_file = bool(error.filename) and not isinstance(error.filename, int)
+    subject = error.filename if has_file else place
     remedy = REMEDIES.get(error.errno or 0, "Fix that")
-    return f"{subject}: {error.strerror or error}. {remedy}, and run again.".removeprefix(": ")
+    sentence = f"{error.strerror or error}. {remedy}, and run again."
+    return f"{subject}: {sentence}" if subject else sentence
 
 
 def describe_fault(error: Exception) -> str:
     """Return a sentence about an error that the code does not expect, with its place."""
     if isinstance(error, UserError):
         return str(error)
-    is_limit = isinstance(error, RuntimeError) and "start new thread" in str(error)
-    if number := errno.EAGAIN * is_limit or errno.ENOMEM * isinstance(error, MemoryError):
-        return sentence_of(OSError(number, os.strerror(number)))
-    (*_, last) = traceback.extract_tb(error.__traceback__)
-    what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_FAULT]
+    # Python has no numbers for these limits.
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return sentence_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+    if isinstance(error, MemoryError):
+        return sentence_of(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    on_one_line = " ".join(str(error).split())
+    what = f"{type(error).__name__}: {on_one_line}"[:LONGEST_FAULT]
     return f"{what} ({last.filename}:{last.lineno}). This is a fault of vcsbench: please report it."
 
 
 def full_errno(text: str) -> int:
     """Return the number of the error of a full disk whose English message is in a text; 0 without one."""
-    return next((number for number in FULL if os.strerror(number) in text), 0)
+    for number in FULL:
+        if os.strerror(number) in text:
+            return number
+    return 0

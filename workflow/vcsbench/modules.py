@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -38,19 +38,22 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 def cell_code(recipe: Recipe) -> str:
     """Return a digest of the modules that run for a cell with this recipe."""
     kinds = {recipe["input"], recipe["output"]}
-    used = {
-        "subjects.strategies": bool(recipe.get("program")),
-        "subjects.tree": bool(kinds & {"tree", "built_tree"}),
-        "subjects.tree_stores": bool(kinds & {"tree", "built_tree"}),
-        "subjects.working_copy": "working_copy" in kinds,
-    }
-    return _cell_code(tuple(module for module in used if not used[module]))
+    # These are imported for some cells only.
+    unused = []
+    if not recipe.get("program"):
+        unused.append("subjects.strategies")
+    if "tree" not in kinds and "built_tree" not in kinds:
+        unused += ["subjects.tree", "subjects.tree_stores"]
+    if "working_copy" not in kinds:
+        unused.append("subjects.working_copy")
+    return _cell_code_without(tuple(unused))
 
 
 @cache
-def _cell_code(unused: tuple[str, ...]) -> str:
-    others = {file_of(module) for module in unused}
-    return code_digest(file for file in closure([file_of(ENTRY)]) if file not in others)
+def _cell_code_without(unused: tuple[str, ...]) -> str:
+    unused_files = [file_of(module) for module in unused]
+    files = [file for file in closure([file_of(ENTRY)]) if file not in unused_files]
+    return code_digest(files)
 
 
 def script_code(script: str | Path) -> str:
@@ -59,35 +62,49 @@ def script_code(script: str | Path) -> str:
 
 def code_digest(files: Iterable[str]) -> str:
     """Return a digest of the code in files, and of the content of those that are not Python."""
-    total, known = hashlib.sha256(), _known_digests()
-    before = len(known)
+    total = hashlib.sha256()
+    known = _known_digests()
+    has_new = False
     for file in files:
-        key = hashlib.sha256(content := _bytes(file)).hexdigest()
-        if file.endswith(".py") and key not in known:
-            known[key] = syntax_digest(content)
-        total.update(f"{os.path.relpath(file, PACKAGE)}\0{known.get(key, key)}\0".encode())
-    if len(known) > before:
-        with suppress(OSError):
-            CACHE.parent.mkdir(exist_ok=True)
-            new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
-            new.write_text(json.dumps(known))
-            new.replace(CACHE)
+        content = _bytes(file)
+        digest = hashlib.sha256(content).hexdigest()
+        if file.endswith(".py"):
+            if digest not in known:
+                known[digest] = syntax_digest(content)
+                has_new = True
+            digest = known[digest]
+        # The names count too: a module may take the place of another one.
+        total.update(f"{os.path.relpath(file, PACKAGE)}\0{digest}\0".encode())
+    if has_new:
+        _store_digests(known)
     return total.hexdigest()[:16]
+
+
+def _store_digests(known: Mapping[str, str]) -> None:
+    # A checkout that cannot be written has no cache.
+    with suppress(OSError):
+        CACHE.parent.mkdir(exist_ok=True)
+        # Other processes read the cache, and may write it at the same time.
+        new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
+        new.write_text(json.dumps(known))
+        new.replace(CACHE)
 
 
 @cache
 def _known_digests() -> dict[str, str]:
+    """Return the syntax digests of files by the digests of their bytes, as far as the cache has them."""
     return {key: value for key, value in read_json(CACHE).items() if isinstance(value, str)}
 
 
 def syntax_digest(source: bytes) -> str:
+    """Return a digest of Python code without comments and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            del node.body[0]
+        # A syntax tree has no comments, but docstrings.
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            has_docstring = ast.get_docstring(node, clean=False) is not None
+            if has_docstring:
+                del node.body[0]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
@@ -97,19 +114,19 @@ def closure(files: Iterable[str]) -> list[str]:
 
     A module comes with the files of its name in other languages (.sh, .conf), which it reads.
     """
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(files)
     while waiting:
         file = waiting.pop()
-        if file not in found:
-            found.add(file)
+        if file not in reached:
+            reached.add(file)
             waiting += imports(file)
-    ours = {
-        stem + suffix
-        for stem in (file.removesuffix(".py") for file in found)
-        for suffix in (".py", ".sh", ".conf")
-    }
-    return sorted(ours & _package_files(), key=lambda file: file.split("/"))
+    with_companions: set[str] = set()
+    for file in reached:
+        stem = file.removesuffix(".py")
+        with_companions.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
+    # A script is no file of the package: only what it imports counts.
+    return sorted(with_companions & _package_files(), key=lambda file: file.split("/"))
 
 
 @cache
@@ -120,12 +137,17 @@ def _bytes(file: str) -> bytes:
 
 @cache
 def imports(file: str) -> frozenset[str]:
+    """Return the files of the package that a Python file imports, without those for type checkers only."""
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
-    modules = set()
+    files: set[str] = set()
+    # `from vcsbench.run import cell` has the base vcsbench.run, `import vcsbench.run` is alone.
     for base, names, alone in _IMPORT.findall(text):
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
-        modules |= {module, *(f"{module}.{name}".lstrip(".") for name in _NAME.findall(names))}
-    return frozenset(path for module in modules for path in _with_packages(module))
+        files.update(_with_packages(module))
+        # An imported name may be a module. One that is not has no file.
+        for name in _NAME.findall(names):
+            files.update(_with_packages(f"{module}.{name}".lstrip(".")))
+    return frozenset(files)
 
 
 @cache
@@ -137,6 +159,7 @@ def _with_packages(module: str) -> tuple[str, ...]:
 
 
 def file_of(module: str) -> str:
+    """Return the file of a module, such as "run.cell", which may not exist."""
     base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
     package = f"{base}/__init__.py"
     return package if package in _package_files() else f"{base}.py"

@@ -6,7 +6,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from vcsbench.config.configuration import EMPTY, Build, Config
+from vcsbench.config.builds import Build
+from vcsbench.config.configuration import EMPTY, Config
 from vcsbench.config.study import Study
 from vcsbench.files import read_json
 from vcsbench.formats import Shape

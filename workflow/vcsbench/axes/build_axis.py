@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import BUILD_AXIS
-from vcsbench.config.configuration import ON_PATH, Build
+from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder

@@ -1,24 +1,16 @@
-"""Check the configuration, load the studies that it names, and find the binaries of its builds."""
+"""Check the configuration, and load the studies that it names."""
 
-import hashlib
 import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
-from vcsbench.config.models import (
-    BuildPlace,
-    Settings,
-    Side,
-    StudySets,
-    WorkloadPart,
-    unknown_name,
-)
+from vcsbench.config.models import Settings, StudySets, WorkloadPart, unknown_name
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import (
     Keys,
@@ -29,7 +21,6 @@ from vcsbench.config.validation import (
     value_at,
 )
 from vcsbench.errors import OPTIONS, UserError
-from vcsbench.programs import PROGRAMS, Programs
 
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
@@ -38,9 +29,9 @@ ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 # The page of all studies.
 INDEX = "index"
 STUDIES = Path("config", "studies")
-ENVIRONMENTS = Path("results", "builds")
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
-ODD, IS_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]"), "has a control character, or is not UTF-8"
+ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+IS_ODD = "has a control character, or is not UTF-8"
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 # Mappings that are one definition: half a server and half a workload make no whole.
 WHOLE_KEYS = ("server", "workload")
@@ -73,8 +64,10 @@ class Config:
     @property
     def folders(self) -> dict[tuple[str, ...], str]:
         """Return the configured folders of `scratch` and the storages by their keys."""
-        storages = self.settings.storages.items()
-        return {("scratch",): self.settings.scratch} | {("storages", n): f for n, f in storages}
+        folders: dict[tuple[str, ...], str] = {("scratch",): self.settings.scratch}
+        for name, folder in self.settings.storages.items():
+            folders["storages", name] = folder
+        return folders
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -92,9 +85,18 @@ class Config:
         minutes = self.settings.minutes
         if self.settings.rounds or minutes is None:
             return None
-        if isinstance(minutes, Mapping):
-            return float(minutes[study] if study in minutes else minutes[DEFAULT])
-        return float(minutes) / len(self.studies)
+        if not isinstance(minutes, Mapping):
+            return float(minutes) / len(self.studies)
+        name = study if study in minutes else DEFAULT
+        return float(minutes[name])
+
+    @property
+    def minutes_of_run(self) -> float | None:
+        """Return the minutes of all studies together; None if rounds are fixed."""
+        limits = [self.minutes_of(study) for study in self.studies]
+        if None in limits:
+            return None
+        return sum(limit for limit in limits if limit is not None)
 
     @property
     def least_rounds(self) -> int:
@@ -145,21 +147,8 @@ def load_config(
     UserError with the file and the key.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
-    named = settings.studies
-    if isinstance(named, StudySets):
-        named = named.default if settings.repository is None else named.repository
-    is_all = named == [ALL]
-    studies = {
-        name: load_study(root / STUDIES / f"{name}.yaml")
-        for name in (settings.grid if is_all else named)
-    }
-    studies = {name: study for name, study in studies.items() if study.published or not is_all}
-    config = Config(root, tuple(files), raw, settings, studies)
-    if ODD.search(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
-    for word in (ALL, DEFAULT, INDEX):
-        if os.path.exists(path := root / STUDIES / f"{word}.yaml"):
-            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
+    config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
+    _check_surroundings(root)
     for keys, text in _faults(config):
         raise config.error(keys, text)
     if elsewhere and settings.rounds is None:
@@ -168,18 +157,45 @@ def load_config(
     return config
 
 
+def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
+    """Return the studies to measure, by name. `[all]` are those with published numbers and a grid."""
+    names = settings.studies
+    if isinstance(names, StudySets):
+        is_own_repository = settings.repository is not None
+        names = names.repository if is_own_repository else names.default
+    is_all = names == [ALL]
+    studies: dict[str, Study] = {}
+    for name in settings.grid if is_all else names:
+        study = load_study(root / STUDIES / f"{name}.yaml")
+        if study.published is not None or not is_all:
+            studies[name] = study
+    return studies
+
+
+def _check_surroundings(root: Path) -> None:
+    """Raise UserError for a temporary folder or a study's file whose name programs cannot take."""
+    if ODD.search(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
+    for word in (ALL, DEFAULT, INDEX):
+        path = root / STUDIES / f"{word}.yaml"
+        if os.path.exists(path):
+            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
+
+
 def where(files: Sequence[Path], keys: Keys) -> str:
     """Return the last file that has a path of keys; the option that sets it if none has it."""
-    option = OPTIONS.get(str(keys[0])) if keys else None
-    for file in reversed(files) if keys else ():
+    if not keys:
+        return str(files[0])
+    option = OPTIONS.get(str(keys[0]))
+    for file in reversed(files):
         content = read_yaml(file)
         with suppress(LookupError):
             for key in keys:
                 content = value_at(content, key)
             # A file with `repository: null` leaves the choice to the option.
-            if content is not None or not option:
+            if content is not None or option is None:
                 return str(file)
-    return option or "--config" if keys else str(files[0])
+    return "--config" if option is None else option
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
@@ -242,32 +258,41 @@ def _named_studies(settings: Settings) -> Iterator[tuple[Keys, str]]:
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
     """Return the parts of a workload; [] without one, or if the study lacks an axis of it."""
-    parts = _parts(workload, study.command_axis) if workload else []
-    has_axes = all(set(part["where"]) <= set(study.axes) for part in parts)
-    return parts if isinstance(workload, Mapping) or has_axes else []
-
-
-def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
+    if not workload:
+        return []
+    parts = _workload_parts(workload, study.command_axis)
+    # A list of commands counts for each study, by its own axis of commands.
     if isinstance(workload, Mapping):
-        return [
-            {"name": name, "weight": float(weight), "where": {axis: name}}
-            for name, weight in workload.items()
-        ]
-    return [
-        {"name": " ".join(part.where.values()), "weight": part.weight, "where": dict(part.where)}
-        for part in workload
-    ]
+        return parts
+    axes = set(study.axes)
+    return parts if all(axes.issuperset(part["where"]) for part in parts) else []
+
+
+def _workload_parts(workload: Workload, command_axis: str) -> list[WorkloadShare]:
+    """Return a workload in the form of a list: `{log: 10}` is the command `log` with 10 per cent."""
+    parts: list[WorkloadShare] = []
+    if isinstance(workload, Mapping):
+        for name, weight in workload.items():
+            parts.append({"name": name, "weight": float(weight), "where": {command_axis: name}})
+        return parts
+    for part in workload:
+        name = " ".join(part.where.values())
+        parts.append({"name": name, "weight": part.weight, "where": dict(part.where)})
+    return parts
 
 
 def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
+    """Yield what is wrong with the workload: its weights, and the cells of its parts."""
     keys = ["workload"]
-    parts = _parts(workload, "command")
+    parts = _workload_parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, 100.0, abs_tol=0.01):
         yield keys, f"the sum of the weights is {total:g}. Make it 100 (per cent)."
-    if len({frozenset(part["where"]) for part in parts}) > 1:
+    named_axes = {frozenset(part["where"]) for part in parts}
+    if len(named_axes) > 1:
         yield keys, "the parts differ in the axes of `where`. Use the same in each."
-    if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
+    named_cells = {frozenset(part["where"].items()) for part in parts}
+    if len(named_cells) < len(parts):
         yield keys, "two parts have the same cells. Merge them."
     # A workload is for the runs of all studies, so names of any study are correct.
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
@@ -281,92 +306,3 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
         unknown_command = unknown_name(named_commands, commands)
         if unknown_command:
             yield keys, f"no study measures the command {unknown_command}"
-
-
-@dataclass(frozen=True)
-class Build:
-    """One value of the axis `build`. `environments` has its conda environment files by folder name."""
-
-    client: Programs = field(default_factory=Programs)
-    server: Programs = field(default_factory=Programs)
-    environments: Mapping[str, str] = field(default_factory=dict)
-
-    def has_made(self, programs: Programs) -> bool:
-        return os.path.basename(programs.prefix) in self.environments
-
-
-ON_PATH = Build()
-
-
-@dataclass(frozen=True)
-class BuildReader:
-    """Read the values of the axis `build`. A build without a place has the programs on the PATH.
-
-    `error` returns the error about a key (Config.error). `environments` collects conda environment files.
-    """
-
-    definitions: Mapping[str, BuildPlace | None]
-    root: Path
-    error: Callable[[Keys, str], UserError]
-    environments: dict[str, str] = field(default_factory=dict)
-
-    def read(self) -> dict[str, Build]:
-        """Return the builds by name. Raise UserError if one does not exist."""
-        return {name: self._build(["builds", name], of) for name, of in self.definitions.items()}
-
-    def _build(self, keys: list[str], definition: BuildPlace | None) -> Build:
-        if definition and definition.has_sides:
-            client = self._side([*keys, "client"], definition.client)
-            server = self._side([*keys, "server"], definition.server)
-        else:
-            client = server = self._place(keys, definition)
-        names = {os.path.basename(side.prefix) for side in (client, server)}
-        files = {name: file for name, file in self.environments.items() if name in names}
-        return Build(client, server, files)
-
-    def _side(self, keys: list[str], side: str | Side | None) -> Programs:
-        if not isinstance(side, str):
-            return self._place(keys, side)
-        definition = self.definitions[side]
-        if definition and definition.has_sides:
-            text = f"{side!r} has different places for client and server. Use a place, or a build with one."
-            raise self.error(keys, text)
-        return self._place(["builds", side], definition)
-
-    def _place(self, keys: list[str], place: Side | None) -> Programs:
-        if place is None or (place.prefix is None and place.conda is None):
-            return Programs()
-        if place.conda is not None:
-            return self._environment([*keys, "conda"], self._path(place.conda))
-        parts = filter(None, (place.library_path or "").split(":"))
-        libraries = ":".join(self._folder([*keys, "library_path"], part) for part in parts)
-        prefix = self._folder([*keys, "prefix"], place.prefix or "")
-        programs = Programs(prefix, libraries)
-        known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
-        if not any(map(programs.find, known)) and not programs.mod_dav_svn:
-            raise self.error(
-                [*keys, "prefix"],
-                f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
-                f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
-            )
-        return programs
-
-    def _path(self, text: str) -> Path:
-        return Path(os.path.normpath(self.root / Path(text).expanduser()))
-
-    def _folder(self, keys: list[str], text: str) -> str:
-        folder = self._path(text)
-        if not os.path.isdir(folder):  # is_dir() raises for long names
-            text = f"{folder}: no such folder. Build there first, or remove the build."
-            raise self.error(keys, text)
-        return str(folder)
-
-    def _environment(self, keys: list[str], file: Path) -> Programs:
-        content = read_yaml(file) if os.path.isfile(file) else None
-        if not isinstance(content, Mapping) or not content.get("dependencies"):
-            text = f"{file}: no such file with `dependencies`. Use the file of a conda environment."
-            raise self.error(keys, text)
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
-        name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-        self.environments[name] = str(file)
-        return Programs(str(self.root / ENVIRONMENTS / name))

@@ -50,15 +50,16 @@ class SidesDefinition(TypedDict, total=False):
 
 
 def _with_sides(compare: SidesDefinition) -> SidesDefinition:
-    others = [name for name in compare if name != "to"]
-    if "to" in compare and others:
-        raise ValueError(f"`{others[0]}` excludes `to`. Remove one of them.")
-    missing = {"axis", "baseline", "candidate"} - compare.keys()
-    if "to" not in compare and missing:
-        raise ValueError(
-            f"`{min(missing)}` is missing. `compare` needs axis, baseline and candidate."
-        )
-    if "to" not in compare and compare["baseline"] == compare["candidate"]:
+    """Return the sides. Raise ValueError unless they are a saved baseline, or two values of an axis."""
+    if "to" in compare:
+        others = [name for name in compare if name != "to"]
+        if others:
+            raise ValueError(f"`{others[0]}` excludes `to`. Remove one of them.")
+        return compare
+    for name in ("axis", "baseline", "candidate"):
+        if name not in compare:
+            raise ValueError(f"`{name}` is missing. `compare` needs axis, baseline and candidate.")
+    if compare["baseline"] == compare["candidate"]:
         raise ValueError("`baseline` and `candidate` are equal. Compare two values.")
     return compare
 
@@ -147,15 +148,9 @@ def read_expectations(
     for path in paths:
         for index, expectation in enumerate(read_definitions(str(path)).get(study, [])):
             place = f"{path}: `{study}[{index}]`"
-            _check(expectation, place, axes)
-            to = expectation.get("compare", {}).get("to")
-            is_known = to is None or baselines is None or to in baselines
-            if not is_known and not expectation.get("allow_not_measured"):
-                names = ", ".join(baselines or ()) or "none is saved"
-                raise UserError(
-                    f"{place}: `compare.to`: no saved baseline {to!r} of this study ({names}). Correct the "
-                    f"name, save it by `make baseline NAME={to}`, or add `allow_not_measured: true`."
-                )
+            _check_cells(expectation, place, axes)
+            if baselines is not None:
+                _check_baseline(expectation, place, baselines)
             if expectation["id"] in expectations:
                 raise UserError(
                     f"{place}: the id `{expectation['id']}` is there twice. Rename one."
@@ -175,18 +170,36 @@ def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
     }
 
 
-def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
+def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
     """Raise UserError for an axis that the study lacks, or a value that no cell has."""
-    selected = [*finding["where"].items()]
+    selected: list[tuple[str, object]] = list(finding["where"].items())
     compare = finding.get("compare", {})
     if "axis" in compare:
-        selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
+        selected.append((compare["axis"], [compare["baseline"], compare["candidate"]]))
     for axis, values in selected:
-        if unknown := unknown_name([axis], axes):
-            raise UserError(f"{place}: the study has no axis {unknown}")
+        unknown_axis = unknown_name([axis], axes)
+        if unknown_axis:
+            raise UserError(f"{place}: the study has no axis {unknown_axis}")
         known = axes[axis]
-        if known is not None and (unknown := unknown_name(axis_values(values), known)):
+        # An axis of repositories may have values of other sessions.
+        if known is None:
+            continue
+        unknown = unknown_name(axis_values(values), known)
+        if unknown:
             raise UserError(f"{place}: `{axis}` has no value {unknown}")
+
+
+def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[str]) -> None:
+    """Raise UserError for a baseline that is not saved, unless the expectation allows that."""
+    compare = expectation.get("compare", {})
+    if "to" not in compare or compare["to"] in saved or expectation.get("allow_not_measured"):
+        return
+    name = compare["to"]
+    names = ", ".join(saved) or "none is saved"
+    raise UserError(
+        f"{place}: `compare.to`: no saved baseline {name!r} of this study ({names}). Correct the name, "
+        f"save it by `make baseline NAME={name}`, or add `allow_not_measured: true`."
+    )
 
 
 def read_published_rows(
@@ -220,17 +233,20 @@ def read_published_rows(
                 f"{', '.join(files)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
                 f"its value in `published.numbers`."
             )
+    # The file of each number.
     places: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
         for index, row in enumerate(rows):
-            lacking = inapplicable.get(row.get(command_axis, ""), ())
+            command = row.get(command_axis, "")
+            lacking = inapplicable.get(command, ())
             values = {key: row.get(key, "") for key in keys}
             for axis in lacking:
                 if values[axis]:
                     raise UserError(
-                        f"{path}: `{axis}`: {values[axis]!r} in a row of {row[command_axis]}, which has no "
-                        f"such axis. Leave it empty."
+                        f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
+                        f"Leave it empty."
                     )
+            # A row may differ from the rest of its file.
             for axis, value in fixed.get(path, {}).items():
                 if axis not in lacking and not values[axis]:
                     values[axis] = value
@@ -250,16 +266,18 @@ def _check_numbers(
     `places` collects the file of each number. Files may have other metrics of one cell.
     """
     name = "/".join(value or "-" for value in cell)
+    # The path stands for the row itself.
     if (*cell, path) in places:
         raise UserError(f"{path}: {name} is there twice. Keep one row for each cell.")
     places[*cell, path] = path
     for metric, text in numbers.items():
-        if text and not _is_number(text):
+        # Nothing was published.
+        if not text:
+            continue
+        if not _is_number(text):
             raise UserError(
                 f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({name}). Correct it."
             )
-        if not text:
-            continue
         place = places.setdefault((*cell, metric), path)
         if place != path:
             raise UserError(

@@ -60,8 +60,11 @@ def unique(values: list[Item]) -> list[Item]:
 
 
 def known_metric(name: str) -> str:
-    # No run has a value of COUNTS: it stands for those that a table puts side by side.
-    if unknown := unknown_name([name], [metric for metric in METRICS if metric != COUNTS]):
+    """Return the name. Raise ValueError if no run has a value of the metric."""
+    # COUNTS stands for the metrics that a table puts side by side.
+    metrics = [metric for metric in METRICS if metric != COUNTS]
+    unknown = unknown_name([name], metrics)
+    if unknown:
         raise ValueError(f"no metric {unknown} workflow/vcsbench/metrics.py defines them.")
     return name
 
@@ -98,17 +101,23 @@ def check_words(text: str, known: Collection[str]) -> str:
 
 def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
     """Return the first name that is not known, and a remedy, as the end of an error; "" without one."""
-    unknown = [name for name in names if name not in known]
-    return f"{unknown[0]!r}. Use one of {', '.join(map(str, known))}." if unknown else ""
+    for name in names:
+        if name not in known:
+            return f"{name!r}. Use one of {', '.join(str(each) for each in known)}."
+    return ""
 
 
 def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
     """Return a validator of a name that has to be a key of a mapping in the same content."""
 
     def check(name: str, info: ValidationInfo) -> str:
-        known = (info.context or {}).get(key)
-        if isinstance(known, dict) and (unknown := unknown_name([name], known)):
-            raise ValueError(f"{what_is_wrong} {unknown}")
+        # The context is the whole content (validation.validate).
+        known = info.context.get(key) if info.context else None
+        # Another error is reported for a mapping that is none.
+        if isinstance(known, dict):
+            unknown = unknown_name([name], known)
+            if unknown:
+                raise ValueError(f"{what_is_wrong} {unknown}")
         return name
 
     return AfterValidator(check)

@@ -288,7 +288,9 @@ def _with_counts(table: TableDefinition) -> TableDefinition:
 
 
 def _with_two_sides(table: TableDefinition) -> TableDefinition:
-    if compare := table.get("compare"):
+    if "compare" in table:
+        compare = table["compare"]
+        # `rest` never has the first value, which is the baseline.
         if compare["candidates"] != "rest" and compare["baseline"] in compare["candidates"]:
             raise ValueError("`compare.candidates` has the baseline. Remove it.")
         if compare["axis"] in table.get("where", {}):
@@ -358,25 +360,34 @@ class Study(StudyFile):
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
-        numbers = self.published.numbers if self.published else []
+        """Return the files of published numbers, each with the axis values of the whole file."""
+        if self.published is None:
+            return {}
+        numbers = self.published.numbers
         if isinstance(numbers, dict):
             return numbers
-        return {name: {} for name in ([numbers] if isinstance(numbers, str) else numbers)}
+        return {name: {} for name in axis_values(numbers)}
 
     @property
     def findings(self) -> list[str]:
-        return list((self.published.findings if self.published else None) or [self.name])
+        """Return the names of the study's findings in findings.yaml, which is its own name by default."""
+        if self.published is None or self.published.findings is None:
+            return [self.name]
+        return self.published.findings
 
     def axes_of(self, word: str) -> list[str]:
         """Return the axes with the values of a word: `repositories`, `servers`."""
         return [axis for axis, values in self.axes.items() if values == word]
 
     def axes_named(self) -> list[str]:
+        """Return the axes with a word that stands for values that are defined elsewhere."""
         return [axis for axis, values in self.axes.items() if isinstance(values, str)]
 
     @property
     def command_axis(self) -> str:
-        return [*self.axes_of("commands"), "command"][0]
+        """Return the axis with the commands as values; "command" for a study without one."""
+        axes = self.axes_of("commands")
+        return axes[0] if axes else "command"
 
     def command_name(self, axes: Mapping[str, str]) -> str:
         """Return a cell's value of the command axis, or the first command without such an axis; "" without
@@ -400,6 +411,7 @@ def path_part(value: str) -> str:
 
 
 def axis_values(selected: object) -> list[str]:
+    """Return a value, or a list of values, as a list of texts. Files of findings have numbers, too."""
     return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
 
 
@@ -410,69 +422,108 @@ def matches_cell(
 
     Axes that the cell lacks are ignored. With `fits_empty`, an axis that does not apply fits any value.
     """
-    return all(
-        cell[axis] in axis_values(selected) or (fits_empty and not cell[axis])
-        for axis, selected in where.items()
-        if axis in cell
-    )
+    for axis, selected in where.items():
+        if axis not in cell:
+            continue
+        does_not_apply = cell[axis] == ""
+        if cell[axis] not in axis_values(selected) and not (fits_empty and does_not_apply):
+            return False
+    return True
 
 
 def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
-    lists = {f"axes.{axis}": values for axis, values in file.axes.items()}
-    for key_of_list, values in {**lists, "commands": list(file.commands)}.items():
-        by_part: dict[str, str] = {}
-        for value in values if isinstance(values, list) else ():
-            part = path_part(value)
-            if part in by_part:
-                raise UserError(
-                    f"{path}: `{key_of_list}`: {by_part[part]!r} and {value!r} have one path in results, "
-                    f"{part}. Rename one of them."
-                )
-            by_part[part] = value
-    for key_of_values, axis, values in _named_values(file):
-        known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
-        # "": the axis does not apply. Other words stand for values that are defined elsewhere.
-        if isinstance(known, list) and (unknown := unknown_name(filter(None, values), known)):
-            raise UserError(f"{path}: `{key_of_values}`: the axis has no value {unknown}")
+    _check_path_parts(path, file)
+    _check_named_values(path, file)
     for name, table in file.tables.items():
-        sides = [COUNT] * ("each" in table) + ["candidate"] * ("compare" in table)
-        compared = table["compare"]["axis"] if "compare" in table else ""
-        known = [axis for axis in file.axes if axis != compared] + sides + table.get("by", [])
-        over = [table["over"]] if "over" in table else []
-        for side, names in (("rows", table["rows"]), ("columns", table["columns"]), ("over", over)):
-            if unknown := unknown_name(names, known):
-                raise UserError(
-                    f"{path}: `tables.{name}.{side}`: the table has no column {unknown}"
-                )
+        _check_columns(path, file, name, table)
     study = Study.model_construct(**dict(file), name=path.stem)
     for name, command in study.commands.items():
-        for template in ("argv", "stdin"):
-            try:
-                _check_template(getattr(command, template) or "", command, file)
-            except ValueError as error:
-                raise UserError(f"{path}: `commands.{name}.{template}`: {error}") from None
-        if _needs_url(study, command) and not _uses_url(command):
-            raise UserError(
-                f"{path}: `commands.{name}.argv`: the axis `{ACCESS_AXIS}` applies, and the command has no "
-                f"{{url}}, so a server would do nothing. Use {{url}}, or add `{ACCESS_AXIS}` to "
-                f"`inapplicable_axes`."
-            )
-        for key_without_effect, remedy in _keys_without_effect(study, command):
-            text = f"`commands.{name}.{key_without_effect}`: has no effect{remedy}"
-            raise UserError(f"{path}: {text}")
+        _check_command(path, study, name, command)
     return study
+
+
+def _check_path_parts(path: Path, file: StudyFile) -> None:
+    """Raise UserError for two values that have one path in results, such as `log -v` and `log-v`."""
+    lists = {"commands": list(file.commands)}
+    for axis, values in file.axes.items():
+        # A word stands for values that are defined elsewhere.
+        if isinstance(values, list):
+            lists[f"axes.{axis}"] = values
+    for key_of_list, values in lists.items():
+        value_by_part: dict[str, str] = {}
+        for value in values:
+            part = path_part(value)
+            if part in value_by_part:
+                raise UserError(
+                    f"{path}: `{key_of_list}`: {value_by_part[part]!r} and {value!r} have one path in "
+                    f"results, {part}. Rename one of them."
+                )
+            value_by_part[part] = value
+
+
+def _check_named_values(path: Path, file: StudyFile) -> None:
+    """Raise UserError for a value that its axis does not have."""
+    for key_of_values, axis, values in _named_values(file):
+        known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
+        # Values that are defined elsewhere cannot be checked here.
+        if not isinstance(known, list):
+            continue
+        # "": the axis does not apply.
+        unknown = unknown_name([value for value in values if value], known)
+        if unknown:
+            raise UserError(f"{path}: `{key_of_values}`: the axis has no value {unknown}")
+
+
+def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinition) -> None:
+    """Raise UserError for a row or a column that a table does not have."""
+    known = list(file.axes)
+    if "compare" in table:
+        # The compared axis becomes the column `candidate`.
+        known.remove(table["compare"]["axis"])
+        known.append("candidate")
+    if "each" in table:
+        known.append(COUNT)
+    known += table.get("by", [])
+    sides = {"rows": table["rows"], "columns": table["columns"]}
+    if "over" in table:
+        sides["over"] = [table["over"]]
+    for side, names in sides.items():
+        unknown = unknown_name(names, known)
+        if unknown:
+            raise UserError(f"{path}: `tables.{name}.{side}`: the table has no column {unknown}")
+
+
+def _check_command(path: Path, study: Study, name: str, command: Command) -> None:
+    """Raise UserError for a command that cannot be run, or that has a key without effect."""
+    for key_of_template in ("argv", "stdin"):
+        template = getattr(command, key_of_template) or ""
+        try:
+            _check_template(template, command, study)
+        except ValueError as error:
+            raise UserError(f"{path}: `commands.{name}.{key_of_template}`: {error}") from None
+    if _needs_url(study, command) and not _uses_url(command):
+        raise UserError(
+            f"{path}: `commands.{name}.argv`: the axis `{ACCESS_AXIS}` applies, and the command has no "
+            f"{{url}}, so a server would do nothing. Use {{url}}, or add `{ACCESS_AXIS}` to "
+            f"`inapplicable_axes`."
+        )
+    for key_without_effect, remedy in _keys_without_effect(study, command):
+        raise UserError(f"{path}: `commands.{name}.{key_without_effect}`: has no effect{remedy}")
 
 
 def _needs_url(study: Study, command: Command) -> bool:
     """Return True if a command may be measured over a server."""
-    is_axis = ACCESS_AXIS in study.axes and ACCESS_AXIS not in (command.inapplicable_axes or [])
-    default = {**study.defaults, **(command.defaults or {})}.get(ACCESS_AXIS, "")
-    if not is_axis:
-        return default not in WITHOUT_SERVER
-    values = (command.restrict_to or {}).get(ACCESS_AXIS, study.axes[ACCESS_AXIS])
+    inapplicable_axes = command.inapplicable_axes or []
+    if ACCESS_AXIS not in study.axes or ACCESS_AXIS in inapplicable_axes:
+        defaults = {**study.defaults, **(command.defaults or {})}
+        return defaults.get(ACCESS_AXIS, "") not in WITHOUT_SERVER
+    values: str | list[str] = study.axes[ACCESS_AXIS]
+    if command.restrict_to is not None:
+        values = command.restrict_to.get(ACCESS_AXIS, values)
+    # A word stands for accesses that are defined elsewhere, with servers among them.
     return isinstance(values, str) or not WITHOUT_SERVER.issuperset(values)
 
 
@@ -484,9 +535,8 @@ def _uses_url(command: Command) -> bool:
 
 def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, str]]:
     """Yield keys that have no effect in a command of this study, and the reason with the remedy."""
-    lacking = command.inapplicable_axes or []
-    used = {axis for axis in study.axes if axis not in lacking}
-    has_filesystem = "filesystem" in used | {*study.defaults, *(command.defaults or {})}
+    axes = set(study.axes).difference(command.inapplicable_axes or [])
+    has_filesystem = "filesystem" in axes.union(study.defaults, command.defaults or {})
     if command.clones is not None and not has_filesystem:
         yield "clones", " without the axis `filesystem`. Add the axis, or remove the key."
     if command.output_location is not None and has_filesystem:
@@ -503,10 +553,12 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
         yes = [question["yes_value"]] if "yes_value" in question else []
         yield f"questions.{axis}.yes_value", axis, yes
     for name, table in file.tables.items():
-        if compare := table.get("compare"):
-            others = [] if compare["candidates"] == "rest" else compare["candidates"]
+        if "compare" in table:
+            compare = table["compare"]
             yield f"tables.{name}.compare.baseline", compare["axis"], [compare["baseline"]]
-            yield f"tables.{name}.compare.candidates", compare["axis"], [*others]
+            if compare["candidates"] != "rest":
+                candidates = list(compare["candidates"])
+                yield f"tables.{name}.compare.candidates", compare["axis"], candidates
         for axis, selected in table.get("where", {}).items():
             yield f"tables.{name}.where.{axis}", axis, axis_values(selected)
     for name, command in file.commands.items():
@@ -514,17 +566,20 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
             yield f"commands.{name}.restrict_to.{axis}", axis, selected
     for axis, selected in (file.trace_syscalls or {}).items():
         yield f"trace_syscalls.{axis}", axis, selected
-    numbers = file.published.numbers if file.published else ""
-    for name, fixed in numbers.items() if isinstance(numbers, dict) else ():
-        for axis, value in fixed.items():
-            yield f"published.numbers.{name}.{axis}", axis, [value]
+    if file.published is not None and isinstance(file.published.numbers, dict):
+        for name, fixed in file.published.numbers.items():
+            for axis, value in fixed.items():
+                yield f"published.numbers.{name}.{axis}", axis, [value]
 
 
 def _check_template(template: str, command: Command, file: StudyFile) -> None:
     """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template)."""
-    subjects = filter(None, (command.input, command.output))
-    known = [*file.axes, *WORDS, *["program"] * bool(command.program)]
-    known += [word for kind in subjects for word in SUBJECT_WORDS[kind]]
+    known = [*file.axes, *WORDS]
+    if command.program is not None:
+        known.append("program")
+    for kind in (command.input, command.output):
+        if kind is not None:
+            known += SUBJECT_WORDS[kind]
     check_words(template, known)
     try:
         parts = shlex.split(template)

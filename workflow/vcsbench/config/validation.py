@@ -99,7 +99,9 @@ def parse_yaml(text: str, path: str | Path) -> object:
         return content
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
-        remedy = "Use spaces, not tabs" if "\t" in reason or "any token" in reason else "Correct it"
+        # PyYAML reports a tab so: "found character '\\t' that cannot start any token".
+        has_tab = "\t" in reason or "any token" in reason
+        remedy = "Use spaces, not tabs" if has_tab else "Correct it"
         raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None
 
 
@@ -108,36 +110,42 @@ def _check_events(text: str, path: str | Path) -> None:
 
     Ten levels of lists that repeat each other ten times by aliases become billions of values.
     """
-    # The number of values below each finished anchor, and below each open mapping or list with its anchor.
-    sizes: dict[str | None, int] = {}
+    # The number of values in each finished collection with an anchor, and in each open collection. An anchor
+    # is a name, as in `&name [1, 2]`, which the alias `*name` repeats.
+    size_by_anchor: dict[str | None, int] = {}
     open_collections: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(text, Loader=LOADER):
         line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag:
+            tag = one_line(event.tag, SHOWN)
+            raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
         if isinstance(event, yaml.CollectionStartEvent):
             open_collections.append((event.anchor, 1))
-            sizes.pop(event.anchor, None)
+            # An alias in it cannot repeat an earlier collection with this anchor.
+            size_by_anchor.pop(event.anchor, None)
             if len(open_collections) > YAML_DEPTH:
                 raise UserError(
                     f"{path}: has more than {YAML_DEPTH} levels (line {line}). Shorten it."
                 )
-        if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag:
-            tag = one_line(event.tag, SHOWN)
-            raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
+            continue
         if isinstance(event, yaml.ScalarEvent):
-            size = sizes[event.anchor] = 1
+            size = 1
+            size_by_anchor[event.anchor] = size
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, size = open_collections.pop()
-            sizes[anchor] = size
+            size_by_anchor[anchor] = size
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in sizes:
+            if event.anchor not in size_by_anchor:
                 why = f"`*{one_line(event.anchor, SHOWN)}` repeats nothing, or itself (line {line})"
                 raise UserError(f"{path}: {why}. Write the value in full.")
-            size = sizes[event.anchor]
+            size = size_by_anchor[event.anchor]
         else:
+            # The begin or the end of a document.
             continue
-        anchor, above = open_collections.pop()
-        open_collections.append((anchor, above + size))
-        if above + size > YAML_VALUES:
+        # The value is a part of the collection around it.
+        outer_anchor, outer_size = open_collections.pop()
+        open_collections.append((outer_anchor, outer_size + size))
+        if outer_size + size > YAML_VALUES:
             raise UserError(
                 f"{path}: has more than {YAML_VALUES:,} values (line {line}). Shorten it."
             )
@@ -151,10 +159,11 @@ def _check_node(node: yaml.Node, path: str | Path) -> None:
         for item in node.value:
             _check_node(item, path)
     elif isinstance(node, yaml.MappingNode):
-        keys = set()
+        keys: set[str] = set()
         for key, value in node.value:
             _check_node(key, path)
             _check_node(value, path)
+            # YAML allows lists as keys. The model refuses them.
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in keys:
@@ -165,10 +174,14 @@ def _check_node(node: yaml.Node, path: str | Path) -> None:
 
 
 def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
+    """Raise UserError for a value that versions of YAML read differently, and for a very long number."""
+    # In quotation marks, or a block of text, it is text in each version.
     if node.style:
-        return  # in quotation marks, or a block of text
+        return
+    # The tag is, for example, "tag:yaml.org,2002:int".
     kind = node.tag.rpartition(":")[2]
     if kind == "str":
+        # Text here can be a number of YAML 1.2.
         is_same = not NUMBER.fullmatch(node.value)
     else:
         is_same = kind in PLAIN and bool(PLAIN[kind].fullmatch(node.value))
@@ -184,6 +197,7 @@ def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
 
 
 def value_at(content: object, key: str | int) -> object:
+    """Return the value of a mapping or a list at a key. Raise LookupError if there is none."""
     if isinstance(content, Mapping):
         return content[key]
     if isinstance(content, list) and isinstance(key, int):
@@ -211,30 +225,49 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
 def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
-    """Return the sentence for the error that is deepest, and not only another type of a union."""
-    found = [(_keys_in(content, error), error) for error in errors]
-    found.sort(key=lambda one: (-len(one[0]), _is_type(one[1]), one[1]["type"] != UNKNOWN))
-    keys, error = found[0]
+    """Return the sentence for the error that is deepest, and not only another type of a union.
+
+    For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
+    measured, however long it takes. ...", with the documentation of the key.
+    """
+    places = [(_keys_in(content, error), error) for error in errors]
+    keys, error = min(places, key=lambda place: _rank(*place))
     if error["type"] == UNKNOWN:
         return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
     if error["type"] == "missing":
+        # No file has the key itself.
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    same = [e for place, e in found if place == keys and _is_type(e) == _is_type(error)]
-    faults = " or ".join(dict.fromkeys(map(_fault, same))).replace(" or should be", " or")
+    # A value of a union has an error for each of its types: "should be a number or text".
+    faults: list[str] = []
+    for other_keys, other in places:
+        if other_keys == keys and _is_type(other) == _is_type(error):
+            faults.append(_fault(other))
+    fault = " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
     name = f"`{dotted(keys)}`" if keys else "the file"
-    if faults.endswith("."):
-        return f"{where(keys)}: {name}: {faults}"
-    given = error["input"]
-    # As in YAML: true and null, not True and None.
-    shown = json.dumps(given) if given is None or isinstance(given, bool) else given
-    value = f"'{one_line(shown, SHOWN)}'"
-    if keys and keys[-1] == "url":
-        value = "this value"  # it may contain a password
-    return f"{where(keys)}: {name}: {value} {faults}. {_advice(keys, model)}"
+    # A sentence of our own validators has the remedy.
+    if fault.endswith("."):
+        return f"{where(keys)}: {name}: {fault}"
+    return f"{where(keys)}: {name}: {_shown_value(keys, error)} {fault}. {_advice(keys, model)}"
+
+
+def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
+    """Return the sort key of an error: the deepest first, values before types, then unknown keys first."""
+    return (-len(keys), _is_type(error), error["type"] != UNKNOWN)
 
 
 def _is_type(error: ErrorDetails) -> bool:
     return error["type"].endswith(("_type", "literal_error"))
+
+
+def _shown_value(keys: Keys, error: ErrorDetails) -> str:
+    # It may contain a password.
+    if keys and keys[-1] == "url":
+        return "this value"
+    value = error["input"]
+    # As in YAML: true and null, not True and None.
+    if value is None or isinstance(value, bool):
+        value = json.dumps(value)
+    return f"'{one_line(value, SHOWN)}'"
 
 
 # Terms of pydantic, and those of config/README.md.
@@ -253,25 +286,30 @@ TERMS = {
 
 
 def _fault(error: ErrorDetails) -> str:
-    hint, given = "", error["input"]
-    if error["type"] == "string_type":
-        hint = " (numbers and words like `on` need quotation marks)"
-    elif error["type"] in ("int_type", "float_type") and isinstance(given, str):
-        hint = " (without quotation marks, unit or exponent)" * given[:1].isdigit()
+    """Return what is wrong with a value, for example "should be at least 1", with a hint."""
     text = error["msg"]
     for term, plain in TERMS.items():
         text = re.sub(term, plain, text)
-    return text + hint
+    value = error["input"]
+    if error["type"] == "string_type":
+        text += " (numbers and words like `on` need quotation marks)"
+    is_number = error["type"] in ("int_type", "float_type")
+    if is_number and isinstance(value, str) and value[:1].isdigit():
+        text += " (without quotation marks, unit or exponent)"
+    return text
 
 
 def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     """Return the keys without the names that pydantic adds for the members of a union."""
     keys: list[str | int] = []
+    last = len(error["loc"])
     for number, part in enumerate(error["loc"], 1):
         try:
             content = value_at(content, part)
         except LookupError:
-            if number < len(error["loc"]) or error["type"] != "missing":
+            # The content has no such key, unless it is the missing one.
+            is_missing_key = number == last and error["type"] == "missing"
+            if not is_missing_key:
                 continue
         keys.append(part)
     return keys
@@ -294,20 +332,29 @@ def members_of(schema: Schema, whole: Schema) -> list[Schema]:
     """Return the members of a union in the schema of a model, without references into the whole."""
     if "$ref" in schema:
         return members_of(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
-    members = [each for member in schema.get("anyOf", ()) for each in members_of(member, whole)]
-    return members or [schema]
+    if "anyOf" not in schema:
+        return [schema]
+    members: list[Schema] = []
+    for member in schema["anyOf"]:
+        members += members_of(member, whole)
+    return members
 
 
 def item_schemas(schema: Schema) -> list[Schema]:
     """Return the schemas of the values of a mapping, or of the items of a list."""
-    values = [schema.get(name) for name in ("additionalProperties", "items")]
-    return [*schema.get("patternProperties", {}).values(), *filter(None, values)]
+    schemas = list(schema.get("patternProperties", {}).values())
+    for name in ("additionalProperties", "items"):
+        # False or missing: no other keys are allowed.
+        if schema.get(name):
+            schemas.append(schema[name])
+    return schemas
 
 
 def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     """Return the known fields next to each of the keys."""
     whole = schema_of(model)
-    schemas, levels = [whole], []
+    schemas = [whole]
+    levels = []
     for part in keys:
         fields: dict[str, Schema] = {}
         below: list[Schema] = []
@@ -333,14 +380,16 @@ REMOVED = {
 
 
 def _similar(keys: Keys, model: type) -> str:
-    if keys[-1] in REMOVED:
-        return REMOVED[str(keys[-1])]
+    """Return the remedy for an unknown key: its new name, a similar one, or all names."""
+    unknown = str(keys[-1])
+    if unknown in REMOVED:
+        return REMOVED[unknown]
     fields = _levels(keys, model)[-1]
     for name, field in fields.items():
-        if keys[-1] and str(keys[-1]) == field.get("was"):
+        if unknown and unknown == field.get("was"):
             return f"It is now `{name}`: rename it."
     names = sorted(fields)
-    similar = difflib.get_close_matches(str(keys[-1]), names, 1)
+    similar = difflib.get_close_matches(unknown, names, 1)
     return f"Did you mean `{similar[0]}`?" if similar else f"The keys are {', '.join(names)}."
 
 
@@ -358,5 +407,10 @@ def dotted(keys: Keys) -> str:
     """Return a path of keys as people write it: `grid.fsfs-san-2014.include[0].cache`."""
     text = ""
     for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif text:
+            text += f".{key}"
+        else:
+            text = key
     return text

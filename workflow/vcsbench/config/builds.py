@@ -1,0 +1,118 @@
+"""Find the binaries of the builds in the configuration."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vcsbench.config.models import BuildPlace, Side
+from vcsbench.config.validation import Keys, read_yaml
+from vcsbench.errors import UserError
+from vcsbench.programs import PROGRAMS, Programs
+
+# A rule makes conda environments there.
+ENVIRONMENTS = Path("results", "builds")
+
+
+@dataclass(frozen=True)
+class Build:
+    """One value of the axis `build`. `environments` has its conda environment files by folder name."""
+
+    client: Programs = field(default_factory=Programs)
+    server: Programs = field(default_factory=Programs)
+    environments: Mapping[str, str] = field(default_factory=dict)
+
+    def has_made(self, programs: Programs) -> bool:
+        return os.path.basename(programs.prefix) in self.environments
+
+
+ON_PATH = Build()
+
+
+@dataclass(frozen=True)
+class BuildReader:
+    """Read the values of the axis `build`. A build without a place has the programs on the PATH.
+
+    `error` returns the error about a key (Config.error). `environments` collects conda environment files.
+    """
+
+    definitions: Mapping[str, BuildPlace | None]
+    root: Path
+    error: Callable[[Keys, str], UserError]
+    environments: dict[str, str] = field(default_factory=dict)
+
+    def read(self) -> dict[str, Build]:
+        """Return the builds by name. Raise UserError if one does not exist."""
+        builds = {}
+        for name, definition in self.definitions.items():
+            builds[name] = self._read_build(["builds", name], definition)
+        return builds
+
+    def _read_build(self, keys: list[str], definition: BuildPlace | None) -> Build:
+        if definition and definition.has_sides:
+            client = self._read_side([*keys, "client"], definition.client)
+            server = self._read_side([*keys, "server"], definition.server)
+        else:
+            client = self._read_place(keys, definition)
+            server = client
+        names = {os.path.basename(side.prefix) for side in (client, server)}
+        files = {name: file for name, file in self.environments.items() if name in names}
+        return Build(client, server, files)
+
+    def _read_side(self, keys: list[str], side: str | Side | None) -> Programs:
+        """Return the programs of a side: a place, the name of a build with one, or None for the PATH."""
+        if not isinstance(side, str):
+            return self._read_place(keys, side)
+        definition = self.definitions[side]
+        if definition and definition.has_sides:
+            text = f"{side!r} has different places for client and server. Use a place, or a build with one."
+            raise self.error(keys, text)
+        return self._read_place(["builds", side], definition)
+
+    def _read_place(self, keys: list[str], place: Side | None) -> Programs:
+        """Return the programs of a place. Raise UserError if it has none of Subversion's."""
+        if place is None or (place.prefix is None and place.conda is None):
+            return Programs()
+        if place.conda is not None:
+            return self._read_environment([*keys, "conda"], self._absolute(place.conda))
+        libraries = []
+        for folder in (place.library_path or "").split(":"):
+            # Two colons in a row would mean the working folder.
+            if folder:
+                libraries.append(self._existing_folder([*keys, "library_path"], folder))
+        prefix = self._existing_folder([*keys, "prefix"], place.prefix or "")
+        programs = Programs(prefix, ":".join(libraries))
+        known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
+        has_program = any(programs.find(name) for name in known)
+        # A build of the module alone uses this machine's httpd.
+        if not has_program and not programs.mod_dav_svn:
+            raise self.error(
+                [*keys, "prefix"],
+                f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
+                f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
+            )
+        return programs
+
+    def _absolute(self, text: str) -> Path:
+        return Path(os.path.normpath(self.root / Path(text).expanduser()))
+
+    def _existing_folder(self, keys: list[str], text: str) -> str:
+        folder = self._absolute(text)
+        if not os.path.isdir(folder):  # is_dir() raises for long names
+            text = f"{folder}: no such folder. Build there first, or remove the build."
+            raise self.error(keys, text)
+        return str(folder)
+
+    def _read_environment(self, keys: list[str], file: Path) -> Programs:
+        """Return the programs of a conda environment, which a rule makes from this file."""
+        content = read_yaml(file) if os.path.isfile(file) else None
+        if not isinstance(content, Mapping) or not content.get("dependencies"):
+            text = f"{file}: no such file with `dependencies`. Use the file of a conda environment."
+            raise self.error(keys, text)
+        # The folder of an environment has a digest in its name, so that a changed file makes a new one.
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
+        name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
+        self.environments[name] = str(file)
+        return Programs(str(self.root / ENVIRONMENTS / name))
