@@ -6,7 +6,7 @@ from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class
-from vcsbench.plan.plan import run_order
+from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.run.project import Project
 

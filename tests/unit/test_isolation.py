@@ -98,12 +98,12 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     monkeypatch.setattr(isolation, "is_allowed", rights.get)
     recipe = {"access": {"server": "svnserve"}, "repository": {"name": "one"}}
     environment = environment_of(private if is_closed else {"source": "generated"})
-    recipe["network"] = recipes.network_of(recipe, environment)
+    recipe["network"] = recipes.choose_network(recipe, environment)
     assert recipe["network"] == network
     assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
     assert not recipes.why_not_isolated(recipe, environment_of(private, shared=True))
     for other in ({"access": {"server": ""}}, {"filesystem": {"guest": "ext4"}}):
-        assert recipes.network_of({**recipe, **other}, environment) == ""
+        assert recipes.choose_network({**recipe, **other}, environment) == ""
 
 
 BROKEN = """

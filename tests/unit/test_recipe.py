@@ -155,11 +155,11 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
         ("_files_digest", "files"),
     ):
         monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)
-    monkeypatch.setattr(recipe, "network_of", lambda *_: recipe.OWN)
+    monkeypatch.setattr(recipe, "choose_network", lambda *_: recipe.Network.OWN)
     monkeypatch.setattr(here.machine, "clearing", lambda _: "evict")
     parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     parts["repository"] |= {"identity": "identity", "description": "a history"}
-    made = recipe.recipe_of(cell, parts, here)
+    made = recipe.complete_recipe(cell, parts, here)
     assert made["digest"] == "d07ca63ffa8bbdd7"
     # Another library, such as libc, and another disk at the same place are other measurements.
     for name, other in (
@@ -168,10 +168,10 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     ):
         with monkeypatch.context() as patched:
             patched.setattr(recipe, name, lambda *_, other=other: other)
-            assert recipe.recipe_of(cell, parts, here)["digest"] != made["digest"]
+            assert recipe.complete_recipe(cell, parts, here)["digest"] != made["digest"]
     # The nodes of a cluster have other disks than the login node.
     elsewhere = dataclasses.replace(here, is_elsewhere=True)
-    assert "disks" not in recipe.recipe_of(cell, parts, elsewhere)
+    assert "disks" not in recipe.complete_recipe(cell, parts, elsewhere)
 
 
 def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):
@@ -179,6 +179,6 @@ def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):
     here, (cell, *_) = study_grid("fsfs-ssd-2014", {"command": ["load"], "ra": ["file"]})
     parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     for location in ("storage", "scratch"):
-        made = recipe.recipe_of(cell, {**parts, "output_location": location}, here)
+        made = recipe.complete_recipe(cell, {**parts, "output_location": location}, here)
         assert made["targets"] in made["disks"]
         assert str(resolve(made["storage"]["path"], here.root)) in made["disks"]

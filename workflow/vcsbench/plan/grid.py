@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
@@ -13,7 +13,7 @@ from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
 from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Study, matches_cell, path_part
+from vcsbench.config.study import Study, axis_values, matches_cell, path_part
 
 # A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
 # is systematic noise.
@@ -42,7 +42,11 @@ Row = TypeVar("Row", bound=Mapping[str, object])
 
 @dataclass(frozen=True)
 class CellSpec:
-    """One point of the grid. `axes` has "" for an axis that does not apply; `skip` is "" or a reason."""
+    """One point of the grid.
+
+    `path` has the values of the axes, for example "log/ruby/f7/svn/cold". `axes` has "" for an axis that does
+    not apply. `skip` is the reason why the cell is not measured here, or "".
+    """
 
     study: str
     path: str
@@ -56,26 +60,22 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 
     `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
     """
-    config = env.config
-    settings = config.settings
+    settings = env.config.settings
     values = measured_values(study, env)
-    # Parts of the grid may overlap: a cell in several of them is measured once.
-    points = {_path(axes): axes for axes in _points(env, study, values)}
-    if not points:
+    cells = []
+    for axes in _sort_points(_points(env, study, values), values):
+        cells.append(CellSpec(study.name, _path(axes), axes, why_skip(axes)))
+    if not cells:
         text = "no cell is left. Take something out of its `exclude`."
-        raise config.error(["grid", study.name], text)
-    # An axis that does not apply ("") comes before its values.
-    rank = {
-        axis: {value: i for i, value in enumerate(["", *names])} for axis, names in values.items()
-    }
-    order = sorted(points.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
-    cells = [CellSpec(study.name, path, axes, why_skip(axes)) for path, axes in order]
+        raise env.config.error(["grid", study.name], text)
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    twice = _chosen_duplicates(measured, study.variance_group, settings.duplicates, settings.seed)
+    duplicated = _choose_duplicates(
+        measured, study.variance_group, settings.duplicates, settings.seed
+    )
     grid = []
     for cell in cells:
         grid.append(cell)
-        if cell.path in twice:
+        if cell.path in duplicated:
             grid.append(replace(cell, path=cell.path + DUPLICATE))
     # A server on another machine has no empty repository.
     if not settings.server:
@@ -83,6 +83,24 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
         for axes in fixed_cost_points(study, measured.values(), caches, why_skip):
             grid.append(CellSpec(study.name, _path(axes), axes))
     return grid
+
+
+def _sort_points(
+    points: Iterable[dict[str, str]], values: Mapping[str, list[str]]
+) -> list[dict[str, str]]:
+    """Return the points of a grid in the order of the values of each axis, each point once.
+
+    Parts of the grid may overlap: a cell in several of them is measured once.
+    """
+    ranks: dict[str, dict[str, int]] = {}
+    for axis, names in values.items():
+        # An axis that does not apply ("") comes before its values.
+        ranks[axis] = {value: rank for rank, value in enumerate(["", *names])}
+    point_by_path = {_path(axes): axes for axes in points}
+    return sorted(
+        point_by_path.values(),
+        key=lambda axes: [ranks[axis][value] for axis, value in axes.items()],
+    )
 
 
 def _path(axes: AxisValues) -> str:
@@ -99,12 +117,13 @@ def _points(
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
     for index, configured in enumerate(grid.exclude):
-        excluded_parts.append(_part(env, study, values, ("exclude", index), configured))
+        excluded_parts.append(_read_part(env, study, values, ("exclude", index), configured))
     points = []
     for index, configured in enumerate(grid.include):
-        part = _part(env, study, values, ("include", index), configured)
+        part = _read_part(env, study, values, ("include", index), configured)
         choices = [part.get(axis, values[axis]) for axis in values]
-        number = math.prod(map(len, choices))
+        # Before they are made: a typing error may ask for millions.
+        number = math.prod(len(names) for names in choices)
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
@@ -113,16 +132,17 @@ def _points(
             if any(matches_cell(axes, excluded) for excluded in excluded_parts):
                 continue
             command = study.command(axes)
-            if not matches_cell(axes, command.restrict_to or {}):
+            if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
                 continue
-            for axis in command.inapplicable_axes or []:
+            for axis in command.inapplicable_axes or ():
                 axes[axis] = ""
-            # The axes after the command's, because an axis may depend on another one that does not apply.
-            points.append({a: v if axis_of(a).applies(axes) else "" for a, v in axes.items()})
+            # After those of the command, because an axis may depend on another one that does not apply.
+            inapplicable = [axis for axis in axes if not axis_of(axis).applies(axes)]
+            points.append(axes | dict.fromkeys(inapplicable, ""))
     return points
 
 
-def _part(
+def _read_part(
     env: Environment,
     study: Study,
     values: Mapping[str, list[str]],
@@ -134,12 +154,13 @@ def _part(
     Raise UserError for an axis or a value that the study does not have.
     """
     part: dict[str, list[str]] = {}
-    for axis, named in configured.items():
+    for axis, configured_values in configured.items():
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
             raise env.config.error(keys, text)
-        names = [named] if isinstance(named, str) else list(named)
+        # A single value needs no list.
+        names = axis_values(configured_values)
         # Some names stand for values of this machine, such as `current` for a format.
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
@@ -156,14 +177,16 @@ def is_duplicate(path: str) -> bool:
 
 
 def originals(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows without those of duplicates."""
     return [row for row in rows if not is_duplicate(str(row["cell"]))]
 
 
 def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a cell on the axes of a group: cells with the same ones scatter alike."""
     return tuple(axes.get(axis, "") for axis in variance_group)
 
 
-def _chosen_duplicates(
+def _choose_duplicates(
     cells: Mapping[str, AxisValues], variance_group: Sequence[str], per_class: int, seed: int
 ) -> set[str]:
     """Return the paths of the cells with a duplicate: `per_class` of each class.
@@ -172,7 +195,7 @@ def _chosen_duplicates(
     """
     draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
     classes: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for path in sorted(cells, key=draws.__getitem__):
+    for path in sorted(cells, key=lambda path: draws[path]):
         classes[variance_class(cells[path], variance_group)].append(path)
     chosen: set[str] = set()
     for paths in classes.values():
@@ -192,26 +215,32 @@ def fixed_cost_points(
     Cells that differ only in the axes NOT_FIXED share one. A command that fails there, or that this machine
     cannot measure there, has none. `caches` are the values of the axis `cache`.
     """
-    chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
-        fails = study.command(axes).fixed_cost is False
-        if fails or not axes.get(REPOSITORY_AXIS) or group in chosen:
+        fails_on_empty = study.command(axes).fixed_cost is False
+        has_repository = axes.get(REPOSITORY_AXIS, "") != ""
+        if fails_on_empty or not has_repository or group in points:
             continue
-        # The values to try on each axis, the best ones first: warm caches scatter least.
-        candidates = {
-            REPOSITORY_AXIS: [EMPTY],
-            PACKING_AXIS: ["nopack"],
-            FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
-            CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
-        }
-        choices = []
-        for axis, value in axes.items():
-            # An axis that does not apply here ("") does not apply there either.
-            choices.append(candidates[axis] if axis in candidates and value else [value])
-        for combination in product(*choices):
-            point = dict(zip(axes, combination, strict=True))
+        for point in _fixed_cost_candidates(axes, caches):
             if not why_skip(point):
-                chosen[group] = point
+                points[group] = point
                 break
-    return list(chosen.values())
+    return list(points.values())
+
+
+def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the cells that may measure the fixed cost of a cell, the best ones first."""
+    candidates = {
+        REPOSITORY_AXIS: [EMPTY],
+        PACKING_AXIS: ["nopack"],
+        FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
+        # Warm caches scatter least.
+        CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
+    }
+    choices = []
+    for axis, value in axes.items():
+        # An axis that does not apply here ("") does not apply there either.
+        choices.append(candidates[axis] if axis in candidates and value else [value])
+    for combination in product(*choices):
+        yield dict(zip(axes, combination, strict=True))

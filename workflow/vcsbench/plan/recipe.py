@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -14,7 +15,7 @@ from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
 from vcsbench.programs import server_files_digest
-from vcsbench.records import Promises, Recipe
+from vcsbench.records import Promises, Recipe, State
 from vcsbench.sources import is_private
 from vcsbench.storages.disks import storage_identity
 from vcsbench.storages.filesystems import lacks_journal
@@ -26,21 +27,57 @@ COMMAND_KEYS = (
     *("revisions_behind", "store", "program", "needs", "fixed_cost", "clones", "measure_sync"),
 )
 AUTO = "auto"
-# A network namespace made by root, one in a user namespace, the machine's own network.
-OWN, USER, SHARED = "own", "user", "shared"
+# The keys of a recipe that do not change the system calls of a run.
 NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
+
+class Network(StrEnum):
+    """The network in which the server of a cell listens."""
+
+    # The cell has no server, or runs in a guest with its own network.
+    NONE = ""
+    # A network namespace made by root.
+    OWN = "own"
+    # A network namespace in a user namespace.
+    USER = "user"
+    # The machine's own network.
+    SHARED = "shared"
+
+
+# All cells of a server configuration, or on a storage, share these.
 _files_digest = cache(server_files_digest)
 _identity = cache(storage_identity)
 
 
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
-    """Return the recipe of a cell without digests: the keys of its command and those of each axis.
-
-    Two axes may set parts of one mapping, such as the repository's name and its format.
-    """
+    """Return the recipe of a cell without digests: the keys of its command and those of each axis."""
     command = study.command(axes)
-    contributions: dict[str, object] = {
+    draft = _keys_of_command(command, env)
+    defaults = _default_values(study, command, axes, env)
+    for name in _all_axes(axes):
+        value = axes.get(name) or defaults.get(name, "")
+        for key, part in axis_of(name).recipe_keys(value, env).items():
+            before = draft.get(key)
+            # Two axes may set parts of one mapping, such as the repository's name and its format.
+            if isinstance(part, Mapping) and isinstance(before, Mapping):
+                draft[key] = {**before, **part}
+            else:
+                draft[key] = part
+    recipe = cast("Recipe", draft)
+    has_server = bool(recipe["access"]["server"]) or "remote" in recipe
+    state = recipe["state"].copy()
+    runs_of_state = state.pop("runs", 1)
+    if draft["runs"] == AUTO:
+        recipe["runs"] = runs_of_state
+    recipe["state"] = _complete_state(state, command, has_server)
+    if "remote" in recipe:
+        recipe["state"] = _without_server_promises(recipe["state"])
+    recipe["network"] = choose_network(recipe, env)
+    return recipe
+
+
+def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
+    keys: dict[str, object] = {
         "stdin": "",
         "environment": {},
         "input": "",
@@ -49,51 +86,77 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
         "work_kind": command.work,
     }
     for key in COMMAND_KEYS:
-        given = getattr(command, key)
-        if given is not None:
-            contributions[key] = given
-    defaults = _defaults(study, command, axes, env)
-    for name in _axes(axes):
-        keys = axis_of(name).recipe_keys(axes.get(name) or defaults.get(name, ""), env)
-        for key, value in keys.items():
-            before = contributions.get(key)
-            if isinstance(value, Mapping) and isinstance(before, Mapping):
-                value = {**before, **value}
-            contributions[key] = value
-    draft = cast("Recipe", contributions)
-    # The state of caches has numbers of runs for all cells. Here they become those of this cell.
-    state = draft["state"].copy()
+        value = getattr(command, key)
+        if value is not None:
+            keys[key] = value
+    return keys
+
+
+def _default_values(
+    study: Study, command: Command, axes: Mapping[str, str], env: Environment
+) -> dict[str, str]:
+    """Return the values of axes that the cell does not have. Those of the command have precedence."""
+    defaults = dict(study.defaults)
+    repository = env.repositories.get(axes.get("repo", ""), {})
+    # A repository of the user's may have one packing in all studies.
+    if "packing" in repository:
+        defaults["packing"] = str(repository["packing"])
+    if command.defaults is not None:
+        defaults.update(command.defaults)
+    return defaults
+
+
+def _all_axes(axes: Mapping[str, str]) -> list[str]:
+    """Return the axes with code of their own, which set keys of each recipe, and the study's own axes."""
+    own_axes = [name for name in axes if name not in AXES]
+    return [*sorted(AXES), *own_axes]
+
+
+def _complete_state(state: State, command: Command, has_server: bool) -> State:
+    """Return a cache state with the numbers of warm-up runs of a cell; the state has them for all cells."""
     server_warmup = state.pop("warmup_of_server", 0)
-    if draft["access"]["server"] or "remote" in draft:
+    if has_server:
         state["warmup"] += server_warmup
     if command.warmup is not None:
-        state |= {"warmup": command.warmup, "discard": False}
-    runs = state.pop("runs", 1)
-    if contributions["runs"] == AUTO:
-        draft["runs"] = runs
-    draft["network"] = network_of(draft, env)
-    if "remote" in draft:
-        state["promises"] = _without_server(state["promises"])
-        if "later_promises" in state:
-            state["later_promises"] = _without_server(state["later_promises"])
-    return {**draft, "state": state}
+        state["warmup"] = command.warmup
+        state["discard"] = False
+    return state
+
+
+def _without_server_promises(state: State) -> State:
+    """Return a state that promises nothing about the server. vcsbench cannot see one elsewhere."""
+    state = state.copy()
+    state["promises"] = _without_server(state["promises"])
+    if "later_promises" in state:
+        state["later_promises"] = _without_server(state["later_promises"])
+    return state
+
+
+def _without_server(promises: Promises) -> Promises:
+    promises = promises.copy()
+    promises.pop("server", None)
+    return promises
 
 
 def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
-    for name in _axes(axes):
-        if "remote" in draft and axes.get(name) and axis_of(name).needs_server:
+    """Return why a cell cannot be measured here; "" if it can."""
+    for name in _all_axes(axes):
+        value = axes.get(name, "")
+        if value and "remote" in draft and axis_of(name).needs_server:
             host = draft["remote"]["host"]
             return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
-        reason = axis_of(name).why_not(axes.get(name, ""), draft, env)
+        reason = axis_of(name).why_not(value, draft, env)
         if reason:
             return reason
     return why_not_isolated(draft, env)
 
 
-def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
+def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the draft, digests of code, server files and binaries, and the `digest` of all that."""
-    server_folder = env.root / draft["server_folder"]
-    files = tuple(draft["access"]["files"]) if draft["server_folder"] else ()
+    server_files_digest = ""
+    if draft["server_folder"] and draft["access"]["files"]:
+        files = tuple(draft["access"]["files"])
+        server_files_digest = _files_digest(env.root / draft["server_folder"], files)
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
@@ -102,7 +165,7 @@ def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "time_limit_s": env.config.settings.time_limit_s,
         "clearing": env.machine.clearing(env.config.settings.clear_caches),
         "code": cell_code(draft),
-        "server_files_digest": _files_digest(server_folder, files) if files else "",
+        "server_files_digest": server_files_digest,
         "binaries": binaries_of(cell.axes, draft, env),
         "linked": linked_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),
@@ -113,7 +176,8 @@ def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     # The nodes of a cluster have disks of their own. They have to agree on the digest.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
-    return {**recipe, "digest": recipe_digest(recipe)}
+    recipe["digest"] = recipe_digest(recipe)
+    return recipe
 
 
 def recipe_digest(content: object) -> str:
@@ -121,18 +185,16 @@ def recipe_digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _axes(axes: Mapping[str, str]) -> Iterable[str]:
-    return dict.fromkeys([*sorted(AXES), *axes])
-
-
 def _target_folder(draft: Recipe, env: Environment) -> str:
+    """Return the folder that the command writes to; "" if it writes nothing."""
     if not draft["output"]:
         return ""
     if "filesystem" in draft:
         return str(draft["filesystem"]["root"])
     storage = draft["storage"]["path"]
     location = draft.get("output_location", env.config.settings.output_location)
-    if location == "auto":
+    if location == AUTO:
+        # Without a journal, creating files is slow for minutes after a deletion.
         location = "scratch" if lacks_journal(storage) else "storage"
     folder = env.config.settings.scratch if location == "scratch" else storage
     return str(resolve(folder, env.root))
@@ -140,42 +202,33 @@ def _target_folder(draft: Recipe, env: Environment) -> str:
 
 def _folders(recipe: Recipe, env: Environment) -> list[str]:
     """Return the folders whose disks take part in a measurement."""
-    folders = [str(resolve(recipe["storage"]["path"], env.root))]
+    folders = {str(resolve(recipe["storage"]["path"], env.root))}
     filesystem = recipe.get("filesystem", {})
-    # In a guest, the folder exists only there.
+    # In a guest, the folders exist only there.
     if "guest" not in filesystem:
-        folders += [folder for folder in (recipe["targets"], filesystem.get("root")) if folder]
-    return sorted({*folders})
+        folders.add(recipe["targets"])
+        folders.add(filesystem.get("root", ""))
+    # A command that writes nothing has no target.
+    folders.discard("")
+    return sorted(folders)
 
 
-def _defaults(
-    study: Study, command: Command, axes: Mapping[str, str], env: Environment
-) -> dict[str, str]:
-    repository = env.repositories.get(axes.get("repo", ""), {})
-    packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    return {**study.defaults, **packing, **(command.defaults or {})}
-
-
-def _without_server(promises: Promises) -> Promises:
-    rest = promises.copy()
-    rest.pop("server", None)
-    return rest
-
-
-def network_of(draft: Recipe, env: Environment) -> str:
-    """Return the network of a server; "" without a server of ours, and in a guest."""
+def choose_network(draft: Recipe, env: Environment) -> Network:
+    """Return the most closed network that this process may give to the server of a cell."""
     if "guest" in draft.get("filesystem", {}) or not draft["access"]["server"]:
-        return ""
+        return Network.NONE
     if isolation.is_allowed(isolation.unshare_network):
-        return OWN
-    is_closed = is_private_cell(draft, env)
-    return USER if is_closed and isolation.is_allowed(isolation.unshare_user) else SHARED
+        return Network.OWN
+    # A network in a user namespace takes time, so only a private repository is worth it.
+    if is_private_cell(draft, env) and isolation.is_allowed(isolation.unshare_user):
+        return Network.USER
+    return Network.SHARED
 
 
 def why_not_isolated(draft: Recipe, env: Environment) -> str:
     """Return why a cell must not be measured: its server would show a private repository to all users."""
-    is_allowed = draft["network"] != SHARED or env.config.settings.shared_servers
-    if is_allowed or not is_private_cell(draft, env):
+    is_hidden = draft["network"] != Network.SHARED
+    if is_hidden or env.config.settings.shared_servers or not is_private_cell(draft, env):
         return ""
     name = draft["repository"]["name"]
     return (
@@ -197,18 +250,31 @@ class TracedCell(NamedTuple):
 
 
 def trace_digest(recipe: Recipe) -> str:
-    argv = f"{recipe['argv']} {recipe['stdin']}"
-    axes = {
-        axis: value
-        for axis, value in recipe["axes"].items()
-        if axis not in AXES or f"{{{axis}}}" in argv
-    }
-    return recipe_digest(
-        {k: value for k, value in recipe.items() if k not in NOT_TRACED} | {"axes": axes}
-    )
+    """Return a digest of all that changes the system calls of a cell.
+
+    Cells that differ only in the state of caches, or in another axis that the command does not see, have
+    the same one.
+    """
+    traced: dict[str, object] = {}
+    for key, value in recipe.items():
+        if key not in NOT_TRACED:
+            traced[key] = value
+    command = f"{recipe['argv']} {recipe['stdin']}"
+    axes = {}
+    for axis, value in recipe["axes"].items():
+        # The axes with code of their own have their values in other keys of the recipe.
+        if axis not in AXES or f"{{{axis}}}" in command:
+            axes[axis] = value
+    traced["axes"] = axes
+    return recipe_digest(traced)
 
 
 def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
-    first: dict[str, str] = {}
-    digests = {recipe["cell"]: trace_digest(recipe) for recipe in recipes}
-    return {path: TracedCell(first.setdefault(d, path), d) for path, d in digests.items()}
+    """Return the cell that is traced for each cell, by path: the first with the same system calls."""
+    first_by_digest: dict[str, str] = {}
+    traced: dict[str, TracedCell] = {}
+    for recipe in recipes:
+        digest = trace_digest(recipe)
+        path = first_by_digest.setdefault(digest, recipe["cell"])
+        traced[recipe["cell"]] = TracedCell(path, digest)
+    return traced

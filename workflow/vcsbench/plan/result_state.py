@@ -1,14 +1,15 @@
 """Read results: which are up to date, which sampling batches are decided, and which files are unreadable.
 
-The first batch has the fewest rounds of each block. A decision file defines each later one: the total
-rounds of each block. The last one that gave any is enough. Without rounds, the run ends.
+A batch is the rounds that are measured before the next decision. The first batch has the fewest rounds of
+each block. A decision file defines each later one by the total rounds of each block. A decision without
+rounds ends the run.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vcsbench.cell_rounds import CONTEXT, CellRound
@@ -28,10 +29,12 @@ UNCHECKED = ("logs", "builds", "cluster", "loaded", "packed", "dumps", "reposito
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
+    """Return the values of a cell on the axes of a block, for example "log/ruby/cold"."""
     return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
 
 
 def subject_digest(subjects: Sequence[RecipeRepository]) -> str:
+    """Return 16 hexadecimal digits for the repositories of a block, in any order."""
     texts = sorted({json.dumps(subject, sort_keys=True) for subject in subjects})
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
@@ -42,42 +45,56 @@ def decision_of(study: str, number: int) -> str:
 
 
 class SamplingBatches:
-    """Read the decision files of a study."""
+    """The decided rounds of each block of a study, from its decision files."""
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
         """`blocks` has the digest of its repositories by block; a decision on others does not count.
 
         Each block has at least `least` rounds.
         """
-        self.study, self.root, self.least, self.blocks = study, root, least, blocks
-        # The decisions that were read. A decision stays as it is, so none is read twice.
+        self.study = study
+        self.root = root
+        self.least = least
+        self.blocks = blocks
+        # The rounds of each block, by batch. A decision stays as it is, so none is read twice.
         self._rounds = {1: dict.fromkeys(blocks, least)}
-        files = (root / FOLDER / study).glob("batch*.json")
-        matches = (re.fullmatch(r"batch(\d+)\.json", file.name) for file in files)
-        numbers = sorted((int(match[1]) for match in matches if match), reverse=True)
-        giving = (number for number in numbers if self._gives_rounds(number))
-        self._first = next(giving, 1)
+        # Later batches have the rounds of earlier ones, so the last one with rounds is enough.
+        self._first_read = 1
+        for number in sorted(self._numbers_of_files(), reverse=True):
+            if self._has_rounds(number):
+                self._first_read = number
+                break
 
-    def _gives_rounds(self, number: int) -> bool:
+    def _numbers_of_files(self) -> list[int]:
+        numbers = []
+        for path in (self.root / FOLDER / self.study).glob("batch*.json"):
+            match = re.fullmatch(r"batch(\d+)\.json", path.name)
+            if match:
+                numbers.append(int(match[1]))
+        return numbers
+
+    def _has_rounds(self, number: int) -> bool:
         """Return True if a batch is decided and has any rounds."""
         if number in self._rounds:
             return True
         path = self.root / decision_of(self.study, number)
         decision = read_json(path) if os.path.exists(path) else {}
+        # An unreadable decision is {}: Snakemake decides again.
         if not decision.get("gives"):
             return False
-        rounds, digests = decision["rounds"], decision["of"]
-        self._rounds[number] = {
-            block: max(self.least, rounds[block]) if digests.get(block) == digest else self.least
-            for block, digest in self.blocks.items()
-        }
+        rounds: dict[str, int] = {}
+        for block, digest in self.blocks.items():
+            is_same = decision["of"].get(block) == digest
+            # A new block, or one of another repository, begins with the fewest rounds.
+            rounds[block] = max(self.least, decision["rounds"][block]) if is_same else self.least
+        self._rounds[number] = rounds
         return True
 
     @property
     def last(self) -> int:
         """Return the number of the last batch with rounds that is decided now."""
-        number = self._first
-        while self._gives_rounds(number + 1):
+        number = self._first_read
+        while self._has_rounds(number + 1):
             number += 1
         return number
 
@@ -85,9 +102,13 @@ class SamplingBatches:
     def next(self) -> int:
         return self.last + 1
 
-    def rounds(self, number: int | None = None) -> dict[str, int]:
-        if number in self._rounds:
-            return self._rounds[number]
+    def rounds(self, batch: int | None = None) -> dict[str, int]:
+        """Return the total rounds of each block after a batch; of the last batch by default.
+
+        Batches before the first one that was read have its rounds, because those are measured already.
+        """
+        if batch in self._rounds:
+            return self._rounds[batch]
         return self._rounds[self.last]
 
 
@@ -102,8 +123,9 @@ def is_up_to_date(result: CellRound, digest: str) -> bool:
             context = file.read()
     except (OSError, UserError):
         return False
-    is_whole = context.endswith(b"}") and os.path.exists(result.export)
-    return is_whole and f'"recipe_digest": "{digest}"'.encode() in context
+    has_digest = f'"recipe_digest": "{digest}"'.encode() in context
+    is_whole = context.endswith(b"}")
+    return has_digest and is_whole and os.path.exists(result.export)
 
 
 def is_readable(result: CellRound) -> bool:
@@ -130,7 +152,7 @@ def remove_unreadable(root: Path) -> list[Path]:
 
     Snakemake makes missing files again, but looks at no content. The caller holds the lock of the checkout.
     """
-    removed = []
+    removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
         if folder.name in UNCHECKED or not folder.is_dir():
             continue
@@ -161,7 +183,6 @@ def _is_readable_file(path: Path) -> bool:
         return False
 
 
-def results(root: Path) -> Iterator[CellRound]:
-    """Yield the cell-rounds of a checkout that have a context. The export may be missing."""
-    for context in root.glob(f"results/cells/*/**/round*{CONTEXT}"):
-        yield CellRound.parse(context)
+def has_results(root: Path) -> bool:
+    """Return True if a checkout has any measured cell-round."""
+    return any(root.glob(f"results/cells/*/**/round*{CONTEXT}"))

@@ -1,0 +1,76 @@
+"""Draw the order of all cell-rounds, so that drift of the machine affects all cells equally."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from vcsbench.plan.grid import CellSpec, variance_class
+
+BlockKey = tuple[str, ...]
+Blocks = Mapping[BlockKey, Sequence[CellSpec]]
+CellRoundKey = tuple[str, str, int]
+
+
+def run_order(
+    cells: Iterable[CellSpec],
+    block_axes: Mapping[str, Sequence[str]],
+    rounds: int,
+    seed: int,
+    by_block: bool = False,
+) -> dict[CellRoundKey, int]:
+    """Return the position of each cell-round (study, path, round), from 0.
+
+    `block_axes` has the axes of a block by study. The order is by study, then by round, with blocks and
+    their cells in random order. The position within a study does not depend on the number of later rounds.
+    With `by_block`, a block has all of its rounds before another: if a node is lost, whole blocks stay.
+    """
+    blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
+    for cell in cells:
+        key = (cell.study, *variance_class(cell.axes, block_axes[cell.study]))
+        blocks_by_study[cell.study].setdefault(key, []).append(cell)
+    order: list[CellRoundKey] = []
+    for blocks in blocks_by_study.values():
+        # The blocks of a group are measured together, round by round.
+        groups: list[Blocks] = [blocks]
+        if by_block:
+            keys = sorted(blocks)
+            random.Random(f"{seed}/blocks").shuffle(keys)
+            groups = [{key: blocks[key]} for key in keys]
+        for group in groups:
+            for number in range(1, rounds + 1):
+                order += _draw_round(group, number, seed)
+    return {cell_round: position for position, cell_round in enumerate(order)}
+
+
+def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
+    """Return the cells of a round in random order, those of a block next to each other."""
+    # Seeded by round, so that a further round does not change the order of the earlier ones.
+    shuffler = random.Random(f"{seed}/{number}")
+    order = []
+    for key in _shuffle_blocks(blocks, shuffler):
+        # Sorted first, because the order of the grid changes with its configuration.
+        block = sorted(blocks[key], key=lambda cell: cell.path)
+        shuffler.shuffle(block)
+        order += [(cell.study, cell.path, number) for cell in block]
+    return order
+
+
+def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
+    """Return the blocks in random order, blocks of one cache state next to each other.
+
+    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a
+    circle that begins at a random block: each block is in each position equally often.
+    """
+    keys_by_cache: dict[str, list[BlockKey]] = {}
+    for key in sorted(blocks):
+        cache = blocks[key][0].axes.get("cache", "")
+        keys_by_cache.setdefault(cache, []).append(key)
+    groups = list(keys_by_cache.values())
+    shuffler.shuffle(groups)
+    circle: list[BlockKey] = []
+    for keys in groups:
+        shuffler.shuffle(keys)
+        circle += keys
+    if not circle:
+        return []
+    first = shuffler.randrange(len(circle))
+    return circle[first:] + circle[:first]
