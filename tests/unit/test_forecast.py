@@ -12,7 +12,7 @@ from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.forecast import doctor, plan_report
-from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_machine
+from vcsbench.forecast.doctor import CheckResult, examine_machine, run_checks
 from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.run.project import Project
 from vcsbench.statistics.noise import run_scatter
@@ -58,7 +58,11 @@ def test_doctor_with_all_cells_measurable_succeeds():
 def test_checks_warn_of_another_server_that_runs_here(tmp_path):
     with subprocess.Popen(["bash", "-c", "exec -a 'exim4: queue' sleep 3600"]) as process:
         wait_for(lambda: b"exim4" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
-        found = [c.text for c in checks(open_project(tmp_path).plan) if c.state == WARNING]
+        found = [
+            c.text
+            for c in run_checks(open_project(tmp_path).plan)
+            if c.result is CheckResult.WARNING
+        ]
         process.kill()
     assert "exim4 runs here, in 1 process" in found
 
@@ -76,7 +80,7 @@ def test_checks_name_storage_and_machine_as_a_page(tmp_path, monkeypatch, virtua
     monkeypatch.setattr(doctor, "host", lambda: facts)
     disk = {**disks.describe_storage("disk", tmp_path), "filesystem": "ext4"}
     monkeypatch.setattr(disks, "describe_storage", lambda *_: {**disk, "rotational": True})
-    texts = [check.text for check in checks(open_project(tmp_path).plan)]
+    texts = [check.text for check in run_checks(open_project(tmp_path).plan)]
     assert any(f", {kind}, " in text for text in texts if text.startswith("storage disk: "))
     assert any(text.endswith(f"{facts['kernel']}{guest}") for text in texts)
 
@@ -84,23 +88,24 @@ def test_checks_name_storage_and_machine_as_a_page(tmp_path, monkeypatch, virtua
 def test_doctor_with_missing_storage_fails(tmp_path):
     project = open_project(tmp_path)
     (tmp_path / "storage").rmdir()
-    missing = [check for check in checks(project.plan) if check.state == MISSING]
+    missing = [check for check in run_checks(project.plan) if check.result is CheckResult.MISSING]
     assert any("`storages.disk`: " in check.text and check.remedy for check in missing)
     is_able, text = run_doctor(project)
     assert not is_able and str(tmp_path / "storage") in text
 
 
 @pytest.mark.parametrize(
-    ("has_vmtouch", "state", "word"), [(False, MISSING, "root"), (True, LIMITED, "inodes")]
+    ("has_vmtouch", "result", "word"),
+    [(False, CheckResult.MISSING, "root"), (True, CheckResult.LIMITED, "inodes")],
 )
 def test_checks_without_drop_caches_depend_on_vmtouch(
-    tmp_path, monkeypatch, has_vmtouch, state, word
+    tmp_path, monkeypatch, has_vmtouch, result, word
 ):
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     project = open_project(tmp_path)
     has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
     monkeypatch.setattr(project.environment.machine, "has", has)
-    assert any(c.state == state and word in c.text for c in checks(project.plan))
+    assert any(c.result is result and word in c.text for c in run_checks(project.plan))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +128,7 @@ def test_plan_report_names_who_can_read_a_private_repository(
     over = {} if ra is None else {"repository": str(private / "one")}
     cell = {"command": "log", "ra": ra or "svn", "cache": "hot-os", "packing": "nopack"}
     project = open_project(tmp_path, grid={STUDY: {"include": [cell]}}, studies=[STUDY], **over)
-    lines = plan_report.plan_report(project.plan, project.repositories)
+    lines = plan_report.describe_plan(project.plan, project.repositories)
     found = [line for line in lines if " is private: " in line]
     assert bool(found) is bool(where)
     assert all(where in line for line in found)
@@ -138,7 +143,7 @@ def test_plan_report_names_repositories_with_sizes_and_studies(tmp_path):
         studies=[STUDY],
         repositories={"small": small, "linux": {**small, "studies": ["builds"]}},
     )
-    title, *lines = plan_report.plan_report(project.plan, project.repositories)
+    title, *lines = plan_report.describe_plan(project.plan, project.repositories)
     assert title == "Repositories"
     by_name = dict(line.strip().split(": ", 1) for line in lines[: lines.index("")])
     revisions = project.environment.revisions("small")
@@ -154,7 +159,7 @@ def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
     project = open_project(
         tmp_path, grid={STUDY: {"include": [part]}}, studies=[STUDY], rounds=3, duplicates=0
     )
-    lines = list(plan_report.plan_report(project.plan, project.repositories))
+    lines = list(plan_report.describe_plan(project.plan, project.repositories))
     assert f"  {STUDY}: 2 cells in 3 rounds, 0 skipped" in lines
     assert "    2 cells of fixed cost, each measured once" in lines
     assert "  8 cell-rounds to measure" in lines
@@ -168,7 +173,7 @@ def test_rounds_detect_more_with_less_scatter_and_more_rounds():
 def test_scatter_is_that_of_earlier_results_of_this_machine(tmp_path, whole_study, monkeypatch):
     project = open_project(tmp_path, studies=[STUDY], rounds=3)
     assert plan_report.scatter_pct_by_study(project.plan) == {}
-    lines = list(plan_report.plan_report(project.plan, project.repositories))
+    lines = list(plan_report.describe_plan(project.plan, project.repositories))
     assert not any("scattered by" in line for line in lines)
     target = tmp_path / "results" / "measurements" / f"{STUDY}.csv"
     target.parent.mkdir(parents=True)

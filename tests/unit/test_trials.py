@@ -33,7 +33,7 @@ def named(plan, trial):
 
 def test_trials_of_this_machine_find_nothing_that_is_required(root):
     plan = plan_of(root, ["file", "svn"])
-    assert trials.lacks(plan, trials.REQUIRED) == []
+    assert trials.find_lacks(plan, trials.REQUIRED) == []
     trials.refuse([])
     assert not list((root / "storage").iterdir())
 
@@ -47,7 +47,7 @@ def test_all_lacks_are_in_one_error_with_their_remedies():
 
 def test_proc_with_processes_only_is_named_and_refused(root, monkeypatch):
     monkeypatch.setattr(kernel, "SYSTEM_FILES", ("/proc/self/stat", "/proc/no such file"))
-    (sentence,) = named(plan_of(root), trials.kernel_files)
+    (sentence,) = named(plan_of(root), trials.try_kernel_files)
     assert "/proc/no such file" in sentence and "subset=pid" in sentence
     assert "/proc/self/stat" not in sentence
     monkeypatch.setattr(counters, "read", lambda file: "")
@@ -70,14 +70,14 @@ def test_program_that_lacks_an_option_is_named(
     fakes = Fakes(tmp_path / "fakes")
     fakes.add(program, script)
     monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
-    (sentence,) = named(plan, trials.programs)
+    (sentence,) = named(plan, trials.try_programs)
     assert program in sentence and remedy in sentence
 
 
 def test_lock_that_cannot_be_opened_is_named(root, tmp_path, monkeypatch):
     (tmp_path / "lock").mkdir()
     monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
-    (sentence,) = named(plan_of(root), trials.lock)
+    (sentence,) = named(plan_of(root), trials.try_lock)
     assert sentence.startswith(f"{tmp_path}/lock: ")
 
 
@@ -96,7 +96,7 @@ def test_lock_is_in_the_first_folder_where_a_file_can_be_made(tmp_path, monkeypa
 def test_folder_where_no_file_can_be_made_is_named_by_its_key(root):
     plan = plan_of(root)
     with mounted(root / "storage", "ro"), mounted(root / "scratch", "ro"):
-        sentences = named(plan, trials.folders)
+        sentences = named(plan, trials.try_folders)
     assert len(sentences) == 2
     for key, name, sentence in zip(
         ("scratch", "storages.disk"), ("scratch", "storage"), sorted(sentences), strict=True
@@ -108,11 +108,11 @@ def test_folder_where_no_file_can_be_made_is_named_by_its_key(root):
 def test_storage_that_the_servers_cannot_enter_is_named(root):
     plan = plan_of(root)
     root.chmod(0o700)
-    (sentence,) = named(plan, trials.folders)
+    (sentence,) = named(plan, trials.try_folders)
     assert str(root) in sentence and "nobody" in sentence
 
 
-@pytest.mark.parametrize("name", ["config/published/new.csv", "baselines/b/x.csv", "results/x"])
+@pytest.mark.parametrize("name", ["config/published/new.csv", "baselines/b/x.csv", "results/x.csv"])
 def test_file_of_the_future_is_named_with_a_remedy_that_works(root, name):
     plan = plan_of(root)
     if name.startswith("config/"):
@@ -120,13 +120,13 @@ def test_file_of_the_future_is_named_with_a_remedy_that_works(root, name):
     file = root / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
-    assert named(plan, trials.future_times) == []
+    assert named(plan, trials.try_file_times) == []
     os.utime(file, (time.time() + 9999,) * 2)
-    (sentence,) = named(plan, trials.future_times)
+    (sentence,) = named(plan, trials.try_file_times)
     assert sentence.startswith(f"{file}: ")
     command = sentence.partition("run: ")[2].rstrip(".")
     assert os.system(f"cd {root} && {command}") == 0
-    assert named(plan, trials.future_times) == []
+    assert named(plan, trials.try_file_times) == []
 
 
 SERVER_TRIAL = """
@@ -135,7 +135,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from unit.test_trials import plan_of
 from vcsbench.forecast import trials
-for lack in trials.server(plan_of(Path(sys.argv[1]))):
+for lack in trials.try_server(plan_of(Path(sys.argv[1]))):
     print(lack.sentence())
 """
 
@@ -164,16 +164,16 @@ def test_right_of_root_that_servers_need_is_tried(root, lacking, named_right):
 
 
 def test_no_server_is_tried_for_cells_without_one(root, monkeypatch):
-    monkeypatch.setattr(trials, "_server_process", pytest.fail)
-    assert named(plan_of(root, "file"), trials.server) == []
+    monkeypatch.setattr(trials, "_try_server_process", pytest.fail)
+    assert named(plan_of(root, "file"), trials.try_server) == []
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
 def test_tracing_that_is_refused_is_less_evidence(root, tmp_path, monkeypatch):
     plan = plan_of(root)
-    assert named(plan, trials.tracing) == []
+    assert named(plan, trials.try_tracing) == []
     fakes = Fakes(tmp_path / "fakes")
     fakes.add("strace", "echo 'PTRACE_TRACEME: Operation not permitted' >&2; exit 1")
     monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
-    (sentence,) = named(plan, trials.tracing)
+    (sentence,) = named(plan, trials.try_tracing)
     assert "not permitted" in sentence and "SYS_PTRACE" in sentence

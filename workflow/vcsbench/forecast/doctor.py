@@ -4,12 +4,13 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
 from vcsbench.evidence.run_columns import storage_label
-from vcsbench.forecast import plan_report, trials
+from vcsbench.forecast import plan_report, side_effects, trials
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.measure.server import find_other_servers
@@ -19,13 +20,6 @@ from vcsbench.storages import disks, filesystems
 from vcsbench.storages.filesystems import IN_MEMORY, mount_of
 from vcsbench.storages.workdir import resolve
 
-AVAILABLE, MISSING, LIMITED, WARNING = "available", "missing", "limited", "warning"
-HEADINGS = {
-    AVAILABLE: "Available",
-    MISSING: "Cannot be measured here",
-    LIMITED: "Measured with less evidence, or more slowly",
-    WARNING: "Warnings",
-}
 VERSIONS = {
     "svn": ["svn", "--version", "--quiet"],
     "svnserve": ["svnserve", "--version", "--quiet"],
@@ -36,7 +30,11 @@ VERSIONS = {
 HYPERFINE = 2
 MIN_CORES = 2
 MIN_MEMORY = 1 << 30
+# A higher load average, as a share of the cores, disturbs runs.
+MAX_LOAD_PER_CORE = 1 / 4
+# Clocks that a program reads without a system call.
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+# Governors that slow an idle processor down, so that a run begins slowly.
 SAVING_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 
 SERVICES = {
@@ -46,158 +44,240 @@ SERVICES = {
 }
 
 
-class Check(NamedTuple):
-    """The result of a check: its state (a key of HEADINGS), a sentence, and a remedy."""
+class CheckResult(Enum):
+    """The result of a check. The value is the heading of all checks with this result."""
 
-    state: str
+    AVAILABLE = "Available"
+    MISSING = "Cannot be measured here"
+    LIMITED = "Measured with less evidence, or more slowly"
+    WARNING = "Warnings"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A checked fact about this machine, in a clause, and a remedy if the user can change it."""
+
+    result: CheckResult
     text: str
     remedy: str = ""
+
+    def line(self) -> str:
+        if self.remedy:
+            return f"  {self.text} [{self.remedy}]"
+        return f"  {self.text}"
 
 
 def examine_machine(
     plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]
 ) -> bool:
     """Write the lines of the report. Return True if all cells can be measured."""
-    found = checks(plan)
-    for state, heading in HEADINGS.items():
-        if group := [check for check in found if check.state == state]:
-            write(heading)
-            for check in group:
-                write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
-            write("")
+    checks = run_checks(plan)
+    for result in CheckResult:
+        group = [check for check in checks if check.result is result]
+        if not group:
+            continue
+        write(result.value)
+        for check in group:
+            write(check.line())
+        write("")
     write("Side effects of a session")
-    for sentence in plan_report.side_effects(plan, repositories):
+    for sentence in side_effects.side_effects(plan, repositories):
         write(f"  {sentence}")
-    is_able = all(check.state != MISSING for check in found)
-    write("\nAll can be measured." if is_able else "\nSome cells cannot be measured here.")
-    return is_able
+    write("")
+    if any(check.result is CheckResult.MISSING for check in checks):
+        write("Some cells cannot be measured here.")
+        return False
+    write("All can be measured.")
+    return True
 
 
-def checks(plan: Plan) -> list[Check]:
-    missing, limited = (trials.lacks(plan, part) for part in (trials.REQUIRED, trials.EVIDENCE))
-    return [
-        *_cells(plan),
-        *_programs(plan),
-        _caches(plan),
-        *_storages(plan),
-        *[Check(MISSING, lack.what, lack.remedy) for lack in missing],
-        *[Check(LIMITED, lack.what, lack.remedy) for lack in limited],
-        *_machine(),
-        *_scatter(plan),
-        *_services(),
-    ]
+def run_checks(plan: Plan) -> list[Check]:
+    checks = [*_check_cells(plan), *_check_programs(plan), _check_cache_clearing(plan)]
+    checks += _check_storages(plan)
+    for lack in trials.find_lacks(plan, trials.REQUIRED):
+        checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
+    for lack in trials.find_lacks(plan, trials.EVIDENCE):
+        checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
+    checks += _check_hardware()
+    checks += _check_load()
+    checks += _check_scatter(plan)
+    checks += _check_services()
+    return checks
 
 
-def _scatter(plan: Plan) -> Iterator[Check]:
-    for study, scatter_pct in plan_report.scatter_pct_by_study(plan).items():
-        yield Check(
-            AVAILABLE, f"runs of a typical cell of {study} scattered by {scatter_pct:.2g} % here"
-        )
-
-
-def _services() -> Iterator[Check]:
-    """Yield a check for each other server program that runs here: measuring disturbs it, and it the runs."""
-    ours, commands = find_other_servers(()), map(processes.command_line, processes.all_pids())
-    others = [command[0] for command in commands if command and " ".join(command) not in ours]
-    # Some programs append their state to their name: `postgres: checkpointer`.
-    names = Counter(os.path.basename(name).partition(":")[0] for name in others)
-    for name in sorted(names.keys() & SERVICES):
-        number = words.count_of(names[name], "process", "processes")
-        yield Check(WARNING, f"{name} runs here, in {number}", "measure while it is idle")
-
-
-def _cells(plan: Plan) -> Iterator[Check]:
+def _check_cells(plan: Plan) -> Iterator[Check]:
     for study, grid in plan.grids.items():
         number = sum(not cell.skip for cell in grid)
         text = f"{number} of {words.count_of(len(grid), 'cell')} of {study} can be measured"
-        yield Check(AVAILABLE if number else MISSING, text)
+        yield Check(CheckResult.AVAILABLE if number else CheckResult.MISSING, text)
         for reason, skipped in plan_report.skip_reasons(grid):
-            yield Check(MISSING, f"{words.count_of(skipped, 'cell')} of {study}: {reason}")
+            text = f"{words.count_of(skipped, 'cell')} of {study}: {reason}"
+            yield Check(CheckResult.MISSING, text)
 
 
-def _programs(plan: Plan) -> Iterator[Check]:
-    for package, is_required, purpose in plan_report.missing_packages(plan.root):
-        text = f"{package} is not installed. It is for {purpose}"
-        yield Check(MISSING if is_required else LIMITED, text, f"apt-get install {package}")
-    found = read_versions({name: argv for name, argv in VERSIONS.items() if shutil.which(name)})
-    yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
-    major = found.get("hyperfine", "").partition(".")[0]
+def _check_programs(plan: Plan) -> Iterator[Check]:
+    for package in side_effects.missing_packages(plan.root):
+        yield Check(
+            CheckResult.MISSING if package.is_required else CheckResult.LIMITED,
+            f"{package.name} is not installed. It is for {package.purpose}",
+            f"apt-get install {package.name}",
+        )
+    installed = {name: argv for name, argv in VERSIONS.items() if shutil.which(name)}
+    versions = read_versions(installed)
+    text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield Check(CheckResult.AVAILABLE, text)
+    hyperfine = versions.get("hyperfine", "")
+    major = hyperfine.partition(".")[0]
+    # A version that cannot be read is empty.
     if major.isdigit() and int(major) < HYPERFINE:
-        text = f"hyperfine {found['hyperfine']} reports CPU times as means over a cell-round"
-        yield Check(LIMITED, text, f"hyperfine {HYPERFINE} reports them for each run")
+        yield Check(
+            CheckResult.LIMITED,
+            f"hyperfine {hyperfine} reports CPU times as means over a cell-round",
+            f"hyperfine {HYPERFINE} reports them for each run",
+        )
 
 
-def _caches(plan: Plan) -> Check:
-    setting, machine = plan.config.settings.clear_caches, plan.env.machine
-    how = machine.clearing(setting)
-    if how == "drop-caches":
-        text = "cold caches, by emptying the kernel's"
-        return Check(AVAILABLE, text, f"on a server, {plan_report.EVICT}")
-    if how:
-        text = "cold caches file by file (vmtouch): inodes and folders stay cached"
-        return Check(LIMITED, text, "run as root, on a machine without production servers")
+def _check_cache_clearing(plan: Plan) -> Check:
+    """Return how caches become cold here, or why they cannot."""
+    setting = plan.config.settings.clear_caches
+    machine = plan.env.machine
+    method = machine.clearing(setting)
+    if method == "drop-caches":
+        return Check(
+            CheckResult.AVAILABLE,
+            "cold caches, by emptying the kernel's",
+            f"on a server, {side_effects.EVICT}",
+        )
+    if method:
+        return Check(
+            CheckResult.LIMITED,
+            "cold caches file by file (vmtouch): inodes and folders stay cached",
+            "run as root, on a machine without production servers",
+        )
     folder = plan.config.settings.storages[plan.config.settings.storage]
     text = filesystems.why_never_cold(machine, folder, setting)
-    return Check(MISSING, text, "run as root, or apt-get install vmtouch")
+    return Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
 
 
-def _storages(plan: Plan) -> Iterator[Check]:
+def _check_storages(plan: Plan) -> Iterator[Check]:
+    """Yield a check of `scratch`, and of each storage that a cell uses.
+
+    A folder that vcsbench cannot use has no check here: the required trials name it with its remedy.
+    """
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
+    # If all cells are skipped, the storage for them is checked all the same.
     used.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
-        folder, is_scratch = resolve(configured, plan.root), keys == ("scratch",)
-        if not is_scratch and keys[-1] not in used:
+        folder = resolve(configured, plan.root)
+        is_unusable = filesystems.why_unusable(folder)[0] != ""
+        if is_unusable:
             continue
-        if filesystems.why_unusable(folder)[0]:
-            continue
-        if not is_scratch:
-            yield from _storage(keys[-1], folder, plan)
-        elif mount_of(folder).filesystem not in IN_MEMORY:
-            text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
-            yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+        if keys == ("scratch",):
+            if mount_of(folder).filesystem not in IN_MEMORY:
+                text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
+                yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+        # The keys of a storage are ("storages", NAME).
+        elif keys[-1] in used:
+            yield from _check_storage(keys[-1], folder, plan)
 
 
-def _storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
-    facts = disks.describe_storage(name, folder)
-    kind = storage_label(facts, host())
-    parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
-    text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
-    free = words.size(facts["free_bytes"])
-    yield Check(AVAILABLE, f"storage {name}: {folder}, {text}; {free} free")
+def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
+    """Yield the facts about a storage, and a limit of its file system.
+
+    For example: "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB free".
+    """
+    storage = disks.describe_storage(name, folder)
+    facts = [
+        storage["filesystem"],
+        f"on {storage['device']}",
+        storage_label(storage, host()),
+        storage["scheduler"],
+        storage["mount_options"],
+    ]
+    # A fact that the kernel does not show is empty.
+    known_facts = ", ".join(fact for fact in facts if fact)
+    free = words.size(storage["free_bytes"])
+    text = f"storage {name}: {folder}, {known_facts}; {free} free"
+    yield Check(CheckResult.AVAILABLE, text)
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
-        yield Check(LIMITED, text, "use a storage with a journal")
+        yield Check(CheckResult.LIMITED, text, "use a storage with a journal")
 
 
-def _machine() -> Iterator[Check]:
-    facts = host()
-    memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
-    # "yes" is a guest of an unknown hypervisor.
-    name = facts["virtualized"].removeprefix("yes")
-    text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}"
-    if facts["virtualized"]:
-        text += f", a virtual machine ({name})" if name else ", a virtual machine"
-    yield Check(AVAILABLE, text)
-    limit, quota = facts["memory_limit_bytes"], facts["quota_cores"]
-    if limit is not None:
-        free = words.size(kernel.memory().available or 0)
-        text = f"a control group limits memory to {words.size(limit)}; {free} of it are available"
-        if limit < MIN_MEMORY:
-            yield Check(WARNING, text, "raise the limit to 1 GiB or more")
-        else:
-            yield Check(AVAILABLE, text)
-    if quota is not None:
-        text = (
-            f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged"
-        )
-        yield Check(WARNING, text, "remove the quota")
-    if facts["cores"] < MIN_CORES:
-        yield Check(WARNING, "client and server share one core", "use a machine with two or more")
-    if (clock := facts["clock_source"]) not in ("", *STEADY_CLOCKS):
-        yield Check(WARNING, f"reading the clock is slow ({clock})", "boot with clocksource=tsc")
-    if (governor := facts["governor"]) in SAVING_GOVERNORS:
+def _check_hardware() -> Iterator[Check]:
+    """Yield the facts about the machine, and what of it makes times uncertain."""
+    machine = host()
+    memory = words.size(machine["memory_bytes"] or 0)
+    cores = words.count_of(machine["cores"], "core")
+    text = f"{machine['cpu']}, {cores}, {memory}, {machine['os']}, {machine['kernel']}"
+    # "yes" is a guest of an unknown hypervisor, "" a physical machine.
+    hypervisor = machine["virtualized"]
+    if hypervisor == "yes":
+        text += ", a virtual machine"
+    elif hypervisor:
+        text += f", a virtual machine ({hypervisor})"
+    yield Check(CheckResult.AVAILABLE, text)
+    yield from _check_limits()
+    if machine["cores"] < MIN_CORES:
+        text = "client and server share one core"
+        yield Check(CheckResult.WARNING, text, "use a machine with two or more")
+    clock = machine["clock_source"]
+    # A kernel that does not show its clock is not suspected.
+    if clock and clock not in STEADY_CLOCKS:
+        text = f"reading the clock is slow ({clock})"
+        yield Check(CheckResult.WARNING, text, "boot with clocksource=tsc")
+    governor = machine["governor"]
+    if governor in SAVING_GOVERNORS:
         text = f"the governor {governor} changes the processor's speed with its load"
-        yield Check(WARNING, text, "cpupower frequency-set -g performance")
-    if facts["load"] > facts["cores"] / 4:
-        text = f"other programs are at work: the load average is {facts['load']:.1f}"
-        yield Check(WARNING, text, "wait until the machine is idle")
+        yield Check(CheckResult.WARNING, text, "cpupower frequency-set -g performance")
+
+
+def _check_limits() -> Iterator[Check]:
+    """Yield the limits of the control group, such as those of a container."""
+    memory = kernel.memory()
+    if memory.limit is not None:
+        limit = words.size(memory.limit)
+        available = words.size(memory.available or 0)
+        text = f"a control group limits memory to {limit}; {available} of it are available"
+        if memory.limit < MIN_MEMORY:
+            yield Check(CheckResult.WARNING, text, "raise the limit to 1 GiB or more")
+        else:
+            yield Check(CheckResult.AVAILABLE, text)
+    quota = host()["quota_cores"]
+    if quota is not None:
+        yield Check(
+            CheckResult.WARNING,
+            f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged",
+            "remove the quota",
+        )
+
+
+def _check_load() -> Iterator[Check]:
+    machine = host()
+    if machine["load"] > machine["cores"] * MAX_LOAD_PER_CORE:
+        text = f"other programs are at work: the load average is {machine['load']:.1f}"
+        yield Check(CheckResult.WARNING, text, "wait until the machine is idle")
+
+
+def _check_scatter(plan: Plan) -> Iterator[Check]:
+    for study, scatter_pct in plan_report.scatter_pct_by_study(plan).items():
+        text = f"runs of a typical cell of {study} scattered by {scatter_pct:.2g} % here"
+        yield Check(CheckResult.AVAILABLE, text)
+
+
+def _check_services() -> Iterator[Check]:
+    """Yield a warning for each server program that runs here: it disturbs runs, and they disturb it."""
+    # Servers of measurements are no services of the user's.
+    servers_of_vcsbench = find_other_servers(())
+    numbers: Counter[str] = Counter()
+    for pid in processes.all_pids():
+        command = processes.command_line(pid)
+        # Threads of the kernel have no command line.
+        if command and " ".join(command) not in servers_of_vcsbench:
+            # Some programs append their state to their name: `postgres: checkpointer`.
+            numbers[os.path.basename(command[0]).partition(":")[0]] += 1
+    for name in sorted(numbers.keys() & SERVICES):
+        number = words.count_of(numbers[name], "process", "processes")
+        yield Check(
+            CheckResult.WARNING, f"{name} runs here, in {number}", "measure while it is idle"
+        )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vcsbench import isolation, kernel, processes
+from vcsbench.cell_rounds import CONTEXT
+from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.errors import UserError
 from vcsbench.measure import caches
 from vcsbench.measure.instructions import why_no_instructions
@@ -26,6 +28,7 @@ from vcsbench.storages.workdir import WorkDir, resolve
 TRIAL_S = 60.0
 # Folders of a checkout whose files are inputs of rules.
 INPUT_FOLDERS = ("config", "baselines", "results")
+LOGS = "results/logs"
 # All options that a measurement needs, since hyperfine 1.15.
 HYPERFINE = (
     *("hyperfine", "-N", "--style", "none", "--warmup", "0", "--runs", "1", "--ignore-failure"),
@@ -38,7 +41,7 @@ SAMPLE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Lack:
-    """A thing that this machine lacks, in a clause, and the remedy; "" if the clause has it."""
+    """A thing that this machine lacks, in a clause, and the remedy if the clause does not name it."""
 
     what: str
     remedy: str = ""
@@ -49,14 +52,14 @@ class Lack:
         return f"{self.what}. {self.remedy[0].upper()}{self.remedy[1:]}."
 
 
-def kernel_files(plan: Plan) -> Iterator[Lack]:
+def try_kernel_files(plan: Plan) -> Iterator[Lack]:
     try:
         kernel.check_system_files()
     except UserError as error:
         yield Lack(str(error))
 
 
-def system_calls(plan: Plan) -> Iterator[Lack]:
+def try_system_calls(plan: Plan) -> Iterator[Lack]:
     calls: dict[str, Callable[[], int]] = {
         "pidfd_open": lambda: os.pidfd_open(os.getpid()),
         "memfd_create": lambda: os.memfd_create("trial"),
@@ -69,7 +72,7 @@ def system_calls(plan: Plan) -> Iterator[Lack]:
             yield Lack(f"the system call {name} fails: {error.strerror}", remedy)
 
 
-def temporary_folder(plan: Plan) -> Iterator[Lack]:
+def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
     try:
         tempfile.gettempdir()
     except OSError:
@@ -77,7 +80,8 @@ def temporary_folder(plan: Plan) -> Iterator[Lack]:
         yield Lack("no temporary file can be made in TMPDIR, /tmp and /var/tmp", remedy)
 
 
-def programs(plan: Plan) -> Iterator[Lack]:
+def try_programs(plan: Plan) -> Iterator[Lack]:
+    """Yield the installed programs that fail, or that lack an option. A missing program skips its cells."""
     try:
         processes.check_setpriv()
     except UserError as error:
@@ -86,7 +90,9 @@ def programs(plan: Plan) -> Iterator[Lack]:
     if plan.env.machine.deployed:
         return
     for program in SUBVERSION:
-        reason = _why_fails([program, "--version", "--quiet"]) if shutil.which(program) else ""
+        if not shutil.which(program):
+            continue
+        reason = _why_fails([program, "--version", "--quiet"])
         if reason:
             yield Lack(f"{program} cannot be run: {reason}", "install Subversion again")
     reason = _why_fails(HYPERFINE)
@@ -94,14 +100,14 @@ def programs(plan: Plan) -> Iterator[Lack]:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
 
 
-def lock(plan: Plan) -> Iterator[Lack]:
+def try_lock(plan: Plan) -> Iterator[Lack]:
     try:
         isolation.check_lock()
     except UserError as error:
         yield Lack(str(error))
 
 
-def server(plan: Plan) -> Iterator[Lack]:
+def try_server(plan: Plan) -> Iterator[Lack]:
     """Start, examine and end a process as if it were a server."""
     if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
         return
@@ -115,32 +121,34 @@ def server(plan: Plan) -> Iterator[Lack]:
             processes.grant(Path(folder), 0o770)
     except KeyError:
         user = processes.UNPRIVILEGED
-        yield Lack(
-            f"root's servers run as {user}, and there is no such user", f"run `useradd {user}`"
-        )
+        text = f"root's servers run as {user}, and there is no such user"
+        yield Lack(text, f"run `useradd {user}`")
         return
     except OSError as error:
         text = f"root may not give a file to the servers' group: {error.strerror}"
         yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
         return
-    yield from _server_process()
+    yield from _try_server_process()
 
 
-def _server_process() -> Iterator[Lack]:
+def _try_server_process() -> Iterator[Lack]:
+    """Start `cat` as a server is started, look at its files, and end it by a signal."""
     pipe = processes.PIPE
     with processes.background(
         ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
         assert process.stdin and process.stdout
         answer = b""
+        has_visible_files = False
         try:
             # An answer means that setpriv has changed the user, and started the program.
             process.stdin.write(b"ready\n")
             process.stdin.flush()
             answer = process.stdout.readline()
-            has_files = bool(processes.open_files(process.pid))
+            has_visible_files = bool(processes.open_files(process.pid))
             process.terminate()
         except BrokenPipeError:
+            # The program was not started: standard error has the reason.
             pass
         except PermissionError:
             yield Lack(
@@ -154,25 +162,27 @@ def _server_process() -> Iterator[Lack]:
             f"root may not start a server as another user: {errors}",
             "run as an ordinary user; in a container, allow it: --cap-add SETUID --cap-add SETGID",
         )
-    elif not has_files:
+    elif not has_visible_files:
         yield Lack(
             "the open files of a server cannot be read, which prove that it listens",
             "in a container, allow it: --cap-add SYS_PTRACE",
         )
 
 
-def folders(plan: Plan) -> Iterator[Lack]:
+def try_folders(plan: Plan) -> Iterator[Lack]:
+    """Yield the configured folders that cannot be written, or that the servers' user cannot enter."""
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     for keys, configured in plan.config.folders.items():
+        # The keys are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
         if is_storage and keys[1] not in used:
             continue
         folder = resolve(configured, plan.root)
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
-            where = plan.config.where(keys)
-            yield Lack(f"{where}: `{'.'.join(keys)}`: {folder}: {reason}", remedy)
+            key = ".".join(keys)
+            yield Lack(f"{plan.config.where(keys)}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
             try:
                 WorkDir(folder, plan.root).check_reachable()
@@ -180,58 +190,82 @@ def folders(plan: Plan) -> Iterator[Lack]:
                 yield Lack(str(error))
 
 
-def future_times(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if a file of the checkout is dated in the future.
+def try_file_times(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack if an input of a rule is dated in the future.
 
     Snakemake refuses an output that is older than its input, after everything was measured.
     """
     now_s = time.time()
+    for path in _input_files(plan.root):
+        try:
+            is_future = os.stat(path).st_mtime > now_s
+        except OSError:
+            # A link to nothing, or a file that another program has just removed.
+            continue
+        if is_future:
+            folders = [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
+            command = f"find {' '.join(folders)} -newermt now -exec touch {{}} +"
+            yield Lack(
+                f"{path}: its time is in the future", f"correct the clock, or run: {command}"
+            )
+            # The command mends all files at once.
+            return
+
+
+def _input_files(root: Path) -> Iterator[str]:
+    """Yield the files that rules read.
+
+    A session looks at each of them before it starts. So all that no rule reads is left out: logs and
+    contexts are two thirds of the results, and a conda environment has thousands of files.
+    """
+    logs = str(root / LOGS)
+    environments = str(root / ENVIRONMENTS)
     for name in INPUT_FOLDERS:
-        for folder, _, files in os.walk(plan.root / name):
+        for folder, subfolders, files in os.walk(root / name):
+            if folder == logs:
+                subfolders.clear()  # os.walk() does not enter them then
+                continue
+            if folder == environments:
+                subfolders.clear()
             for file in files:
-                path = os.path.join(folder, file)
-                try:
-                    is_future = os.stat(path).st_mtime > now_s
-                except OSError:
-                    continue
-                if is_future:
-                    remedy = f"correct the clock, or run: find {' '.join(_existing(plan))} "
-                    remedy += "-newermt now -exec touch {} +"
-                    yield Lack(f"{path}: its time is in the future", remedy)
-                    return
+                # The input is the export next to a context.
+                if not file.endswith(CONTEXT):
+                    yield os.path.join(folder, file)
 
 
-def _existing(plan: Plan) -> list[str]:
-    return [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
-
-
-def instructions(plan: Plan) -> Iterator[Lack]:
+def try_instructions(plan: Plan) -> Iterator[Lack]:
     reason = why_no_instructions()
     if reason:
         yield Lack(f"no instruction counts: {reason}", "use a physical machine")
 
 
-def tracing(plan: Plan) -> Iterator[Lack]:
-    reason = _why_fails(["strace", "-o", os.devnull, "true"]) if shutil.which("strace") else ""
+def try_tracing(plan: Plan) -> Iterator[Lack]:
+    # A missing strace is named with the missing packages.
+    if not shutil.which("strace"):
+        return
+    reason = _why_fails(["strace", "-o", os.devnull, "true"])
     if reason:
         remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
         yield Lack(f"no system-call counts: {reason}", remedy)
 
 
-def pressure(plan: Plan) -> Iterator[Lack]:
+def try_pressure(plan: Plan) -> Iterator[Lack]:
     if not kernel.read("/proc/pressure/cpu"):
         yield Lack("the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
 
 
-def residency_and_layout(plan: Plan) -> Iterator[Lack]:
+def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
+    """Write a file to each used storage, and yield what the kernel does not show about it."""
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     for name in sorted(used):
         folder = resolve(plan.config.settings.storages[name], plan.root)
+        # try_folders() names it.
         if filesystems.why_unusable(folder)[0]:
             continue
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:
             file.write(os.urandom(SAMPLE_BYTES))
             file.flush()
+            # A file has no blocks on the device before it is written there.
             os.fsync(file.fileno())
             if caches.query_residency(Path(file.name)) is None:
                 yield Lack(f"{name}: the kernel does not report the cached pages of a file")
@@ -245,24 +279,36 @@ def residency_and_layout(plan: Plan) -> Iterator[Lack]:
 Trial = Callable[[Plan], Iterator[Lack]]
 # Without these no cell can be measured, or no report made.
 REQUIRED: tuple[Trial, ...] = (
-    *(kernel_files, system_calls, temporary_folder, programs, lock, server, folders, future_times),
+    try_kernel_files,
+    try_system_calls,
+    try_temporary_folder,
+    try_programs,
+    try_lock,
+    try_server,
+    try_folders,
+    try_file_times,
 )
 # Without these the cells have less evidence.
-EVIDENCE: tuple[Trial, ...] = (instructions, tracing, pressure, residency_and_layout)
+EVIDENCE: tuple[Trial, ...] = (
+    try_instructions,
+    try_tracing,
+    try_pressure,
+    try_residency_and_layout,
+)
 
 
-def lacks(plan: Plan, trials: Sequence[Trial]) -> list[Lack]:
+def find_lacks(plan: Plan, trials: Sequence[Trial]) -> list[Lack]:
     return [lack for trial in trials for lack in trial(plan)]
 
 
-def refuse(missing: Sequence[Lack]) -> None:
+def refuse(lacks: Sequence[Lack]) -> None:
     """Raise UserError with a line for each thing that is lacking."""
-    if missing:
-        raise UserError("\n".join(lack.sentence() for lack in missing))
+    if lacks:
+        raise UserError("\n".join(lack.sentence() for lack in lacks))
 
 
 def _why_fails(argv: Sequence[str]) -> str:
-    """Run a program, and return the last line of its errors if it fails; otherwise ""."""
+    """Run a program, and return the last line of its errors if it fails; "" if it does not."""
     done = processes.run_program(argv, limit_s=TRIAL_S, may_fail=True)
     if not done.code:
         return ""

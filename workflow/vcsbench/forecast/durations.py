@@ -1,0 +1,159 @@
+"""Forecast how long a run takes, from earlier results of this machine or from typical rates."""
+
+import os
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+
+from vcsbench.config.configuration import EMPTY
+from vcsbench.machine import host
+from vcsbench.plan.grid import CellSpec, is_fixed_cost, variance_class
+from vcsbench.plan.plan import Plan
+from vcsbench.plan.result_state import read_context
+from vcsbench.prepare.repositories import PreparedRepositories
+
+# Typical rates of a machine with two cores, which count until this machine has results of its own.
+# Seconds per revision: to load and verify it in one format, and to copy it once.
+LOAD_S = 0.0026
+COPY_S = 0.0003
+# Seconds to measure a cell-round, a cell of fixed cost, and to count the system calls of a cell.
+CELL_ROUND_S = 2.0
+FIXED_COST_S = 1.0
+TRACE_S = 4.0
+# A cell-round takes this much longer than hyperfine: Python, Snakemake, start and end of the server.
+OVERHEAD_S = 0.22
+# Seconds to make the report of a study, and each of its tables.
+REPORT_S = 15.0
+TABLE_S = 0.5
+
+
+@dataclass(frozen=True)
+class CellGroup:
+    """Cells whose rounds take about the same time.
+
+    `axes` are the values that they share: those of one cell, those of a block of cells, or none for a
+    whole study.
+    """
+
+    study: str
+    level: str
+    axes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The seconds of a run, by the names of its stages.
+
+    `is_rough` if a typical rate stands for one that was never measured on this machine.
+    """
+
+    seconds_by_stage: dict[str, float]
+    is_rough: bool
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.seconds_by_stage.values())
+
+
+def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
+    """Return how long each stage of a run takes, without rounds that later decisions add."""
+    revisions: dict[str, int] = {}
+    for repo in repositories.all_repositories():
+        # The repository of fixed cost has no revisions, and takes no time.
+        if repo != EMPTY:
+            revisions[repo] = plan.env.revisions(repo)
+    loading_s = 0.0
+    for repo, _ in missing_loads(repositories):
+        loading_s += revisions[repo] * LOAD_S
+    copying_s = 0.0
+    for storage in repositories.storages:
+        for variant, _ in repositories.missing(storage):
+            copying_s += revisions.get(variant.repo, 0) * COPY_S
+    tracing_s = 0.0
+    for study in plan.grids:
+        tracing_s += TRACE_S * len(plan.missing_traces(study))
+    report_s = 0.0
+    for definition in plan.config.studies.values():
+        report_s += REPORT_S + TABLE_S * len(definition.tables)
+    measuring_s, is_typical = _forecast_measuring(plan)
+    stages = {
+        "loading": loading_s,
+        "copying": copying_s,
+        "system calls": tracing_s,
+        "measuring": measuring_s,
+        "report": report_s,
+    }
+    return Forecast(stages, is_rough=loading_s > 0 or is_typical)
+
+
+def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
+    """Return the seconds of all unmeasured cell-rounds, and True if some are a typical rate."""
+    measured_s = measured_durations(plan)
+    total_s = 0.0
+    is_typical = False
+    for (study, path), number in unmeasured_rounds(plan).items():
+        cell = plan.by_path[study, path]
+        if is_fixed_cost(cell.axes):
+            total_s += number * FIXED_COST_S
+            continue
+        # A new cell of a known block takes about as long as its neighbours.
+        groups = [group for group in _groups_of(plan, cell) if group in measured_s]
+        if groups:
+            total_s += number * measured_s[groups[0]]
+        elif number > 0:
+            total_s += number * CELL_ROUND_S
+            is_typical = True
+    return total_s, is_typical
+
+
+def measured_durations(plan: Plan) -> dict[CellGroup, float]:
+    """Return the mean seconds of a cell-round for each group with results.
+
+    Results of another machine or of other repositories do not count. Results of other settings do,
+    because a forecast needs no more than the order of magnitude.
+    """
+    durations: dict[CellGroup, list[float]] = defaultdict(list)
+    this_host = host()["id"]
+    for cell in plan.cells:
+        repository = plan.draft(cell).get("repository", {})
+        for cell_round in plan.rounds_of_cell(cell):
+            result = cell_round.below(plan.root)
+            context = read_context(result.context)
+            if context is None or not context["took"] or not os.path.exists(result.export):
+                continue
+            is_same_host = context["host"].get("id") == this_host
+            measured_identity = context["repository"].get("identity")
+            if is_same_host and measured_identity == repository.get("identity"):
+                # Each attempt whose caches were not warm took as long as the last one.
+                attempts = 1 + len(context["set_aside"])
+                seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
+                for group in _groups_of(plan, cell):
+                    durations[group].append(seconds)
+    return {group: statistics.fmean(seconds) for group, seconds in durations.items()}
+
+
+def _groups_of(plan: Plan, cell: CellSpec) -> list[CellGroup]:
+    """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
+    block = variance_class(cell.axes, plan.config.studies[cell.study].block)
+    return [
+        CellGroup(cell.study, "cell", tuple(cell.axes.values())),
+        CellGroup(cell.study, "block", block),
+        CellGroup(cell.study, "study"),
+    ]
+
+
+def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
+    """Return the number of rounds without an up-to-date result, by study and path of each cell."""
+    return {
+        (cell.study, cell.path): len(plan.exports_of(cell)) - len(plan.fresh_exports(cell))
+        for cell in plan.cells
+    }
+
+
+def missing_loads(repositories: PreparedRepositories) -> list[tuple[str, str]]:
+    """Return the repositories and formats that a run loads. The empty repository needs no load."""
+    return [
+        (repo, fmt)
+        for repo, fmt in repositories.loads()
+        if repo != EMPTY and repositories.needs_load(repo, fmt)
+    ]

@@ -1,0 +1,207 @@
+"""Describe what a session does to the machine besides measuring: `plan` and `doctor` print it."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench import kernel, processes, words
+from vcsbench.axes.server_axes import cache_bytes, server_settings
+from vcsbench.forecast.durations import missing_loads, unmeasured_rounds
+from vcsbench.measure.server import HOST
+from vcsbench.plan.plan import Plan
+from vcsbench.plan.recipe import Network, is_private_cell
+from vcsbench.prepare.loader import repository_bytes
+from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.storages.cell_filesystem import SMALLEST
+from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
+from vcsbench.storages.workdir import resolve
+
+# The step that empties the caches, in the steps of a cache state.
+CLEAR = "clear-caches"
+EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
+
+
+class MissingPackage(NamedTuple):
+    """A Debian package that set-up would install, and what it is for."""
+
+    name: str
+    is_required: bool
+    purpose: str
+
+
+@cache
+def missing_packages(root: Path) -> list[MissingPackage]:
+    """Return the packages that set-up would install."""
+    # A line is, for example, "must<TAB>subversion<TAB>all cells".
+    listed = processes.run_program([root / "envs" / "list-missing.sh", "--table"]).output
+    packages = []
+    for line in listed.splitlines():
+        need, name, purpose = line.split("\t")
+        packages.append(MissingPackage(name, need == "must", purpose))
+    return packages
+
+
+def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+    """Yield a sentence for each effect on this machine: programs, caches, disks, memory, ports, privacy."""
+    missing = [package.name for package in missing_packages(plan.root)]
+    if missing:
+        names = words.enumeration(missing)
+        yield f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
+    else:
+        yield "Installs nothing: all packages and tools are installed. Starts no system service."
+    yield _describe_clearing(plan)
+    yield from _disk_use(plan, repositories)
+    yield from _made_filesystems(plan)
+    yield from _memory_use(plan)
+    yield _describe_ports(plan)
+    yield from _privacy(plan)
+
+
+def _describe_clearing(plan: Plan) -> str:
+    """Return a sentence on the clearing of caches.
+
+    For example: "Drops the repositories' files from the page cache, about 24 times, and up to 8 times in
+    each further round."
+    """
+    clearings_per_round: dict[tuple[str, str], int] = {}
+    for key, cell in plan.by_path.items():
+        recipe = plan.draft(cell)
+        state = recipe["state"]
+        steps_once = [*state["setup"], *state.get("first", [])]
+        # The steps `prepare` come before each run, also before those that are not counted.
+        runs = state["warmup"] + int(recipe["runs"])
+        clearings_per_round[key] = steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
+    planned = sum(n * clearings_per_round[key] for key, n in unmeasured_rounds(plan).items())
+    further = sum(clearings_per_round.values())
+    times = []
+    if planned:
+        times.append(f"about {words.count_of(planned, 'time')}")
+    # With a time limit, decisions add rounds.
+    if plan.batches and further:
+        rounds = "each further round" if planned else "each round"
+        times.append(f"up to {words.count_of(further, 'time')} in {rounds}")
+    if not times:
+        return "Clears no caches."
+    how_often = ", and ".join(times)
+    if plan.env.machine.clearing(plan.config.settings.clear_caches) == "evict":
+        return f"Drops the repositories' files from the page cache, {how_often}."
+    return (
+        f"Empties the kernel's caches for all programs on this machine, {how_often}. "
+        f"They read from the disk again. On a production server, {EVICT}."
+    )
+
+
+def loaded_bytes(plan: Plan, repo: str) -> int:
+    """Return the estimated size of a repository when it is loaded."""
+    return repository_bytes(plan.env.sources[repo].estimate())
+
+
+def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+    """Yield a sentence for each folder that is filled: scratch, and those of the storages."""
+    scratch = resolve(plan.config.settings.scratch, plan.root)
+    loads = missing_loads(repositories)
+    bytes_to_load = sum(loaded_bytes(plan, repo) for repo, _ in loads)
+    if loads:
+        kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
+        space = _describe_space(bytes_to_load, scratch)
+        yield f"Takes {space} ({kind}) while repositories are loaded."
+    for repo, last in repositories.dumps.items():
+        # Revision 0 is dumped too.
+        number = min(last, plan.env.revisions(repo)) + 1
+        revisions = words.count_of(number, "revision")
+        yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
+    for storage in repositories.storages:
+        folder = resolve(plan.config.settings.storages[storage], plan.root)
+        need = sum(loaded_bytes(plan, variant.repo) for variant, _ in repositories.missing(storage))
+        # Loaded repositories stay on the first storage, so that another packing needs no load.
+        if storage == repositories.storages[0]:
+            need += bytes_to_load
+        place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
+        if need:
+            space = _describe_space(need, folder)
+            yield f"Takes {space} for repositories and their copies. {place}"
+        else:
+            yield f"All copies on {storage} exist. {place}"
+
+
+def _describe_space(need: float, folder: Path) -> str:
+    """Return, for example, "1.2 GiB of the 30 GiB free in /var/tmp"."""
+    if not folder.is_dir():
+        return f"{words.size(need)} in {folder} (which does not exist)"
+    free = free_bytes(folder)
+    text = f"{words.size(need)} of the {words.size(free)} free in {folder}"
+    return f"{text} (too little)" if need > free else text
+
+
+def _made_filesystems(plan: Plan) -> Iterator[str]:
+    kinds: set[str] = set()
+    folders: set[str] = set()
+    for cell in plan.cells:
+        filesystem = plan.draft(cell).get("filesystem", {})
+        if filesystem.get("make"):
+            kinds.add(filesystem["make"])
+            folders.add(filesystem["root"])
+    if kinds:
+        yield (
+            f"Makes file systems ({words.enumeration(sorted(kinds))}) in images of at least "
+            f"{words.size(SMALLEST)} in {words.enumeration(sorted(folders))}, one at a time. Only the "
+            f"measured command sees them, and they are removed."
+        )
+
+
+def _memory_use(plan: Plan) -> Iterator[str]:
+    memory = kernel.memory()
+    if memory.limit is not None:
+        yield (
+            f"A control group limits memory to {words.size(memory.limit)}, of which "
+            f"{words.size(memory.available or 0)} are available."
+        )
+    folders = {plan.draft(cell)["server_folder"] for cell in plan.cells}
+    # Cells without a server have no folder of a server configuration.
+    folders.discard("")
+    caches = []
+    for folder in sorted(folders):
+        # Both servers of a configuration have caches of one size.
+        options = server_settings(plan.root, Path(folder).name)["svnserve"]
+        for size in cache_bytes("svnserve", options):
+            caches.append(f"{words.size(size)} ({folder})")
+    if caches:
+        yield f"The cache of a server takes up to this much RAM: {', '.join(caches)}."
+
+
+def _describe_ports(plan: Plan) -> str:
+    servers = {plan.draft(cell)["access"]["server"] for cell in plan.cells}
+    # Cells over file:// have no server.
+    servers.discard("")
+    if not servers:
+        return "Opens no port."
+    verb = "listen" if len(servers) > 1 else "listens"
+    return (
+        f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
+        f"measurement at a time runs on this machine."
+    )
+
+
+def _privacy(plan: Plan) -> Iterator[str]:
+    """Yield who can read the private repositories during a session; nothing without any."""
+    names: set[str] = set()
+    networks: set[str] = set()
+    for cell in plan.cells:
+        recipe = plan.draft(cell)
+        if is_private_cell(recipe, plan.env):
+            names.add(recipe["repository"]["name"])
+            networks.add(recipe["network"])
+    if not names:
+        return
+    if Network.SHARED in networks:
+        servers = "its servers answer every user of this machine"
+    elif networks & {Network.OWN, Network.USER}:
+        servers = "its servers answer only in a network of the session"
+    else:
+        servers = "no server of vcsbench has it"
+    verb = "is" if len(names) == 1 else "are"
+    yield (
+        f"{words.enumeration(sorted(names))} {verb} private: only you and the servers' user can read the "
+        f"copies; {servers}."
+    )
