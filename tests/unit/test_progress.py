@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import re
 import time
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 
 import snakemake_logger_plugin_vcsbench as console
 from project import wait_for
-from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress
+from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress, RunStage, run_progress
 from vcsbench import progress
 
 
@@ -41,28 +42,65 @@ def numbers(line):
 
 
 def test_run_progress_line_follows_the_stages(log):
-    run = RunProgress()
-    assert run.line() == "planning"
+    run = RunProgress(0.0)
+    assert run.line(0.0) == "planning"
     run.expect({"load": 1, "copy_repo": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
-    assert run.line() == "preparing"
+    assert run.line(0.0) == "preparing"
     run.start(1, Job("load", {"repo": "svn"}, str(log), 0.0))
     stage = {"name": "loading", "done": 1_000, "total": 4_000, "unit": "revisions", "seconds": 10.0}
     progress.progress_file(log).write_text(json.dumps([stage]))
-    assert numbers(run.line()) == ["1,000", "4,000", "30"]
+    assert numbers(run.line(10.0)) == ["1,000", "4,000", "30"]
     assert numbers(run.end(1, False, 40.0)) == ["40"]
 
     for number in range(5):
         assert measure(run, 2 + number, 50.0 + number, has_failed=number == 1) == ""
-    assert run.stage() == "cell"
-    assert numbers(run.line()) == ["5", "6", "1", "1"]
+    assert run.stage is RunStage.MEASURING
+    assert numbers(run.line(55.0)) == ["5", "6", "1", "1"]
     assert numbers(measure(run, 8, 55.0)) == ["6", "1"]
 
     run.start(9, Job("tables", {"study": "s"}, "", 60.0))
     assert run.end(9, False, 61.0) == ""
-    assert run.line().startswith("preparing")  # the copies are missing
+    assert run.line(61.0).startswith("preparing")  # the copies are missing
     run.ended["copy_repo"] = 1
     run.start(10, Job("report", {"study": "s"}, "", 61.0))
-    assert numbers(run.line()) == ["1", "2"]
+    assert numbers(run.line(61.0)) == ["1", "2"]
+
+
+def test_run_progress_counts_further_rounds_on_and_time_left_falls(monkeypatch):
+    monkeypatch.setenv(progress.LIMIT_SECONDS, "1000")
+    run = RunProgress(0.0)
+    run.expect({"load": 1, "cell": 2, "decide": 1, "report": 1})
+    run.start(1, Job("load", {"repo": "svn"}, "no log", 0.0))
+    assert numbers(run.line(100.0)) == ["15"]  # minutes
+    run.end(1, False, 100.0)
+    assert numbers(measure(run, 2, 100.0) or run.line(101.0)) == ["1", "2", "15"]
+    measure(run, 3, 101.0)
+    run.start(4, Job("decide", {"study": "s", "number": "2"}, "", 102.0))
+    run.end(4, False, 110.0)
+    run.expect_all(5 + 4 + 1)
+    measure(run, 5, 160.0)
+    assert numbers(run.line(400.0)) == ["3", "6", "10"]
+    # The mean cell-round takes longer than the limit.
+    run.measured_s = [500.0] * 5
+    assert numbers(run.line(400.0)) == ["3", "6", "25"]
+
+
+def test_run_progress_that_waits_names_the_other_folder_and_time_left_stands(monkeypatch):
+    monkeypatch.setenv(progress.LIMIT_SECONDS, "1000")
+    monkeypatch.setattr(run_progress, "_other_holder", lambda: os.getpid())
+    run = RunProgress(0.0)
+    run.expect({"cell": 2})
+    run.start(1, Job("cell", {"study": "s", "cell": "a", "round": "1"}, "", 40.0))
+    for now in (40.0, 700.0):
+        run.observe_machine(now)
+        assert run.seconds_left(now) == 960.0
+        assert run.line(now).endswith(f"16 min left; waiting for {os.getcwd()}")
+    # The holder has ended, and the cell is timed.
+    monkeypatch.setattr(run_progress, "_other_holder", lambda: 0)
+    run.observe_machine(710.0)
+    assert run.seconds_left(710.0) == 950.0
+    assert run.end(1, False, 720.0) == ""
+    assert run.seconds_left(720.0) == 940.0
 
 
 def test_run_progress_counts_no_waiting_as_measuring(tmp_path, monkeypatch):
@@ -70,7 +108,7 @@ def test_run_progress_counts_no_waiting_as_measuring(tmp_path, monkeypatch):
     context = tmp_path / "results/cells/s/log/cold/round1.context.json"
     context.parent.mkdir(parents=True)
     context.write_text('{"took": {"waited_s": 24.0}}')
-    known = RunProgress()
+    known = RunProgress(0.0)
     known.start(1, Job("cell", {"study": "s", "cell": "log/cold", "round": "1"}, "log", 0.0))
     known.end(1, False, 25.0)
     assert known.measured_s == [1.0]
@@ -143,10 +181,10 @@ def test_console_on_a_terminal_rewrites_one_line(monkeypatch):
     assert "\r" in later and "\n" not in later
 
 
-def test_console_line_has_at_most_80_characters(log):
+def test_console_line_in_log_file_is_cut(log):
     job = {**CELL, "rule_name": "load", "wildcards": {"repo": "r" * 200}, "log": [str(log)]}
-    events = (EVENTS[0], event(jobid=1, **job))
-    assert max(map(len, shown(*events).splitlines())) == console.COLUMNS
+    (line,) = shown(event(jobid=1, **job)).splitlines()
+    assert len(line) == console.COLUMNS
 
 
 def test_console_failed_job_has_escaped_end_of_its_log(tmp_path):

@@ -10,47 +10,46 @@ import shutil
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from logging import WARNING, LogRecord
 from pathlib import Path
 from typing import IO, Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from vcsbench import processes, progress, words
-from vcsbench.cell_rounds import CellRound
-from vcsbench.environment import RUN_ROOT
+from snakemake_logger_plugin_vcsbench.run_progress import (
+    DECIDING_RULE,
+    MEASURING_RULE,
+    Job,
+    RunProgress,
+    RunStage,
+    cell_rounds,
+)
+from vcsbench import processes
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
-from vcsbench.files import read_json
-from vcsbench.isolation import describe_process, lock_holder
-from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
 
-REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
+# How often the line is written again: on a terminal, while it measures, and in a log file. A measurement is
+# disturbed by each program that wakes up, and preparation is not.
+REFRESH_S = 1.0
+REFRESH_TIMED_S = 10.0
 LOG_EVERY_S = 60.0
+# The last lines of a failed job's log that are printed.
 LOG_LINES = 12
-PREPARING = {
-    "load": ("{stage} {of}", "loaded {of}"),
-    "pack": ("{stage} {of}", "packed {of}"),
-    "dump": ("{stage} {of}", "dumped {of}"),
-    "copy_repo": ("{stage} on {of}", "made the copies on {of}"),
-    "build": ("{stage} {of}", "made the build {of}"),
-    "node_job": ("measuring job {of} on a node", "measured job {of}"),
-}
-MEASURING, COUNTING, DECIDING = "cell", "calls", "decide"
-COUNTED = (DECIDING, COUNTING, MEASURING)
-MEASURED_FIRST = (*PREPARING, *COUNTED)
-COLUMNS = 80
-MIN_SAMPLES = 5
-MIN_STAGE_S, MIN_STAGE_PART = 5.0, 0.02
+# The longest line in a log file.
+COLUMNS = 110
+# Messages of Snakemake below a warning that a user needs.
 SHOWN = (
-    *("Nothing to be done", "Creating conda env", "Downloading and installing", "Environment for"),
+    "Nothing to be done",
+    "Creating conda env",
+    "Downloading and installing",
+    "Environment for",
 )
+# Messages about a failed job, which the console has already described.
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
-TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
+TRACEBACK = "Traceback (most recent call last)"
+PERSISTENCE = "/snakemake/persistence/"
 ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
 # The place in our own code where an error in a target was found.
 PLACE = re.compile(
@@ -58,158 +57,48 @@ PLACE = re.compile(
 )
 
 
-@dataclass
-class Job:
-    """A running job; `started` is its time."""
-
-    rule: str
-    wildcards: Mapping[str, str]
-    log: str
-    started: float
-
-    def phrase(self, number: int, stage: str = "") -> str:
-        of = " ".join(self.wildcards.values())
-        return PREPARING[self.rule][number].format(stage=stage, of=of)
-
-
-class RunProgress:
-    """The state of a run, from the events of its jobs. All moments are seconds of the monotonic clock."""
-
-    def __init__(self) -> None:
-        self.running: dict[int, Job] = {}
-        self.total: Counter[str] = Counter()
-        self.ended: Counter[str] = Counter()
-        self.failed = 0
-        self.measured_s: list[float] = []
-        # The cell-rounds that had ended at the last decision: counters are of one batch.
-        self.before = 0
-        self._stage = "begin"
-
-    def expect(self, jobs: Mapping[str, int]) -> None:
-        self.total = Counter({rule: number for rule, number in jobs.items() if rule != "total"})
-
-    def expect_more(self, total: int) -> None:
-        """Add the cell-rounds of a decision, and the next decision; `total` is the number of all jobs."""
-        added = total - self.total.total()
-        if added > 0 and self.ended[DECIDING]:
-            self.total.update({MEASURING: added - 1, DECIDING: 1})
-
-    def start(self, number: int, job: Job) -> None:
-        self.running[number] = job
-        self.stage()
-
-    def end(self, job_number: int, has_failed: bool, now: float) -> str:
-        """Remove a job that has ended. Return a sentence if a stage has ended with it, otherwise ""."""
-        job = self.running.pop(job_number, None)
-        if job is None:
-            return ""
-        self.ended[job.rule] += 1
-        took_s = now - job.started
-        if job.rule in PREPARING and not has_failed:
-            return f"{job.phrase(1)} in {words.duration(took_s)}"
-        if job.rule == DECIDING:
-            self.before = self.ended[MEASURING]
-        if job.rule != MEASURING:
-            return ""
-        self.failed += has_failed
-        names = job.wildcards
-        result = CellRound(
-            names.get("study", ""), names.get("cell", ""), int(names.get("round", 0))
-        )
-        took = read_json(result.context).get("took", {})
-        # Without the time that it waited for another measurement.
-        self.measured_s.append(took_s - float(took.get("waited_s") or 0.0))
-        # More has ended than is known at the begin of a batch.
-        if self.total[MEASURING] != self.ended[MEASURING]:
-            return ""
-        return f"measured {self._batch(self.ended[MEASURING])}{self._failures()}"
-
-    def left(self, *rules: str) -> int:
-        return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
-
-    def stage(self) -> str:
-        """Return the present stage as one word: a rule, plan, begin or report.
-
-        Between two jobs it is the last one's.
-        """
-        if not self.total:
-            return "plan"
-        rules = {job.rule for job in self.running.values()}
-        if stages := [*sorted(rules & PREPARING.keys()), *(r for r in COUNTED if r in rules)]:
-            self._stage = stages[0]
-        elif rules and not self.left(COUNTING, MEASURING):
-            self._stage = "begin" if self.left(*MEASURED_FIRST) else "report"
-        return self._stage
-
-    def line(self) -> str:
-        stage = self.stage()
-        if stage in PREPARING:
-            jobs = [job for job in self.running.values() if job.rule in PREPARING]
-            return "; ".join(text for job in jobs for text in _describe_stages(job)) or "preparing"
-        if stage == MEASURING:
-            done, is_known = "measuring more rounds", self.total[MEASURING] > self.before
-            if is_known:
-                done = f"measuring: {self.ended[MEASURING] - self.before:,} of "
-                done += self._batch(self.total[MEASURING])
-            if holder := other_holder():
-                return f"{done}; waiting for another measurement: {describe_process(holder)}"
-            left = ""
-            if is_known and len(self.measured_s) >= MIN_SAMPLES:
-                mean_s = sum(self.measured_s) / len(self.measured_s)
-                left = f", {words.duration(self.left(MEASURING) * mean_s)} left"
-            return f"{done}{self._failures()}{left}"
-        if stage == COUNTING:
-            cells = words.count_of(self.total[COUNTING], "cell")
-            return f"counting system calls: {self.ended[COUNTING]:,} of {cells}"
-        if stage == "report":
-            rules = [rule for rule in self.total if rule not in MEASURED_FIRST]
-            total = sum(self.total[rule] for rule in rules)
-            return f"making tables and report: {total - self.left(*rules)} of {total} steps"
-        return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
-
-    def _batch(self, until: int) -> str:
-        return cell_rounds(until - self.before, " more" if self.before else "")
-
-    def _failures(self) -> str:
-        return f" ({self.failed:,} failed)" if self.failed else ""
-
-
 class Console:
     """Prints the progress of a run on a stream: one line on a terminal, otherwise a line each minute."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self.stream = stream or sys.stderr
-        self.progress = RunProgress()
+        self.progress = RunProgress(time.monotonic())
         self._is_terminal = self.stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._line, self._stage, self._written_at = "", "", 0.0
+        # The text on the terminal, and the stage and the moment of the last line in a log file.
+        self._line = ""
+        self._stage = RunStage.PLANNING
+        self._written_at = 0.0
+        # Events come from several threads of Snakemake.
         self._lock = threading.RLock()
         self._closed = threading.Event()
         threading.Thread(target=self._refresh, daemon=True).start()
 
     def handle(self, record: LogRecord) -> None:
-        fields, now = vars(record), time.monotonic()
-        event = str(fields.get("event") or "")
+        """Take an event of Snakemake, print a message about it if a user needs one, and write the line."""
+        fields = vars(record)
+        now = time.monotonic()
         with self._lock:
-            if event == "run_info":
-                more = " more" if self.progress.total[MEASURING] else ""
-                self.progress.expect(fields.get("stats", {}))
-                then = ", then more where they decide most" * bool(self.progress.left(DECIDING))
-                if number := self.progress.left(MEASURING):
-                    self._print(f"{cell_rounds(number, more)} to measure{then}")
-            elif event == "job_info":
-                log = next(iter(fields.get("log") or ()), "")
-                job = Job(fields.get("rule_name", ""), fields.get("wildcards", {}), log, now)
-                self.progress.start(fields.get("jobid", 0), job)
-            elif event == "job_finished":
-                self._print(self.progress.end(fields.get("job_id", 0), False, now))
-            elif event == "job_error":
-                self._print(self.progress.end(fields.get("jobid", 0), True, now))
-                self._print(describe_failure(fields))
-            elif event == "progress":
-                # Snakemake counts jobs by rule only once, before checkpoints add some.
-                self.progress.expect_more(fields.get("total", 0))
-            elif record.levelno >= WARNING or str(record.msg).startswith(SHOWN):
-                self._print(message(str(record.msg)))
+            match fields.get("event"):
+                case "run_info":
+                    self.progress.expect(fields.get("stats", {}))
+                    self._print(self._announcement())
+                case "job_info":
+                    log = next(iter(fields.get("log") or ()), "")
+                    job = Job(fields.get("rule_name", ""), fields.get("wildcards", {}), log, now)
+                    self.progress.start(fields.get("jobid", 0), job)
+                case "job_finished":
+                    # Snakemake calls the number of a job `job_id` here, and `jobid` elsewhere.
+                    self._print(self.progress.end(fields.get("job_id", 0), False, now))
+                case "job_error":
+                    self._print(self.progress.end(fields.get("jobid", 0), True, now))
+                    self._print(describe_failure(fields))
+                case "progress":
+                    # The only event with jobs that a checkpoint has added, and it counts all rules together.
+                    self.progress.expect_all(fields.get("total", 0))
+                case _:
+                    text = str(record.msg)
+                    if record.levelno >= WARNING or text.startswith(SHOWN):
+                        self._print(describe_message(text))
             self._show(now)
 
     def close(self) -> None:
@@ -217,30 +106,57 @@ class Console:
             self._clear()
             self._closed.set()
 
+    def _announcement(self) -> str:
+        """Return the size of the run, for example "593 cell-rounds to measure"; "" if it measures nothing."""
+        number = self.progress.count_left(MEASURING_RULE)
+        if not number:
+            return ""
+        text = f"{cell_rounds(number)} to measure"
+        # With a time limit, the first decision is already planned.
+        if self.progress.count_left(DECIDING_RULE):
+            text += ", then more where they decide most"
+        return text
+
     def _refresh(self) -> None:
+        """Write the line again and again, in a thread of its own, until the console is closed."""
         pause_s = REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
-        while not self._closed.wait(REFRESH_S if self.progress.stage() in PREPARING else pause_s):
+        is_closed = False
+        while not is_closed:
+            is_preparing = self.progress.stage is RunStage.PREPARING
+            is_closed = self._closed.wait(REFRESH_S if is_preparing else pause_s)
             with self._lock:
                 self._show(time.monotonic())
 
     def _show(self, now: float) -> None:
+        """Write the line if it has changed; in a log file if the stage has, or after a minute."""
         if self._closed.is_set():
             return
-        stage, line = self.progress.stage(), printable(self.progress.line())
         if self._is_terminal:
+            self.progress.observe_machine(now)
+            line = printable(self.progress.line(now))
             if line != self._line:
-                width = min(shutil.get_terminal_size().columns - 1, COLUMNS)
+                # A full last column would wrap the line.
+                width = shutil.get_terminal_size().columns - 1
                 self._write(f"{clear_line(self.stream)}{line[:width]}\r")
                 self._line = line
-        elif now - self._written_at >= LOG_EVERY_S or stage not in ("plan", self._stage):
-            self._written_at, self._stage = now, stage
+            return
+        stage = self.progress.stage
+        has_new_stage = stage not in (RunStage.PLANNING, self._stage)
+        if has_new_stage or now - self._written_at >= LOG_EVERY_S:
+            self._written_at = now
+            self._stage = stage
+            self.progress.observe_machine(now)
+            line = printable(self.progress.line(now))
             self._write(f"{time.strftime('%H:%M:%S')} {line}"[:COLUMNS] + "\n")
 
     def _print(self, text: str) -> None:
-        if text:
-            self._clear()
-            clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
-            self._write(f"{clock}{text}\n")
+        """Print a message above the line. An empty text is none."""
+        if not text:
+            return
+        self._clear()
+        # On a terminal, the user sees when it comes.
+        clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
+        self._write(f"{clock}{text}\n")
 
     def _clear(self) -> None:
         if self._is_terminal and self._line:
@@ -252,65 +168,51 @@ class Console:
             self.stream.write(text)
             self.stream.flush()
         except OSError:
+            # The terminal was closed, or the disk of a log file is full. The run goes on without a console.
             self._closed.set()
 
 
 def describe_failure(fields: Mapping[str, Any]) -> str:
+    """Return what failed, its logs, and the last lines of these, from the fields of Snakemake's event.
+
+    For example: "failed: results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
+    """
     logs = [str(log) for log in fields.get("log") or ()]
+    # A rule without output has its name only.
     name = next(iter(fields.get("output") or ()), fields.get("rule_name", ""))
-    head = f"failed: {name}" + (f" (log: {', '.join(logs)})" if logs else "")
-    lines = [str(fields["rule_msg"])] if fields.get("rule_msg") else []
-    lines += [line for log in logs for line in processes.last_lines(Path(log), LOG_LINES)]
+    head = f"failed: {name}"
+    if logs:
+        head += f" (log: {', '.join(logs)})"
+    lines = []
+    if fields.get("rule_msg"):
+        lines.append(str(fields["rule_msg"]))
+    for log in logs:
+        lines += processes.last_lines(Path(log), LOG_LINES)
     return "\n".join([printable(head), *(f"    {printable(line)}" for line in lines)])
 
 
-def message(text: str) -> str:
+def describe_message(text: str) -> str:
+    """Return a message of Snakemake as a user needs it; "" if another message has it."""
+    if text.startswith(REPEATED):
+        return ""
     text = _describe_crash(text) if text.startswith(TRACEBACK) else PLACE.sub("", text)
-    return "" if text.startswith(REPEATED) else "\n".join(map(printable, text.splitlines()))
+    return "\n".join(printable(line) for line in text.splitlines())
 
 
 def _describe_crash(traceback: str) -> str:
+    """Return a sentence with the error at the end of a traceback, and the remedy."""
     error = traceback.rstrip().splitlines()[-1]
     number = ERRNO.match(error)
+    # An error of the disk concerns no records.
     if PERSISTENCE in traceback and not number:
         return (
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
             "metadata, incomplete and locks there, and run again: results stay."
         )
     remedy = REMEDIES.get(int(number[1])) if number else None
-    log = "The newest log in the folder .snakemake has more"
-    return f"Snakemake failed: {error}. {f'{remedy}, and run again' if remedy else log}."
-
-
-def other_holder() -> int:
-    run = os.environ.get(RUN_ROOT)
-    holder = lock_holder() if run else 0
-    is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder)
-    return 0 if is_ours else holder
-
-
-def cell_rounds(number: int, more: str = "") -> str:
-    return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
-
-
-def _describe_stages(job: Job) -> list[str]:
-    stages = progress.read_stages(job.log)
-    counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
-    lines = [f"{job.phrase(0, stage.name)}{_extent(stage)}" for stage in counted]
-    return lines or [job.phrase(0, "preparing")]
-
-
-def _extent(stage: Stage) -> str:
-    done, total = stage.done, stage.total
-    if not stage.unit or not (done or total):
-        return f": {words.duration(stage.seconds)} so far"
-    if stage.unit == "bytes":
-        extent = words.size(done) + (f" of {words.size(total)}" if total else "")
-    else:
-        extent = f"{done:,}{f' of {total:,}' if total else ''} {stage.unit}"
-    if stage.seconds < MIN_STAGE_S or not done >= MIN_STAGE_PART * total > 0:
-        return f": {extent}"
-    return f": {extent}, {words.duration(stage.seconds * (total - done) / done)} left"
+    if remedy:
+        return f"Snakemake failed: {error}. {remedy}, and run again."
+    return f"Snakemake failed: {error}. The newest log in the folder .snakemake has more."
 
 
 class LogHandler(LogHandlerBase):
@@ -321,7 +223,8 @@ class LogHandler(LogHandlerBase):
     """
 
     writes_to_stream = True
-    writes_to_file = needs_rulegraph = False
+    writes_to_file = False
+    needs_rulegraph = False
 
     def __post_init__(self) -> None:
         settings = self.common_settings

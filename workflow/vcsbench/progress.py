@@ -1,7 +1,8 @@
-"""The progress of a long job: a small file next to its log, which the console of the run reads."""
+"""The progress of a run, for its console: a small file next to the log of each long job, and a time limit."""
 
 import contextlib
 import json
+import os
 import re
 import threading
 import time
@@ -12,9 +13,36 @@ from pathlib import Path
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 
+# How often a job writes its file.
 EVERY_S = 1.0
 WRITTEN = ("name", "total", "unit", "done", "seconds")
+# `make` sets it: the seconds that set-up took count as a part of the run.
+SETUP_SECONDS = "VCSBENCH_SETUP_SECONDS"
+# A run sets it for its console, which is in the same process and knows no configuration.
+LIMIT_SECONDS = "VCSBENCH_RUN_LIMIT_SECONDS"
 Look = Callable[[], tuple[int, int]]
+
+
+def set_up_s() -> float:
+    """Return the seconds that set-up took before this run."""
+    return float(os.environ.get(SETUP_SECONDS) or 0)
+
+
+def set_run_limit(minutes: float | None, spent_s: float) -> None:
+    """Pass the time limit to the console of this run; None without one.
+
+    The limit is for all runs on these results. Earlier ones took `spent_s` seconds.
+    """
+    if minutes is None:
+        os.environ.pop(LIMIT_SECONDS, None)
+    else:
+        os.environ[LIMIT_SECONDS] = str(60 * minutes - set_up_s() - spent_s)
+
+
+def run_limit_s() -> float | None:
+    """Return the seconds that are left to this run at its begin; None without a limit."""
+    limit_s = os.environ.get(LIMIT_SECONDS)
+    return None if limit_s is None else float(limit_s)
 
 
 @dataclass(eq=False)
@@ -39,20 +67,26 @@ class Stage:
         return {name: getattr(self, name) for name in WRITTEN}
 
     def follow(self, pattern: re.Pattern[str]) -> Callable[[str], None]:
-        """Return a function that takes `done` from lines of a program's output."""
+        """Return a function that takes `done` from lines of a program's output.
+
+        The first group of the pattern is the number, as in `Committed revision ([0-9]+)`.
+        """
 
         def on_line(line: str) -> None:
-            if match := pattern.match(line):
+            match = pattern.match(line)
+            if match:
                 self.done = int(match[1])
 
         return on_line
 
 
+# The stages of this process that have begun and not ended.
 running: list[Stage] = []
 
 
 @contextlib.contextmanager
 def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -> Iterator[Stage]:
+    """Show a stage of this job on the console while the block runs."""
     started = Stage(name, total, unit, look=look)
     running.append(started)
     try:
@@ -63,24 +97,29 @@ def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -
 
 @contextlib.contextmanager
 def report_progress(log: str | Path) -> Iterator[None]:
-    path, ended = progress_file(log), threading.Event()
-    writer = threading.Thread(target=_write, args=(path, ended), daemon=True)
+    """Write the running stages of this process to a file next to its log, and remove that at the end."""
+    path = progress_file(log)
+    ended = threading.Event()
+    writer = threading.Thread(target=_write_stages, args=(path, ended), daemon=True)
     writer.start()
     try:
         yield
     finally:
         ended.set()
+        # Otherwise the thread could write the file again after it was removed.
         writer.join()
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
 
-def _write(path: Path, ended: threading.Event) -> None:
+def _write_stages(path: Path, ended: threading.Event) -> None:
     new = path.with_name(f"{path.name}.new")
     while not ended.wait(EVERY_S):
         # A job may go on that has enough of a full disk.
         with contextlib.suppress(OSError):
+            # A copy, because the job begins and ends stages in its own thread.
             new.write_text(json.dumps([each.as_dict() for each in running.copy()]))
+            # The console never reads half a file.
             new.replace(path)
 
 
@@ -89,16 +128,22 @@ def progress_file(log: str | Path) -> Path:
 
 
 def read_stages(log: str | Path) -> list[Stage]:
-    """Return the stages of a job, those of one name and unit added up; [] without a file."""
+    """Return the stages of a job, those of one name and unit added up; [] without a file.
+
+    For example, each of two threads that verify repositories has a stage "verifying" in revisions.
+    """
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
         stages = [Stage(**fields) for fields in json.loads(content)]
     except (OSError, ValueError, TypeError, RecursionError, UserError):
         return []
-    found: dict[tuple[str, str], Stage] = {}
-    for each in stages:
-        total = found.setdefault((each.name, each.unit), Stage(each.name, unit=each.unit))
-        total.done += each.done
-        total.total += each.total
-        total.seconds = max(total.seconds, each.seconds)
-    return list(found.values())
+    sums: dict[tuple[str, str], Stage] = {}
+    for part in stages:
+        key = (part.name, part.unit)
+        if key not in sums:
+            sums[key] = Stage(part.name, unit=part.unit)
+        sums[key].done += part.done
+        sums[key].total += part.total
+        # They run at the same time.
+        sums[key].seconds = max(sums[key].seconds, part.seconds)
+    return list(sums.values())
