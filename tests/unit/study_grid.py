@@ -11,8 +11,8 @@ from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import merge_configurations
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import CellSpec, make_grid
-from vcsbench.run.inputs import StudyParams
-from vcsbench.run.project import open_environment
+from vcsbench.run.environment_reader import open_environment
+from vcsbench.run.study_params import StudyParams
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.tables import make_table
 
@@ -40,11 +40,11 @@ def study_grid(
 
 
 def published_numbers(study: str) -> pd.DataFrame:
-    of = StudyParams(study, None)
+    of = StudyParams(study, ROOT, None)
     return read_published(of.published_files, of.axes, of.by, **of.metadata)
 
 
 def published_table(study: str, name: str) -> pd.DataFrame:
-    frame, of = published_numbers(study), StudyParams(study, None).definition
+    frame, of = published_numbers(study), StudyParams(study, ROOT, None).definition
     order = {axis: list(dict.fromkeys(frame[axis])) for axis in of.axes}
     return make_table(frame, name, of.tables[name], order, of.block)

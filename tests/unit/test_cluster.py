@@ -18,9 +18,8 @@ from unit.study_grid import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
-from vcsbench.plan.plan import shares_of
 from vcsbench.run import cluster, node
-from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork
+from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork, assign_blocks
 from vcsbench.run.project import Project
 from vcsbench.storages.workdir import WorkDir
 
@@ -74,7 +73,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
         block: [f"results/cells/{STUDY}/{block}/round{n}.json" for n in (1, 2)] for block in "ab"
     }
     blocks = {f"{STUDY}/{block}": files for block, files in exports.items()}
-    work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [])
+    work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [], "login", {})
     (tmp_path / "results" / "cluster").mkdir(parents=True)
     lost, other = (tmp_path / cluster.NODES / "job1" / name for name in ("n1", "n2"))
     NodeAssignment.read(tmp_path, 1).move("n1", [])
@@ -97,7 +96,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     [found] = NodeAssignment.read(tmp_path, 1).lost
     assert (found["node"], found["to"], found["blocks"]) == ("n1", "n2", [f"{STUDY}/b"])
     # Results of another recipe do not count.
-    other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [])
+    other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [], "login", {})
     assert cluster.collect_jobs(tmp_path, 1, other_recipe) == {f"{STUDY}/a": "n1"}
 
 
@@ -116,18 +115,18 @@ def on_node(tmp_path, monkeypatch):
 def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, known):
     on_node.setattr(node, "_run", lambda *_: None)
     # The first node defines the class. It measures nothing, and the job fails.
-    assert node.main("1", "1", "record") == 1
+    assert node.main(tmp_path, "1", "1", "record") == 1
     assert "were not measured" in capsys.readouterr().err
     path = tmp_path / node.CLASS
     path.write_text(json.dumps({**json.loads(path.read_text()), part: known}))
     on_node.setenv("SLURMD_NODENAME", "n2")
-    assert node.main("2", "1", "record") == 1
+    assert node.main(tmp_path, "2", "1", "record") == 1
     error = capsys.readouterr().err
     assert re.search(f"n2: .*: its {part} is .*, but {known} on n1", error), error
     assert NodeAssignment.read(tmp_path, 2).rejected[0]["node"] == "n2"
     assert not Path("record").exists()
     # A failed job is not tried again in the same run.
-    assert node.main("1", "2", "record") == 1
+    assert node.main(tmp_path, "1", "2", "record") == 1
     assert "not tried again" in capsys.readouterr().err
     # The first attempt of the next run tries it. Files of other versions may have other fields.
     for kind in ("work", "assignment"):
@@ -135,7 +134,7 @@ def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, know
         path.write_text(json.dumps({**json.loads(path.read_text()), "run": "1"}))
     on_node.setenv("SLURMD_NODENAME", "n1")
     (tmp_path / node.CLASS).unlink()
-    assert node.main("1", "1", "record") == 1
+    assert node.main(tmp_path, "1", "1", "record") == 1
     assert "not tried again" not in capsys.readouterr().err
 
 
@@ -145,10 +144,10 @@ def test_node_with_other_programs_or_that_started_the_run_is_refused(tmp_path, o
     name = min(work["digests"])
     work["digests"][name] = "0"
     path.write_text(json.dumps(work))
-    assert node.main("1", "1", "record") == 1
+    assert node.main(tmp_path, "1", "1", "record") == 1
     assert f"it would measure {name} differently" in capsys.readouterr().err
     on_node.delenv("SLURMD_NODENAME")
-    assert node.main("1", "1", "record") == 1
+    assert node.main(tmp_path, "1", "1", "record") == 1
     assert "on this node" in capsys.readouterr().err
 
 
@@ -180,13 +179,13 @@ def test_cluster_relative_storage_is_refused(tmp_path):
         make_cluster(tmp_path, storages={"disk": "here"})
 
 
-def test_shares_of_known_blocks_stay():
-    before = shares_of({("s", "a"): 9, ("s", "b"): 1}, 2, {})
-    after = shares_of({("s", "a"): 9, ("s", "b"): 1, ("s", "c"): 30}, 2, before)
+def test_assign_blocks_known_blocks_stay():
+    before = assign_blocks({"s/a": 9, "s/b": 1}, 2, {})
+    after = assign_blocks({"s/a": 9, "s/b": 1, "s/c": 30}, 2, before)
     assert {block: after[block] for block in before} == before
-    assert after["s", "c"] == before["s", "b"]
+    assert after["s/c"] == before["s/b"]
     # With fewer nodes, the blocks of the missing one move.
-    assert set(shares_of({("s", "a"): 9, ("s", "b"): 1}, 1, before).values()) == {1}
+    assert set(assign_blocks({"s/a": 9, "s/b": 1}, 1, before).values()) == {1}
 
 
 def test_jobs_after_a_run_on_fewer_nodes_keep_its_assignment(tmp_path):
@@ -203,7 +202,7 @@ def test_blocks_that_a_run_lacks_keep_their_jobs(tmp_path):
     run = make_cluster(tmp_path)
     run.store_jobs()
     name = max(block for block, job in run.jobs.items() if job == 2)
-    part = {**PART, "command": name[1].split("/")[0]}
+    part = {**PART, "command": name.split("/")[1]}
     for grid in ({**PART, "command": "null-log"}, part):
         run2 = make_cluster(tmp_path, grid={STUDY: {"include": [grid]}})
         run2.store_jobs()
@@ -214,21 +213,21 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
     run = make_cluster(tmp_path)
     run.store_jobs()
     before = [run.digest(number) for number in (1, 2)]
-    blocks = {block for _, block in run.jobs}
+    blocks = set(run.jobs)
     more = {**PART, "command": "null-export", "cache": "hot-os"}
     after = make_cluster(tmp_path, grid={STUDY: {"include": [PART, more]}}, duplicates=1)
-    changed = {job for (_, block), job in after.jobs.items() if block not in blocks}
+    changed = {job for block, job in after.jobs.items() if block not in blocks}
     assert changed
     for number in (1, 2):
         assert (after.digest(number) == before[number - 1]) == (number not in changed)
 
 
 @given(
-    st.dictionaries(st.tuples(st.just("s"), st.text("abc", min_size=1)), st.integers(1, 50)),
+    st.dictionaries(st.text("abc", min_size=1), st.integers(1, 50)),
     st.integers(1, 5),
 )
-def test_shares_of_blocks_are_even(sizes, count):
-    shares = shares_of(sizes, count, {})
+def test_assign_blocks_is_even(sizes, count):
+    shares = assign_blocks(sizes, count, {})
     assert shares.keys() == sizes.keys()
     load = Counter(dict.fromkeys(range(1, count + 1), 0))
     for block, number in shares.items():

@@ -247,7 +247,7 @@ def test_file_in_place_of_the_folder_of_a_run_is_one_sentence(checkout):
     checkout.refuses(done, f"{checkout.folder}/.vcsbench: this is no folder")
 
 
-@pytest.mark.parametrize("argument", ["-n", "-np", "-nq", "--dry-run", "--summary"])
+@pytest.mark.parametrize("argument", ["-n", "--summary"])
 def test_run_that_only_looks_leaves_files_of_a_session(checkout, argument):
     _, job = checkout.start("--repository=/a", "work")
     names = [path.name for path in (checkout.folder / ".vcsbench").glob("options-*")]

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from project import CONFIG
+from project import CONFIG, ROOT
 from unit.study_grid import published_numbers
 from unit.synthetic import finding, level, rows_frame
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
-from vcsbench.run.inputs import StudyParams
+from vcsbench.run.study_params import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.aggregation import half_of_last_digit, read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
@@ -82,7 +82,7 @@ FINDING_COUNTS = {
 
 @pytest.mark.parametrize(("name", "count"), FINDING_COUNTS.items())
 def test_findings_hold_on_published_numbers(name, count):
-    of = StudyParams(name, None)
+    of = StudyParams(name, ROOT, None)
     checks, axes, by = of.findings, of.axes, of.by
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count

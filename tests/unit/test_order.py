@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from itertools import groupby, pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scipy.stats import chisquare
@@ -14,7 +15,7 @@ from project import ODD_FILES
 from vcsbench.cell_rounds import CellRound
 from vcsbench.files import write_json
 from vcsbench.plan.grid import CellSpec
-from vcsbench.plan.plan import run_order
+from vcsbench.plan.order import run_order
 from vcsbench.plan.result_state import (
     SamplingBatches,
     decision_of,
@@ -22,6 +23,7 @@ from vcsbench.plan.result_state import (
     is_up_to_date,
     remove_unreadable,
 )
+from vcsbench.run.sampling import SamplingState
 
 STUDY = "s"
 # Six blocks of five cells.
@@ -137,7 +139,8 @@ def write_decision(root, number, gives=True, **rounds):
     path = root / decision_of(STUDY, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     blocks = {f"log/{name}": n for name, n in rounds.items()}
-    write_json(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
+    of = dict.fromkeys(blocks, "digest")
+    write_json(path, {"gives": gives, "rounds": blocks, "of": of, "spent_s": 100.0})
 
 
 def batches(root, blocks=DIGESTS):
@@ -164,6 +167,20 @@ def test_batches_changed_or_new_block_starts_again(tmp_path):
     write_decision(tmp_path, 2, cold=40, hot=9)
     state = batches(tmp_path, {"log/cold": "other", "log/hot": "digest", "dump/cold": "digest"})
     assert state.rounds() == {"log/cold": 5, "log/hot": 9, "dump/cold": 5}
+
+
+def test_sampling_state_spent_time_is_that_of_results_that_are_fresh(tmp_path):
+    write_decision(tmp_path, 2, cold=7, hot=5)
+    settings = SimpleNamespace(measure="all")
+    plan = SimpleNamespace(
+        root=tmp_path,
+        config=SimpleNamespace(settings=settings),
+        batches={STUDY: batches(tmp_path)},
+        exports_of_study=lambda study: ["a", "b", "c", "d"],
+        fresh_exports_of_study=lambda study: ["a"],
+    )
+    assert SamplingState(plan).spent_s() == 100 / 4
+    assert SamplingState(plan).decisions(STUDY) == [decision_of(STUDY, n) for n in (2, 3)]
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,6 @@ def test_run_job_failed_program_names_the_study_to_correct(
     monkeypatch.setattr(cell, "isolate_network", lambda _: None)
     monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
     monkeypatch.setattr(cell, "stop_workflow", lambda root: None)
-    monkeypatch.setattr(cell, "writes_apart", lambda *_: True)
+    monkeypatch.setattr(cell, "_has_disk_alone", lambda *_: True)
     assert cell.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
     assert ("config/studies/mine.yaml" in capsys.readouterr().err) == is_remedied

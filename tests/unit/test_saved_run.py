@@ -21,7 +21,7 @@ from unit.study_grid import study_grid  # noqa: E402
 from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.evidence.collection import collect  # noqa: E402
 from vcsbench.evidence.measurements import read_back, read_grid, read_measurements  # noqa: E402
-from vcsbench.run.inputs import StudyParams  # noqa: E402
+from vcsbench.run.study_params import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
 
@@ -48,7 +48,7 @@ def computed(folder):
     frame = read_measurements(io.StringIO(text))
     # Decisions on rounds read no file.
     pd.testing.assert_frame_equal(read_back(collected.measurements), frame)
-    params = StudyParams(STUDY, here)
+    params = StudyParams(STUDY, here.root, here)
     block = params.definition.block
     limits = Limits.from_config(here.config)
     tables = make_tables(frame, params.tables, params.order, block, limits)

@@ -36,5 +36,6 @@ rule node_job:
         attempt=lambda wildcards, attempt: attempt,
     params:
         work=lambda wildcards: CLUSTER.digest(int(wildcards.job)),
+        root=lambda wildcards, output: str(PROJECT.root),
     shell:
-        "python -m vcsbench.run.node {wildcards.job} {resources.attempt} {output:q} 2>> {log:q}"
+        "python -m vcsbench.run.node {params.root:q} {wildcards.job} {resources.attempt} {output:q} 2>> {log:q}"

@@ -7,31 +7,43 @@ from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.settings.types import DeploymentMethod
+from snakemake.utils import update_config
 
+# The paths in all rules are relative to the clone, in which Snakemake works.
+ROOT = Path.cwd()
 # Snakemake would print a WorkflowError with the line of this file, so a sentence ends the program.
 WORKFLOW = Path(str(workflow.current_basedir)).parent
 if not WORKFLOW.is_dir():
     sys.exit("vcsbench runs from a clone of its repository, not as a module. Clone it.")
-if not os.path.samefile(WORKFLOW.parent, "."):
+if not os.path.samefile(WORKFLOW.parent, ROOT):
     sys.exit(
-        f"{Path.cwd()}: vcsbench works in its clone only. For another folder, make another clone there."
+        f"{ROOT}: vcsbench works in its clone only. For another folder, make another clone there."
     )
 
 # Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
 
 from vcsbench.config.configuration import read_configuration
+from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.run.job import clear_line
 
-# The last one has precedence. The directive `configfile` adds its file to Snakemake's list, so this comes first.
-CONFIG_FILES = ["config/config.yaml", *workflow.configfiles]
+# Before the directive `configfile`, these are the files of the option --configfile, and `config` has their content and
+# the values of --config.
+OPTION_FILES = [Path(file) for file in workflow.configfiles]
+# The last one has precedence.
+CONFIG_FILES = [Path("config/config.yaml"), *OPTION_FILES]
 # Snakemake reads YAML 1.1 without limits, where `minutes: 1:30` is 90 and a long row of such numbers takes minutes.
 # So vcsbench reads each configuration file first, and accepts only values that mean the same to both.
 try:
-    merged = read_configuration(
-        [Path(file) for file in CONFIG_FILES], workflow.config_settings.config
-    )
+    content = {}
+    for file in OPTION_FILES:
+        update_config(content, read_mapping(file))
+    # What no file has is from --config, which overrides them.
+    options = {
+        key: value for key, value in config.items() if key not in content or content[key] != value
+    }
+    merged = read_configuration(CONFIG_FILES, options)
 except UserError as error:
     sys.exit(f"{clear_line(sys.stderr)}{error}")
 
@@ -54,15 +66,14 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 from vcsbench.cell_rounds import CellRound
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
-from vcsbench.run import inputs
 from vcsbench.run.project import STUDY_FILES, open_project
 
 try:
     PROJECT = open_project(
         config,
-        Path.cwd(),
+        ROOT,
         CONFIG_FILES,
-        DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
+        deployed=DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
     PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
     EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
@@ -72,7 +83,7 @@ except UserError as error:
 
 def one_of(names):
     """Return the pattern of some names. Snakemake then refuses a target with another one by a sentence."""
-    return "|".join(map(re.escape, names))
+    return "|".join(re.escape(name) for name in names)
 
 
 wildcard_constraints:
@@ -122,10 +133,14 @@ def raw_data(wildcards):
 
 def other_pages(wildcards):
     """Return the pages of earlier runs in the folder of reports, which the index lists too."""
-    made = {f"{name}.html" for name in [*PLAN.config.studies, "index"]}
-    pages = (page for page in Path("reports").glob("*.html") if page.name not in made)
-    # Snakemake takes braces for wildcards.
-    return sorted(str(page) for page in pages if page.is_file() and not {*"{}"} & {*page.name})
+    made = [f"{name}.html" for name in [*PLAN.config.studies, "index"]]
+    pages = []
+    for page in (ROOT / "reports").glob("*.html"):
+        # Snakemake takes braces for wildcards.
+        has_braces = "{" in page.name or "}" in page.name
+        if page.name not in made and page.is_file() and not has_braces:
+            pages.append(f"reports/{page.name}")
+    return sorted(pages)
 
 
 onstart:

@@ -74,7 +74,7 @@ rule published_tables:
     log:
         "results/logs/published/{study}.log",
     wildcard_constraints:
-        study=one_of(inputs.study_names()),
+        study=one_of(PROJECT.study_names),
     conda:
         "../../envs/python.yaml"
     params:
@@ -90,6 +90,6 @@ rule published:
         # A function is evaluated only if this is the target.
         lambda wildcards: [
             folder
-            for study in inputs.study_names()
+            for study in PROJECT.study_names
             for folder in PROJECT.params_of(study).published_tables
         ],

@@ -1,8 +1,8 @@
 """Decide how many rounds each block of a study gets in the next batch."""
 
-import os
 from typing import Any
 
+from vcsbench import progress
 from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.collection import collect
 from vcsbench.evidence.measurements import read_back, read_grid
@@ -33,8 +33,8 @@ def decide() -> None:
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
     spent = break_down_time(frame, settings.block, inputs.prepared)
     # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
-    set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
-    remaining_s = 60 * params.minutes - set_up_s - taken_s(spent, len(cell_rounds))
+    spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
+    remaining_s = 60 * params.minutes - spent_s
     allocation = allocate_rounds(comparisons, spent.round_s, remaining_s)
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {

@@ -19,7 +19,7 @@ def write_page() -> None:
     names = ("order", "expectations", "baselines", "own", "found")
     made_with = {name: snakemake.params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
-    # Before the results are read, because the page cites it.
+    # Before the results are read, because the page cites it. Snakemake runs scripts in the checkout.
     write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
     results = read_results(study, Path("results"), definitions, **made_with)
     write_text(

@@ -22,6 +22,7 @@ from vcsbench.errors import OPTIONS, UserError, describe_fault, printable, sente
 from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
+from vcsbench.run.provenance import TYPED
 
 if TYPE_CHECKING:
     from vcsbench.config.study import Study
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from vcsbench.run.project import Project
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# Exit codes.
 FAILED, MISCONFIGURED = 1, 2
 MOST_ROUNDS = 10_000
 CORES = re.compile("all|0*[1-9][0-9]{0,4}")
@@ -37,40 +39,30 @@ Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
+    """Run an action and return its exit code. An error is printed as one sentence."""
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the script vcsbench
+    # The script vcsbench blocks it, so that no Ctrl-C is lost while Python starts.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return MISCONFIGURED
-    # Targets first: an option such as --forcerun would take them for its own.
-    end = others.index("--") if "--" in others else len(others)
-    options.others = others[end + 1 :] + others[:end]
-    os.environ["VCSBENCH_COMMAND"] = shlex.join(["vcsbench", *arguments])
+    # Reports name the command, and not that of Snakemake.
+    os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
-        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
-        if odd := next((word for word in options.others if re.search("[\udc80-\udcff]", word)), ""):
-            raise UserError(f"{one_line(odd)}: the argument is not UTF-8. Correct it.")
-        # Paths of the command line are relative to the user's folder, all others to the checkout.
-        keys = {**configuration(options), **_config_keys(options.config)}
-        options.configfiles = [os.path.abspath(file) for file in options.configfile]
-        if options.action == "import":
-            if not options.bundle:
-                raise UserError(
-                    f"{OPTIONS['bundle']}: none is named. Give its file, such as january.tar.gz."
-                )
-            options.bundle = os.path.abspath(options.bundle)
-        os.chdir(ROOT)
-        act: Callable[[argparse.Namespace, Keys], int] = options.act
-        code = act(options, keys)
-        if sys.stdout:  # None if it was closed
+        code = _act(options, others)
+        # None if it was closed.
+        if sys.stdout:
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # as of `vcsbench plan | head`
+    except BrokenPipeError:
+        # The reader has all that it wants, as in `vcsbench plan | head`.
         message = ""
-    except (UserError, OSError) as error:
-        message = sentence_of(error) if isinstance(error, OSError) else str(error)
+    except UserError as error:
+        message = str(error)
+    except OSError as error:
+        message = sentence_of(error)
     except Exception as error:
         message = describe_fault(error)
     if message:
@@ -79,57 +71,94 @@ def main(arguments: list[str]) -> int:
         if sys.stdout:
             sys.stdout.flush()
     except OSError:
-        # The interpreter would flush it again, at its end.
+        # The interpreter would flush it again at its end, and print the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # `doctor` fails with 1 if cells cannot be measured here.
     return MISCONFIGURED if options.action == "doctor" and message else FAILED
 
 
-def configuration(options: argparse.Namespace) -> Keys:
-    """Return the keys that options set. Raise UserError with the option and its variable of make."""
+def _act(options: argparse.Namespace, others: list[str]) -> int:
+    """Check the options, go to the checkout, and run the action. `others` are arguments for Snakemake."""
+    # Targets first: an option such as --forcerun would take them for its own.
+    end = others.index("--") if "--" in others else len(others)
+    options.others = others[end + 1 :] + others[:end]
+    for word in options.others:
+        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
+        if re.search("[\udc80-\udcff]", word):
+            raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
+    # Paths of the command line are relative to the user's folder, all others to the checkout.
+    keys = {**_option_keys(options), **_config_keys(options.config)}
+    options.configfiles = [os.path.abspath(file) for file in options.configfile]
+    if options.action == "import":
+        if not options.bundle:
+            raise UserError(
+                f"{OPTIONS['bundle']}: none is named. Give its file, such as january.tar.gz."
+            )
+        options.bundle = os.path.abspath(options.bundle)
+    os.chdir(ROOT)
+    act: Callable[[argparse.Namespace, Keys], int] = options.act
+    return act(options, keys)
+
+
+def _option_keys(options: argparse.Namespace) -> Keys:
+    """Return the keys of the configuration that options set.
+
+    Raise UserError with the option and its variable of make.
+    """
     keys: Keys = {}
     for name in ("repository", "tree", "study", "minutes"):
-        if getattr(options, name, None) == "":
+        # As of `make report REPO=`: it would measure something else.
+        if getattr(options, name) == "":
             raise UserError(f"--{name}: is empty. Give a value, or leave it out.")
     if options.repository:
-        given = options.repository
-        keys["repository"] = given if is_url(given) else os.path.abspath(given)
+        is_path = not is_url(options.repository)
+        keys["repository"] = os.path.abspath(options.repository) if is_path else options.repository
     if options.tree:
         keys["tree"] = options.tree
     names = (options.study or "").replace(",", " ").split()
     if names:
         keys["studies"] = names
     options.studies = [name for name in names if name != "all"]
-    known_studies = sorted(file.stem for file in (ROOT / "config" / "studies").glob("*.yaml"))
-    for name in options.studies:
-        if name not in known_studies:
-            raise UserError(
-                f"{OPTIONS['studies']}: '{one_line(name)}' is no study. Use one of "
-                f"{', '.join(known_studies)}, or all."
-            )
-    minutes = getattr(options, "minutes", None)
-    if minutes:
-        from vcsbench.config.models import MOST_MINUTES
-
-        if not MINUTES.fullmatch(minutes) or not 0 < float(minutes) <= MOST_MINUTES:
-            raise UserError(
-                f"{OPTIONS['minutes']}: '{one_line(minutes)}' is no number of minutes above 0 and up to "
-                f"{MOST_MINUTES:g}. Give one, such as 15."
-            )
-        keys |= {"minutes": float(minutes), "rounds": None}
+    _check_studies(options.studies)
+    if options.minutes:
+        keys["minutes"] = _parse_minutes(options.minutes)
+        # Fixed rounds would have no time limit.
+        keys["rounds"] = None
     # Snakemake waits for ever with no core.
-    cores = getattr(options, "cores", "all")
-    if not CORES.fullmatch(cores):
+    if not CORES.fullmatch(options.cores):
         raise UserError(
-            f"{OPTIONS['cores']}: '{one_line(cores)}' is no number of cores above 0. Give one, such as 2, or "
-            f"all."
+            f"{OPTIONS['cores']}: '{one_line(options.cores)}' is no number of cores above 0. Give one, such "
+            f"as 2, or all."
         )
-    if not 1 <= getattr(options, "round", 1) <= MOST_ROUNDS:
+    if not 1 <= options.round <= MOST_ROUNDS:
         raise UserError(
             f"--round: {one_line(options.round)} is no round. Give one from 1 to {MOST_ROUNDS}."
         )
-    if getattr(options, "report_only", False):
+    if options.report_only:
         keys["measure"] = "nothing"
     return keys
+
+
+def _check_studies(names: Sequence[str]) -> None:
+    known = sorted(file.stem for file in (ROOT / "config" / "studies").glob("*.yaml"))
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"{OPTIONS['studies']}: '{one_line(name)}' is no study. Use one of "
+                f"{', '.join(known)}, or all."
+            )
+
+
+def _parse_minutes(text: str) -> float:
+    from vcsbench.config.models import MOST_MINUTES
+
+    # float() accepts more, such as "nan" and "1_0".
+    if not MINUTES.fullmatch(text) or not 0 < float(text) <= MOST_MINUTES:
+        raise UserError(
+            f"{OPTIONS['minutes']}: '{one_line(text)}' is no number of minutes above 0 and up to "
+            f"{MOST_MINUTES:g}. Give one, such as 15."
+        )
+    return float(text)
 
 
 def run(options: argparse.Namespace, keys: Keys) -> int:
@@ -139,6 +168,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
+        # It is refused before its password is stored in the options of this call.
         detect(keys["repository"])
     arguments = ["--cores", options.cores, *options.others]
     forcing = []
@@ -150,9 +180,10 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
         forcing += ["--forcerun", *options.forcerun]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
+    # After a signal, the user waits for the prompt.
     if not is_dry_run(arguments) and status < 128:
         with suppress(UserError):
-            config, files = _configuration(options, keys)
+            config, files = _read_configuration(options, keys)
             studies = load_config(config, ROOT, files).studies
             _print_report(status, began, [*studies.values()])
     return status
@@ -181,15 +212,15 @@ def published_tables(options: argparse.Namespace, keys: Keys) -> int:
 
 def plan(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a run does and how long it takes."""
-    from vcsbench.forecast.plan_report import plan_report
+    from vcsbench.forecast.plan_report import describe_plan
 
-    project = _project(options, keys)
-    _ = project.expectations
+    project = _open_project(options, keys)
+    _ = project.expectations  # it checks their files
     project.check_machine()
     # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
-    for line in plan_report(project.plan, project.repositories):
+    for line in describe_plan(project.plan, project.repositories):
         print(words.wrapped(line), flush=True)
     return 0
 
@@ -198,8 +229,8 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
     """Print what this machine can measure, and what it lacks, with remedies."""
     from vcsbench.forecast.doctor import examine_machine
 
-    project = _project(options, keys)
-    _ = project.expectations
+    project = _open_project(options, keys)
+    _ = project.expectations  # it checks their files
     is_able = examine_machine(
         project.plan, project.repositories, lambda line: print(words.wrapped(line), flush=True)
     )
@@ -208,44 +239,65 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.measure.prepared_cell import STEPS, PreparedCell
+    from vcsbench.measure.prepared_cell import STEPS
     from vcsbench.measure.work import KINDS
+
+    project = _open_project(options, keys)
+    recipe = _prepared_recipe(project, options)
+    state = recipe["state"]
+    facts = _facts_of_processes(recipe, options.round)
+    steps = {
+        "once": state["setup"],
+        "before the first": state.get("first", []),
+        "before each run": state["prepare"],
+    }
+    for moment, names in steps.items():
+        for name in names:
+            facts.append((moment, f"{name}: {STEPS[name].description}"))
+    # The first run of a copy reads it from the disk.
+    is_first_discarded = state.get("discard") and not state["warmup"]
+    warmup = (
+        "the first run of a copy" if is_first_discarded else words.count_of(state["warmup"], "run")
+    )
+    work = KINDS[recipe["work_kind"]].description
+    facts += [
+        ("warm-up", warmup),
+        ("runs", f"{recipe['runs']} timed by hyperfine"),
+        ("work", f"{recipe['work_kind']}: {work}"),
+        ("clear caches", recipe["clearing"] or "never"),
+        ("result", CellRound(recipe["study"], recipe["cell"], options.round).export),
+    ]
+    width = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        print(f"{name:<{width}}  {text}")
+    return 0
+
+
+def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
+    """Return the command of a round, its server and the files of that, each with a name."""
+    from vcsbench.measure.prepared_cell import PreparedCell
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
-    recipe, number = _prepared_recipe(_project(options, keys), options), options.round
-    place, state = f"{recipe['study']}/{recipe['cell']}", recipe["state"]
     with run_folder(ROOT) as folder:
         cell = PreparedCell(recipe, number, folder, ROOT)
         for subject in cell.subjects:
             subject.check()
         cell.fill_in()
-        timed = cell.timed
-        copy = f" (copy {cell.input.facts().get('copy', number)})" if cell.input else ""
-        lines = [
-            ("cell", f"{place}, round {number}{copy}"),
-            ("command", shlex.join(timed.argv) + (f" < {timed.stdin}" if timed.stdin else "")),
-        ]
+        place = f"{recipe['study']}/{recipe['cell']}, round {number}"
+        if cell.input:
+            # Only copies of repositories have numbers of their own.
+            place += f" (copy {cell.input.facts().get('copy', number)})"
+        command = shlex.join(cell.timed.argv)
+        if cell.timed.stdin:
+            command += f" < {cell.timed.stdin}"
+        facts = [("cell", place), ("command", command)]
         if cell.server:
-            lines.append(("server", shlex.join(cell.server.command())))
+            facts.append(("server", shlex.join(cell.server.command())))
     if recipe["server_folder"]:
         files = server_files(Path(recipe["server_folder"]), recipe["access"]["files"])
-        lines.append(("files", ", ".join(map(str, files.values()))))
-    once, first, each = state["setup"], state.get("first", []), state["prepare"]
-    for when, steps in ("once", once), ("before the first", first), ("before each run", each):
-        lines += [(when, f"{step}: {STEPS[step].description}") for step in steps]
-    is_first_discarded = state.get("discard") and not state["warmup"]
-    warmup = words.count_of(state["warmup"], "run")
-    lines += [
-        ("warm-up", "the first run of a copy" if is_first_discarded else warmup),
-        ("runs", f"{recipe['runs']} timed by hyperfine"),
-        ("work", f"{recipe['work_kind']}: {KINDS[recipe['work_kind']].description}"),
-        ("clear caches", recipe["clearing"] or "never"),
-        ("result", CellRound(recipe["study"], recipe["cell"], number).export),
-    ]
-    width = max(len(name) for name, _ in lines)
-    print("\n".join(f"{name:<{width}}  {text}" for name, text in lines))
-    return 0
+        facts.append(("files", ", ".join(str(file) for file in files.values())))
+    return facts
 
 
 def measure(options: argparse.Namespace, keys: Keys) -> int:
@@ -254,14 +306,14 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
 
-    project = _project(options, keys)
+    project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
     isolate_network(recipe)
-    exported, context = measure_round(ROOT, recipe, options.round, project.config.thresholds)
-    timed = read_export(options.cell, exported)
-    for (seconds, *_), run in zip(timed, context["runs"], strict=True):
-        flags = " ".join([*run["flags"], *context["flags"]]) or "none"
-        print(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")
+    measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
+    timed_runs = read_export(options.cell, measured.export)
+    for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
+        flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"
+        print(f"run {run['run']}: {timed.elapsed_s:.3f} s, flags: {flags}")
         for key, value in run["evidence"].items():
             if value not in (None, ""):
                 print(f"  {key}: {value}")
@@ -300,29 +352,30 @@ def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
 
 def clean(options: argparse.Namespace, keys: Keys) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
-    from vcsbench.run import project
+    from vcsbench.run.cleaning import clean_checkout
 
-    config, files = _configuration(options, keys)
-    print("\n".join(project.clean_checkout(config, ROOT, files)))
+    config, files = _read_configuration(options, keys)
+    print("\n".join(clean_checkout(config, ROOT, files)))
     return 0
 
 
-def _project(options: argparse.Namespace, keys: Keys) -> Project:
+def _open_project(options: argparse.Namespace, keys: Keys) -> Project:
     from vcsbench.run.project import Project
 
-    config, files = _configuration(options, keys)
+    config, files = _read_configuration(options, keys)
     return Project(config, ROOT, files)
 
 
 def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
+    """Return the recipe of the named cell. Raise a UserError if its repositories are not prepared."""
     study, path = _find_cell(project.plan, options.cell)
     for record in project.records(study, path):
-        if not Path(record).exists():
-            session = shlex.join(_session_options(options))
+        if not (ROOT / record).exists():
+            command = shlex.join(["./vcsbench", "run", record, *_session_options(options)])
             raise UserError(
-                f"{record}: the repositories of the cell are not prepared. Prepare them: "
-                f"{shlex.join(['./vcsbench', 'run', record])} {session}".rstrip()
+                f"{record}: the repositories of the cell are not prepared. Prepare them: {command}"
             )
+    # As the process of a cell-round reads it.
     recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
     return recipe
 
@@ -341,25 +394,35 @@ def _session_options(options: argparse.Namespace) -> list[str]:
 
 
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
-    """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
-    known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
-    if not (name := name.removeprefix("results/cells/").strip("/")):
-        raise UserError(
-            f"{OPTIONS['cell']}: none is named. Give one, such as {next(iter(known), 'log/svn')}."
-        )
-    if cell := known.get(name) or next((p for p in known.values() if p[1] == name), None):
-        return cell
-    cells = (cell for grid in plan.grids.values() for cell in grid)
-    if skipped := next((c for c in cells if c.skip and name.endswith(c.path)), None):
-        raise UserError(
-            f"{OPTIONS['cell']}: {name} is skipped on this machine: {skipped.skip}. Use another cell."
-        )
-    near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
-    hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
+    """Return the study and the path of a cell, which is named with or without its study.
+
+    Raise a UserError with similar names if there is none.
+    """
+    keys_by_name = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
+    name = name.removeprefix("results/cells/").strip("/")
+    if not name:
+        example = next(iter(keys_by_name), "log/svn")
+        raise UserError(f"{OPTIONS['cell']}: none is named. Give one, such as {example}.")
+    if name in keys_by_name:
+        return keys_by_name[name]
+    for study, path in plan.by_path:
+        if path == name:
+            return study, path
+    for grid in plan.grids.values():
+        for cell in grid:
+            if cell.skip and name.endswith(cell.path):
+                raise UserError(
+                    f"{OPTIONS['cell']}: {name} is skipped on this machine: {cell.skip}. Use another cell."
+                )
+    names = [*keys_by_name, *(path for _, path in plan.by_path)]
+    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
+    hint = "See results/grid for all cells."
+    if similar:
+        hint = f"Similar cells: {', '.join(similar)}."
     raise UserError(f"{OPTIONS['cell']}: '{one_line(name)}' is not in the grid. {hint}")
 
 
-def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
+def _read_configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
     from vcsbench.config.configuration import read_configuration
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
@@ -439,7 +502,10 @@ def _parser() -> argparse.ArgumentParser:
         added = parsers.add_parser(
             name, help=text, description=about, parents=[shared], allow_abbrev=False
         )
-        added.set_defaults(act=act, forwards=forwards)
+        # The values of options that an action does not have.
+        added.set_defaults(
+            act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
+        )
         flag = added.add_argument
         if forwards:
             flag("--cores", default="all", help="cores for the preparation (default: all)")

@@ -17,7 +17,7 @@ from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.study import load_study
 from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
-from vcsbench.files import read_json, write_bytes
+from vcsbench.files import read_json, write_bytes, write_text
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.page import build_index, build_page_with_charts, read_entries
 from vcsbench.report.results import read_results
@@ -25,11 +25,14 @@ from vcsbench.statistics.baselines import NAME
 from vcsbench.storages.file_trees import entries
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
+# The folder in an archive.
 INSIDE = "vcsbench-bundle"
 ASK = "Ask for the bundle again."
 FINDINGS = Path("config/published/findings.yaml")
+# Folders of results whose files belong to no study. The page shows the records in them.
 SHARED = ("repositories", "loaded", "packed", "dumps")
 EXCLUDED = ("logs", *SHARED)
+# The folder of the pages that were made again from an imported bundle.
 REBUILT = "again"
 # A small archive may unpack to more than the disk has.
 UNPACKED_BYTES = 1 << 30
@@ -41,7 +44,9 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     The same results give the same archive. Raise a UserError if a study has no report, a file is
     missing, or another archive has the name.
     """
-    studies = list(studies) or sorted(p.stem for p in (root / "results/page").glob("*.json"))
+    if not studies:
+        # The params of its page are the last file of a study with a report.
+        studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
     if name and not NAME.fullmatch(name):
@@ -49,16 +54,13 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"{OPTIONS['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
-    files = sorted({file for study in studies for file in _files(study, root)})
+    # Studies share files, such as those of findings.
+    files: set[Path] = set()
+    for study in studies:
+        files.update(_files_of_study(study, root))
     for file in files:
-        if not (root / file).is_file():
-            raise UserError(f"{file}: the file is missing. `make report` makes it again.")
-        if file.name.endswith(CONTEXT):
-            context = read_context(root / file)
-            if not context:
-                raise UserError(f"{root / file}: unreadable. `make report` makes it again.")
-            check_version(root / file, context)
-    content = _archive(root, files)
+        _check_file(root, file)
+    content = _archive(root, sorted(files))
     path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
     if path.exists() and path.read_bytes() != content:
         raise UserError(f"{path}: there is another bundle of this name. Choose another --name.")
@@ -67,7 +69,22 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     return path
 
 
-def _files(study: str, root: Path) -> Iterator[Path]:
+def _check_file(root: Path, file: Path) -> None:
+    """Raise a UserError for a file that the other vcsbench could not show."""
+    if not (root / file).is_file():
+        raise UserError(f"{file}: the file is missing. `make report` makes it again.")
+    if file.name.endswith(CONTEXT):
+        context = read_context(root / file)
+        if context is None:
+            raise UserError(f"{root / file}: unreadable. `make report` makes it again.")
+        check_version(root / file, context)
+
+
+def _files_of_study(study: str, root: Path) -> Iterator[Path]:
+    """Yield the files of a study that its page is made from, and the page, relative to the checkout.
+
+    Raise a UserError if it has no report.
+    """
     page = Path("reports") / f"{study}.html"
     made_with = Path("results/page") / f"{study}.json"
     if not (NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()):
@@ -75,25 +92,33 @@ def _files(study: str, root: Path) -> Iterator[Path]:
             f"{OPTIONS['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
     definition = Path("config/studies") / f"{study}.yaml"
-    numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
-    yield from (page, definition, FINDINGS, *numbers)
-    found: list[Path] = []
-    # Unlike glob(), this raises for a folder that cannot be read.
-    for folder in sorted((root / "results").iterdir()):
-        if folder.name in SHARED:
-            found += folder.rglob("*.json")
-        elif folder.is_dir() and folder.name not in EXCLUDED:
-            found += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
-            if (folder / study).is_dir():
-                found += [Path(path) for path, _ in entries(folder / study)]
-    for path in found:
+    yield from (page, definition, FINDINGS)
+    for name in load_study(root / definition).numbers:
+        yield Path("config/published") / name
+    for path in _results_of_study(study, root / "results"):
+        # Hidden files are those of a run at work.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
     baselines = read_json(root / made_with).get("baselines")
     if not isinstance(baselines, list):
         raise UserError(f"{made_with}: the file is damaged. `make report` makes it again.")
     for baseline in baselines:
-        yield from (Path("baselines") / baseline / f"{study}.{end}" for end in ("csv", "json"))
+        yield Path("baselines") / baseline / f"{study}.csv"
+        yield Path("baselines") / baseline / f"{study}.json"
+
+
+def _results_of_study(study: str, results: Path) -> list[Path]:
+    """Return all results of a study: <kind>/<study>.csv and the like, and the files in <kind>/<study>."""
+    paths: list[Path] = []
+    # Unlike glob(), this raises for a folder that cannot be read.
+    for folder in sorted(results.iterdir()):
+        if folder.name in SHARED:
+            paths += folder.rglob("*.json")
+        elif folder.is_dir() and folder.name not in EXCLUDED:
+            paths += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
+            if (folder / study).is_dir():
+                paths += [Path(path) for path, _ in entries(folder / study)]
+    return paths
 
 
 def _archive(root: Path, files: Sequence[Path]) -> bytes:
@@ -136,8 +161,11 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         try:
             _make_pages(unpacked, studies)
         except UserError as error:
-            raise UserError(f"{archive}: {str(error).replace(f'{unpacked}/', '')}") from None
+            # The temporary folder is gone when the user reads this.
+            reason = str(error).replace(f"{unpacked}/", "")
+            raise UserError(f"{archive}: {reason}") from None
         except (KeyError, TypeError, ValueError) as error:
+            # Files of another version have other keys.
             reason = one_line(repr(error))
             raise UserError(
                 f"{archive}: this version of vcsbench cannot show it: {reason}. Import it with the version "
@@ -145,8 +173,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
             ) from None
         folder.parent.mkdir(exist_ok=True)
         shutil.move(unpacked, folder)
-    page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
-    return [f"data in {folder}", f"Report: {page}"]
+    name_of_page = studies[0] if len(studies) == 1 else "index"
+    return [f"data in {folder}", f"Report: {folder / REBUILT / f'{name_of_page}.html'}"]
 
 
 def _extract(archive: Path, target: Path) -> None:
@@ -176,14 +204,13 @@ def _extract(archive: Path, target: Path) -> None:
 
 
 def _make_pages(folder: Path, studies: Sequence[str]) -> None:
+    """Make the page of each study again from the data in a folder, with its stored params, and an index."""
+    pages = folder / REBUILT
+    pages.mkdir(exist_ok=True)
     for study in studies:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         definition = load_study(folder / "config" / "studies" / f"{study}.yaml")
         results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
-        page = folder / REBUILT / f"{study}.html"
-        page.parent.mkdir(exist_ok=True)
-        write_bytes(
-            page, build_page_with_charts(results, folder / "results" / "charts" / study).encode()
-        )
-    index = folder / REBUILT / "index.html"
-    write_bytes(index, build_index(read_entries(index.parent)).encode())
+        page = build_page_with_charts(results, folder / "results" / "charts" / study)
+        write_text(pages / f"{study}.html", page)
+    write_text(pages / "index.html", build_index(read_entries(pages)))

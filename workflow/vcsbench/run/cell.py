@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import errors
 from vcsbench.evidence import judgement
@@ -35,46 +35,22 @@ from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe
 
+# A guest has a limit of so many time limits of a run: it boots, prepares, and runs warm-ups first.
 GUEST_TIMES = 10
 # The round is measured again: some kernels return unused memory for seconds. No cold run: layers below this
 # system have cached its reads.
 RETRIED_FLAG = Flag.CACHE_NOT_WARM
 MAX_RETRIES = 2
 CALLS, GUEST = "--calls", "--guest"
+# Files of a round in a guest, in a folder that host and guest see.
+GUEST_JOB, GUEST_RESULT, GUEST_EXPORT = "job.json", "result.json", "export.json"
 
 
-def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    os.umask(0o022)  # the servers, which run as another user, read the files
-    end_with_shell()
-    exit_on_signals()
-    recipe: Recipe = json.loads(recipe_json)
-    try:
-        isolate_network(recipe)
-        job(recipe)
-    except errors.UserError as error:
-        # A program reports a full disk by its message only.
-        sentence = _with_remedy(error, recipe)
-        return fail(root, sentence, errors.full_errno(sentence), writes_apart(root, recipe))
-    except OSError as error:
-        # That of shutil.copytree() has no number, but a list of messages.
-        number = error.errno or errors.full_errno(str(error))
-        if number not in errors.FULL:
-            return fail(root, errors.sentence_of(error, "the measurement"))
-        is_alone = writes_apart(root, recipe) and str(error.filename).startswith(recipe["targets"])
-        place = error.filename or tempfile.gettempdir()
-        return fail(root, f"{place}: {os.strerror(number)}", number, is_alone)
-    except Exception as error:
-        return fail(root, errors.describe_fault(error))
-    return 0
+class MeasuredRound(NamedTuple):
+    """hyperfine's export of a round, byte for byte, and the context."""
 
-
-def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
-    text = str(error)
-    if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
-        return text
-    file = f"config/studies/{recipe['study']}.yaml"
-    remedy = f"Correct what this names, or the command (`commands` in {file})."
-    return f"{text.removesuffix('.')}. {remedy}"
+    export: bytes
+    context: Context
 
 
 def main(
@@ -87,19 +63,23 @@ def main(
     export: str,
     context: str,
 ) -> int:
+    """Measure a round, write its export and context, and return the exit code."""
+    # Until the export is written, the old one has no context, and is out of date.
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
-        exported, described = measure_round(root, recipe, int(number), json.loads(thresholds))
-        described |= {"order": int(order), "seed": int(seed)}
-        write_json(context, cast("dict[str, object]", described))
-        write_bytes(export, exported)
+        measured = measure_round(root, recipe, int(number), json.loads(thresholds))
+        measured.context["order"] = int(order)
+        measured.context["seed"] = int(seed)
+        write_json(context, measured.context)
+        write_bytes(export, measured.export)
 
     return run_job(root, recipe_json, job)
 
 
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
     """Write the number of system calls of a cell with a digest of its command, or why it is unknown."""
+    # It starts strace, and no measurement needs it.
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
@@ -113,23 +93,103 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
     return run_job(root, recipe_json, job)
 
 
+def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
+    """Run a job for a recipe as a job of Snakemake. Print why it failed, and return the exit code."""
+    # The servers, which run as another user, read the files.
+    os.umask(0o022)
+    end_with_shell()
+    exit_on_signals()
+    recipe: Recipe = json.loads(recipe_json)
+    try:
+        isolate_network(recipe)
+        job(recipe)
+    except errors.UserError as error:
+        sentence = _add_remedy(error, recipe)
+        # A program reports a full disk by its message only.
+        full = errors.full_errno(sentence)
+        return fail(root, sentence, full, _has_disk_alone(root, recipe))
+    except OSError as error:
+        return _fail_by_system(root, recipe, error)
+    except Exception as error:
+        return fail(root, errors.describe_fault(error))
+    return 0
+
+
+def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
+    """Return the message of an error. That of a failed program gets the file that defines the command."""
+    text = str(error)
+    if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
+        return text
+    file = f"config/studies/{recipe['study']}.yaml"
+    remedy = f"Correct what this names, or the command (`commands` in {file})."
+    return f"{text.removesuffix('.')}. {remedy}"
+
+
+def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
+    """Print an error of the operating system, and return the exit code."""
+    # That of shutil.copytree() has no number, but a list of messages.
+    number = error.errno or errors.full_errno(str(error))
+    if number not in errors.FULL:
+        return fail(root, errors.sentence_of(error, "the measurement"))
+    is_of_output = str(error.filename).startswith(recipe["targets"])
+    is_alone = is_of_output and _has_disk_alone(root, recipe)
+    place = error.filename or tempfile.gettempdir()
+    return fail(root, f"{place}: {os.strerror(number)}", number, is_alone)
+
+
+def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
+    """Return True if only this cell writes to the device of its output, and it has room again."""
+    filesystem = recipe.get("filesystem", {})
+    # The file system was made for this cell-round.
+    if "guest" in filesystem or filesystem.get("make"):
+        return True
+    if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
+        return False
+    device = os.stat(recipe["targets"]).st_dev
+    return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
+
+
+def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
+    """Print why there is no result, and return the exit code.
+
+    A full disk, with the error number `full`, ends the run, unless the failure concerns this cell alone.
+    """
+    ends_run = full != 0 and not is_alone
+    if ends_run:
+        sentence += f"; the workflow run ends here. {errors.REMEDIES[full]}, and run again."
+    elif full == errno.EDQUOT:
+        # A quota can be that of the output alone.
+        sentence += f". {errors.REMEDIES[full]}, and run again."
+    streams = [sys.stderr]
+    if ends_run:
+        # Standard error goes to the log, which may be on the full disk.
+        streams.append(sys.stdout)
+    for stream in streams:
+        with suppress(OSError):
+            print(printable(sentence), file=stream, flush=True)
+    if ends_run:
+        stop_workflow(root)
+    return 1
+
+
 def measure_round(
     root: Path, recipe: Recipe, number: int, thresholds: dict[str, float]
-) -> tuple[bytes, Context]:
-    """Return hyperfine's export of a round, byte for byte, and the context.
+) -> MeasuredRound:
+    """Measure a round while no other measurement runs on this machine.
 
-    No other measurement runs on this machine. Raise a UserError with the reason of a failure.
+    Raise a UserError with the reason of a failure.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(root) as folder:
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
-            exported, described = _measure_in_guest(root, recipe, number, thresholds, folder)
+            measured = _measure_in_guest(root, recipe, number, thresholds, folder)
         else:
-            exported, described = _measure_here(root, recipe, number, thresholds, folder, lock)
-        described["took"]["waited_s"] = round(began - requested, 3)
-        described["took"]["cell_round_s"] = round(time.monotonic() - began, 3)
-    return exported, described | {"thresholds": thresholds}
+            measured = _measure_here(root, recipe, number, thresholds, folder, lock)
+        measured.context["took"]["waited_s"] = round(began - requested, 3)
+        measured.context["took"]["cell_round_s"] = round(time.monotonic() - began, 3)
+    measured.context["thresholds"] = thresholds
+    return measured
 
 
 def _measure_here(
@@ -139,7 +199,8 @@ def _measure_here(
     thresholds: Mapping[str, float],
     folder: Path,
     lock: int,
-) -> tuple[bytes, Context]:
+) -> MeasuredRound:
+    """Measure a round, and check that its subjects have not changed."""
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
@@ -158,8 +219,8 @@ def _measure_here(
 
 def _measure_and_judge(
     cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
-) -> tuple[bytes, Context]:
-    """Return the export and the context of a round, which is measured again if its caches were not warm."""
+) -> MeasuredRound:
+    """Measure a round, and again if its caches were not warm."""
     with ExitStack() as stack:
         cell_round.open(stack)
         cell_round.measure(lock)
@@ -170,8 +231,9 @@ def _measure_and_judge(
             cell_round.set_runs_aside()
             cell_round.measure(lock)
             _judge_runs(cell_round, thresholds)
+        # While its server still runs.
         context = cell_round.describe()
-    return cell_round.hyperfine.export.read_bytes(), context
+    return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
 
 
 def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -> None:
@@ -182,91 +244,87 @@ def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -
 
 def _measure_in_guest(
     root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
-) -> tuple[bytes, Context]:
+) -> MeasuredRound:
+    """Measure a round in a User Mode Linux guest, on a file system in an image."""
+    # Few cells need it.
     from vcsbench.storages import guest
 
-    kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
-    image_bytes = max(SUBJECTS[kind](recipe, number, folder, root).prepare() for kind in kinds)
+    # What the command reads and writes has to fit into the image.
+    image_bytes = 0
+    for kind in (recipe["input"], recipe["output"]):
+        if kind:
+            subject = SUBJECTS[kind](recipe, number, folder, root)
+            image_bytes = max(image_bytes, subject.prepare())
     out = folder / "out"
     out.mkdir()
-    job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "thresholds": thresholds}
-    (out / "job.json").write_text(json.dumps({**job, "root": str(root)}))
+    job = {
+        "recipe": {**recipe, "is_in_guest": True},
+        "number": number,
+        "thresholds": thresholds,
+        "root": str(root),
+    }
+    (out / GUEST_JOB).write_text(json.dumps(job))
     command = [
         *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
-    scratch, limit_s = recipe["filesystem"]["scratch"], GUEST_TIMES * recipe["time_limit_s"]
-    sides = recipe["build"]["client"], recipe["build"]["server"]
-    prefixes = [side["prefix"] for side in sides if side["prefix"]]
-    reads = [recipe["storage"]["path"], scratch, *prefixes]
-    workdir, place = WorkDir(scratch, root), (TARGETS, str(os.getpid()))
+    # The folders of the host that the guest reads.
+    reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"]]
+    for side in (recipe["build"]["client"], recipe["build"]["server"]):
+        if side["prefix"]:
+            reads.append(side["prefix"])
+    workdir = WorkDir(recipe["filesystem"]["scratch"], root)
+    place = (TARGETS, str(os.getpid()))
+    # A killed process of this number may have left one.
     workdir.remove(*place)
     images = workdir.make(*place)
     try:
         image = images / "image"
         image.touch()
+        # A sparse file: it takes only what the guest writes.
         os.truncate(image, image_bytes)
+        limit_s = GUEST_TIMES * recipe["time_limit_s"]
         guest.run_in_guest(
             root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads
         )
     finally:
         workdir.remove(*place)
-    result_file = out / "result.json"
+    return _read_guest_result(out, guest.REMEDY)
+
+
+def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:
+    """Return what guest_main() wrote. Raise a UserError with its error, or the end of the guest's log."""
+    result_file = out / GUEST_RESULT
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
+    if "error" in result:
+        raise errors.UserError(result["error"])
     if "context" not in result:
         log = " ".join(last_lines(out / "log")) or "it printed nothing"
-        raise errors.UserError(result.get("error") or f"the guest failed: {log}. {guest.REMEDY}")
-    return (out / "export.json").read_bytes(), result["context"]
+        raise errors.UserError(f"the guest failed: {log}. {remedy}")
+    return MeasuredRound((out / GUEST_EXPORT).read_bytes(), cast("Context", result["context"]))
 
 
 def guest_main(out: str) -> int:
+    """Measure a round in this guest, and write its result, or the error, for the host."""
     folder = Path(out)
-    job = json.loads((folder / "job.json").read_text())
-    os.chdir(job["root"])
+    job = json.loads((folder / GUEST_JOB).read_text())
+    root = Path(job["root"])
+    os.chdir(root)
     try:
-        with run_folder(job["root"]) as private:
-            cell_round = RoundMeasurement(job["recipe"], job["number"], private, Path(job["root"]))
+        with run_folder(root) as private:
+            cell_round = RoundMeasurement(job["recipe"], job["number"], private, root)
+            # No other measurement can run in the guest.
             no_lock = os.open(os.devnull, os.O_RDONLY)
-            exported, context = _measure_and_judge(cell_round, job["thresholds"], no_lock)
+            measured = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:
-        result: dict[str, object] = {"error": _with_remedy(error, job["recipe"])}
+        result: dict[str, object] = {"error": _add_remedy(error, job["recipe"])}
     except Exception:  # the host cannot see it otherwise
         result = {"error": f"in the guest: {traceback.format_exc()}"}
     else:
-        (folder / "export.json").write_bytes(exported)
-        result = {"context": context}
-    (folder / "result.json").write_text(json.dumps(result))
+        (folder / GUEST_EXPORT).write_bytes(measured.export)
+        result = {"context": measured.context}
+    (folder / GUEST_RESULT).write_text(json.dumps(result))
     return 0
-
-
-def writes_apart(root: Path, recipe: Recipe) -> bool:
-    """Return True if only this cell writes to the device of its output, and it has room again."""
-    filesystem = recipe.get("filesystem", {})
-    if "guest" in filesystem or filesystem.get("make"):
-        return True
-    if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
-        return False
-    device = os.stat(recipe["targets"]).st_dev
-    return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
-
-
-def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
-    """Print why there is no result, and return the exit code.
-
-    A full disk, with the error number `full`, ends the run, unless the failure concerns this cell alone.
-    """
-    ends_run = full != 0 and not is_alone
-    if ends_run:
-        sentence += f"; the workflow run ends here. {errors.REMEDIES[full]}, and run again."
-    elif full == errno.EDQUOT:
-        sentence += f". {errors.REMEDIES[full]}, and run again."
-    # The log may be on the full disk.
-    for file in (sys.stderr, *[sys.stdout] * ends_run):
-        with suppress(OSError):
-            print(printable(sentence), file=file, flush=True)
-    if ends_run:
-        stop_workflow(root)
-    return 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A run on a cluster, as the login node sees it: blocks of cells in jobs, one job per node.
 
-A node works in nodes/job<n>/<node>, a checkout with the same files. All nodes see both.
+A node works in nodes/job<n>/<node>, a checkout with the same files. All nodes see both. A block is named by
+its study and its values, for example "fsfs-san-2014/log/cold/svn".
 """
 
 import datetime
@@ -12,32 +13,31 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from vcsbench import processes
 from vcsbench.cell_rounds import CellRound
-from vcsbench.files import (
-    read_json,
-    write_bytes,
-    write_json,
-)
+from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.machine import node_name
-from vcsbench.plan.plan import Block, Plan, shares_of
-from vcsbench.plan.result_state import is_readable, is_up_to_date
+from vcsbench.plan.plan import Plan
+from vcsbench.plan.result_state import is_readable, is_up_to_date, read_context
 from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/cluster"
-# The job of each block, by study/block. A block stays on its node from run to run.
+# The job of each block. A block stays on its node from run to run.
 BLOCKS = f"{FOLDER}/blocks.json"
 NODES = "nodes"
+# Folders of the checkout that each node has for itself. It shares all others by links.
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 # Beginnings of the states of nodes that Slurm has lost. An ending * means lost, too.
-LOST = ("down", "drain", "fail", "unk", "err", "power", "future")
-SINFO_TIMEOUT_S, SINFO_VALID_S = 30, 60
+LOST_STATES = ("down", "drain", "fail", "unk", "err", "power", "future")
+SINFO_TIMEOUT_S = 30
+SINFO_VALID_S = 60
 # Without a scheduler that reports lost nodes, attempts from this one on go to another node.
 FIRST_ATTEMPT_ELSEWHERE = 3
 CLEAN = "--clean"
@@ -47,19 +47,30 @@ CLEAN = "--clean"
 class NodeWork:
     """The work of a job, in the file job<n>.work.json, which the rule `node_work` writes.
 
-    `digests` has the digest of each recipe by study/path, `blocks` the exports of each block by study/block,
-    and `head` is the login node.
+    - `digests`: the digest of each recipe by study/path.
+    - `blocks`: the exports of each block.
+    - `others`: files next to the exports, which are system-call counts.
+    - `head`: the login node.
+    - `config`: the merged configuration of the run.
     """
 
-    digests: dict[str, str] = field(default_factory=dict)
-    blocks: dict[str, list[str]] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)
-    head: str = ""
-    config: dict[str, Any] = field(default_factory=dict)
+    digests: dict[str, str]
+    blocks: dict[str, list[str]]
+    others: list[str]
+    head: str
+    config: dict[str, Any]
 
     @classmethod
     def read(cls, root: Path, job: int) -> Self:
-        return cls(**_read_fields(cls, job_file(root, job, "work")))
+        """Return the work of a job; no work if its file is missing or unreadable."""
+        content = read_json(job_file(root, job, "work"))
+        return cls(
+            digests=content.get("digests", {}),
+            blocks=content.get("blocks", {}),
+            others=content.get("others", []),
+            head=content.get("head", ""),
+            config=content.get("config", {}),
+        )
 
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if an export in a folder is readable and was measured with the recipe of this work."""
@@ -69,29 +80,42 @@ class NodeWork:
         return is_readable(copy) and is_up_to_date(copy, digest)
 
 
-def _read_fields(model: type, path: Path) -> dict[str, Any]:
-    """Return the fields in a job's file, without fields of another version of vcsbench."""
-    known = {field.name for field in fields(model)}
-    return {name: value for name, value in read_json(path).items() if name in known}
-
-
 def job_file(root: Path, job: int, kind: str) -> Path:
+    """Return a file about a job. The kinds are "work" and "assignment"."""
     return root / FOLDER / f"job{job}.{kind}.json"
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:
+    """Make the checkout of a node, with links to the files of the login node's checkout."""
     folder = root / NODES / f"job{job}" / node
     folder.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
         link = folder / path.name
         if path.name not in UNSHARED and not os.path.lexists(link):
+            # Relative, because nodes may mount the shared file system elsewhere.
             link.symlink_to(os.path.relpath(path, folder), path.is_dir())
     return folder
 
 
+class LostNode(TypedDict):
+    """A node that a job left: the node, the time, the next node (`to`), and the unfinished blocks."""
+
+    node: str
+    at: str
+    to: str
+    blocks: list[str]
+
+
+class RejectedNode(TypedDict):
+    """A node that cannot measure a job, and why."""
+
+    node: str
+    reason: str
+
+
 @dataclass
 class NodeAssignment:
-    """The node of a job, and the nodes that it cannot use, in a file.
+    """The node of a job, and the nodes that it cannot use, in the file job<n>.assignment.json.
 
     `node` is "" before the first start. `reason` is why the job failed for good in the last run, or "".
     """
@@ -99,30 +123,43 @@ class NodeAssignment:
     root: Path
     job: int
     node: str = ""
-    # The node that the job left, when, for which node (`to`), and the unfinished blocks.
-    lost: list[dict[str, Any]] = field(default_factory=list)
-    # The node, and the reason.
-    rejected: list[dict[str, str]] = field(default_factory=list)
+    lost: list[LostNode] = field(default_factory=list)
+    rejected: list[RejectedNode] = field(default_factory=list)
     reason: str = ""
 
     @classmethod
     def read(cls, root: Path, job: int) -> Self:
-        return cls(root, job, **_read_fields(cls, job_file(root, job, "assignment")))
+        content = read_json(job_file(root, job, "assignment"))
+        return cls(
+            root,
+            job,
+            node=content.get("node", ""),
+            lost=content.get("lost", []),
+            rejected=content.get("rejected", []),
+            reason=content.get("reason", ""),
+        )
 
     def write(self) -> None:
-        content = {k: v for k, v in asdict(self).items() if k not in ("root", "job")}
+        content = {
+            "node": self.node,
+            "lost": self.lost,
+            "rejected": self.rejected,
+            "reason": self.reason,
+        }
         write_json(job_file(self.root, self.job, "assignment"), content)
 
     def move(self, node: str, unfinished: list[str]) -> None:
+        """Assign the job to a node, which may be the same one again."""
         if self.node and self.node != node:
-            at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            self.lost.append({"node": self.node, "at": at, "to": node, "blocks": unfinished})
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            self.lost.append({"node": self.node, "at": now, "to": node, "blocks": unfinished})
         self.node = node
         self.write()
 
     def reject(self, node: str, reason: str) -> None:
-        others = [each for each in self.rejected if each["node"] != node]
-        self.rejected = [*others, {"node": node, "reason": reason}]
+        """Store why the job cannot use a node. A new reason replaces an earlier one."""
+        self.rejected = [each for each in self.rejected if each["node"] != node]
+        self.rejected.append({"node": node, "reason": reason})
         self.write()
 
     def fail(self, reason: str) -> None:
@@ -135,35 +172,42 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
     Only complete blocks are taken, except from the present node.
     """
-    present, nodes = NodeAssignment.read(root, job).node, dict[str, str]()
+    present = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # A block that is complete on another node stays there.
-    order = sorted(folders, key=lambda node: (node == present, node))
+    # The present node is last: a block that is complete on another node stays there.
+    nodes = sorted(folders, key=lambda node: (node == present, node))
+    node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
-        complete = (n for n in order if all(work.is_measured(folders[n], e) for e in exports))
-        if node := next(complete, ""):
-            nodes[block] = node
-        if folder := folders.get(node or present):
+        for node in nodes:
+            if all(work.is_measured(folders[node], export) for export in exports):
+                node_by_block[block] = node
+                break
+        source = node_by_block.get(block, present)
+        # Before its first start, a job has no node and no folder.
+        if source in folders:
             for export in exports:
-                _take(folder, root, export, work)
+                _take(folders[source], root, export, work)
     if present in folders:
         for file in work.others:
             _copy(folders[present] / file, root / file)
-    return nodes
+    return node_by_block
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
+    """Copy the files of a cell-round from the folder of a node. Remove its result of another node."""
     result = CellRound.parse(export)
-    log, context = result.log, result.context
-    _copy(folder / log, root / log)
+    _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
-        host = read_json(root / context).get("host", {}).get("name", "")
+        # A ratio must not compare two nodes.
+        context = read_context(root / result.context)
+        host = "" if context is None else context["host"].get("name", "")
         if (root / export).exists() and host != folder.name:
             (root / export).unlink()
         return
-    if not _is_same(folder / context, root / context):
+    # An export must never stand next to the context of another run, also after a kill between two copies.
+    if not _is_same(folder / result.context, root / result.context):
         (root / export).unlink(missing_ok=True)
-    _copy(folder / context, root / context)
+    _copy(folder / result.context, root / result.context)
     _copy(folder / export, root / export)
 
 
@@ -172,16 +216,40 @@ def _is_same(source: Path, copy: Path) -> bool:
 
 
 def _copy(source: Path, copy: Path) -> None:
+    """Copy a file with its times, unless it is missing or copied already: Snakemake compares times."""
     if source.exists() and not _is_same(source, copy):
         copy.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(copy, source.read_bytes())
         shutil.copystat(source, copy)
 
 
+def assign_blocks(
+    sizes: Mapping[str, int], count: int, before: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the job (from 1) of each block; `sizes` are their numbers of cells, `count` the jobs.
+
+    A block keeps its job from `before`, because another node would have to measure it again. The others
+    go, the largest first, to the smallest job.
+    """
+    jobs: dict[str, int] = {}
+    for block in sizes:
+        # With fewer nodes, the blocks of the missing ones move.
+        if 1 <= before.get(block, 0) <= count:
+            jobs[block] = before[block]
+    load = Counter(dict.fromkeys(range(1, count + 1), 0))
+    for block, job in jobs.items():
+        load[job] += sizes[block]
+    for block in sorted(sizes.keys() - jobs.keys(), key=lambda block: (-sizes[block], block)):
+        jobs[block] = min(load, key=lambda job: (load[job], job))
+        load[jobs[block]] += sizes[block]
+    return jobs
+
+
 class Cluster:
     """The jobs of a run and their nodes."""
 
     def __init__(self, plan: Plan) -> None:
+        """Raise UserError for a folder that is not the same path on each node."""
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
@@ -192,51 +260,58 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        nodes, node_class = self.settings.nodes, self.settings.node_class
+        # The configuration has the names of nodes, or their number.
+        nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
-        self.count = nodes if isinstance(nodes, int) else len(nodes)
+        self.count = len(nodes) if isinstance(nodes, list) else nodes
+        node_class = self.settings.node_class
         self.constraint = {"constraint": node_class} if node_class else {}
         self.cores = self.settings.cores or 1
-        name_of = plan.name_of_block
-        self._blocks = {(c.study, c.path): (c.study, name_of(c)) for c in plan.cells}
+        self._block_by_cell: dict[tuple[str, str], str] = {}
+        for cell in plan.cells:
+            self._block_by_cell[cell.study, cell.path] = f"{cell.study}/{plan.name_of_block(cell)}"
 
     @cached_property
-    def jobs(self) -> dict[Block, int]:
+    def jobs(self) -> dict[str, int]:
+        """Return the job of each block."""
         stored = read_json(self.root / BLOCKS)
-        sizes = Counter(self._blocks.values())
-        before = {block: job for block in sizes if (job := stored.get("/".join(block)))}
-        return shares_of(sizes, self.count, before)
+        return assign_blocks(Counter(self._block_by_cell.values()), self.count, stored)
 
     def store_jobs(self) -> None:
         """Store the job of each block for later runs. Blocks that this run lacks keep theirs."""
         path = self.root / BLOCKS
         path.parent.mkdir(parents=True, exist_ok=True)
-        jobs = {"/".join(block): job for block, job in self.jobs.items()}
-        write_json(path, {**read_json(path), **jobs})
+        write_json(path, read_json(path) | self.jobs)
 
     def records(self) -> list[str]:
         return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
 
-    @cache  # noqa: B019 - there is one of it
+    @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:
         """Return the work of a job."""
-        blocks = [block for block, share in self.jobs.items() if share == job]
-        exports: dict[str, list[str]] = {}
-        cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
-        for cell in cells:
-            name = "/".join(self._blocks[cell.study, cell.path])
-            exports.setdefault(name, []).extend(self.plan.exports_of(cell))
-        paths = sorted((cell.study, cell.path) for cell in cells)
-        calls = {study: self.plan.traces_of(study) for study, _ in paths}
+        blocks: dict[str, list[str]] = {}
+        digests: dict[str, str] = {}
+        others = []
+        for cell in self.plan.cells:
+            block = self._block_by_cell[cell.study, cell.path]
+            if self.jobs[block] != job:
+                continue
+            blocks.setdefault(block, []).extend(self.plan.exports_of(cell))
+            digests[f"{cell.study}/{cell.path}"] = self.plan.digest(cell.study, cell.path)
+            # Only cells that are traced for others have a file.
+            traces = self.plan.trace_files(cell.study)
+            if cell.path in traces:
+                others.append(traces[cell.path])
+        # The node measures these blocks only, in the rounds of the whole run.
         config = {
             **self.plan.config.content,
             "rounds": self.plan.config.settings.rounds,
-            "blocks": list(exports),
+            "blocks": list(blocks),
         }
         return NodeWork(
-            digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
-            blocks=exports,
-            others=[calls[study][path] for study, path in paths if path in calls[study]],
+            digests=dict(sorted(digests.items())),
+            blocks=blocks,
+            others=sorted(others),
             head=os.uname().nodename,
             config=config,
         )
@@ -250,34 +325,52 @@ class Cluster:
     def host(self, job: int, attempt: int) -> str:
         """Return the node for a job, or "" for any."""
         assigned = NodeAssignment.read(self.root, job).node
-        node = assigned or (self.nodes[job - 1] if self.nodes else "")
-        is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and assigned and not shutil.which("sinfo")
-        return "" if is_hopeless or node in self.avoided(job) or is_lost(node) else node
+        node = assigned
+        if not assigned and self.nodes:
+            node = self.nodes[job - 1]
+        # A scheduler without `sinfo` reports no lost nodes: the job may wait for one for ever.
+        is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo")
+        if assigned and is_hopeless:
+            return ""
+        if node in self.avoided(job) or is_lost(node):
+            return ""
+        return node
 
     def avoided(self, job: int) -> list[str]:
         """Return the nodes that a job has left or was rejected by, and that it cannot use."""
         assignment = NodeAssignment.read(self.root, job)
         used = [assignment.node, *(each["node"] for each in assignment.lost)]
+        # A lost node that has come back can be used again.
+        lost = [node for node in used if is_lost(node)]
         rejected = [each["node"] for each in assignment.rejected]
-        return sorted({*filter(is_lost, used), *rejected})
+        return sorted({*lost, *rejected})
 
     def slurm_extra(self, job: int, attempt: int) -> str:
-        if host := self.host(job, attempt):
+        """Return the options of sbatch for a job, for example "--exclusive --nodelist=n1"."""
+        host = self.host(job, attempt)
+        if host:
             return f"--exclusive --nodelist={host}"
         avoided = ",".join(self.avoided(job))
-        return f"--exclusive --exclude={avoided}" if avoided else "--exclusive"
+        if avoided:
+            return f"--exclusive --exclude={avoided}"
+        return "--exclusive"
 
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
     # Snakemake asks for the resources of all jobs at once, and again for each attempt, minutes later.
-    states = _states_of_nodes(int(time.monotonic() / SINFO_VALID_S)).get(node, [])
-    return bool(states) and all(s.startswith(LOST) or s.endswith("*") for s in states)
+    period = int(time.monotonic() / SINFO_VALID_S)
+    states = _states_of_nodes(period).get(node, [])
+    if not states:
+        return False
+    # A node is in several partitions, each with a state.
+    return all(state.startswith(LOST_STATES) or state.endswith("*") for state in states)
 
 
 @cache
 def _states_of_nodes(period: int) -> dict[str, list[str]]:
     """Return the states of each node, in each of its partitions. They are asked for once in a period."""
+    # A line is, for example, "n1 idle".
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]
     # Slurm finds its cluster by variables. Without Slurm, nothing is printed.
     done = processes.run_program(
@@ -292,19 +385,27 @@ def _states_of_nodes(period: int) -> dict[str, list[str]]:
 
 def clean_nodes(root: Path) -> list[str]:
     """Remove the files of a checkout on its nodes. Return a line for each removed folder."""
-    lines, environment = [], {**os.environ, "PYTHONPATH": str(root / "workflow")}
+    lines = []
     for folder in sorted((root / NODES).glob("job*/*")):
-        arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
-        on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
-        command = [*on_node * (folder.name != node_name()), sys.executable, *arguments]
-        done = processes.run_program(command, cwd=folder, env=environment, may_fail=True)
-        if done.code:
-            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
-            lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
-        else:
-            lines += [f"{folder.name}: {line}" for line in done.output.splitlines()]
-            remove_path(folder)
+        lines += _clean_node(root, folder)
     for parent in [*(root / NODES).glob("job*"), root / NODES]:
+        # The folder of a node that was not cleaned stays.
         with suppress(OSError):
             parent.rmdir()
     return lines
+
+
+def _clean_node(root: Path, folder: Path) -> list[str]:
+    """Clean a node by a process there, because its storages are its own. Remove its folder after that."""
+    arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
+    command = [sys.executable, *arguments]
+    if folder.name != node_name():
+        on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
+        command = [*on_node, *command]
+    environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
+    done = processes.run_program(command, cwd=folder, env=environment, may_fail=True)
+    if done.code:
+        by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
+        return [f"{folder.name}: not removed. On the node, run {by_hand}"]
+    remove_path(folder)
+    return [f"{folder.name}: {line}" for line in done.output.splitlines()]

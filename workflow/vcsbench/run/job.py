@@ -17,7 +17,7 @@ from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 STOPPED = ".vcsbench/stopped"
 # The number of the operation of prctl(2), from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
-# A load can wait for a program that takes minutes.
+# How long a process may clean up after a signal. The tool and a node end many processes.
 GRACE_S = 4
 LONG_GRACE_S = 15
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
@@ -78,7 +78,8 @@ def exit_on_signals(
     def end(number: int, _: object) -> None:
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
-        # The process may wait for a program that goes on, and Python ignores exceptions in a finaliser.
+        # The process may wait for a program that goes on, such as a load of minutes, and Python ignores
+        # exceptions in a finaliser.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(grace_s)
         sys.exit(status(number))
@@ -94,6 +95,7 @@ def stop_workflow(root: Path) -> None:
     with contextlib.suppress(OSError):
         (root / STOPPED).touch()
     for pid in processes.ancestors():
+        # As in "python -m snakemake ..." and "/usr/bin/python /x/bin/snakemake ...".
         if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
             os.kill(pid, signal.SIGTERM)
             return

@@ -1,4 +1,4 @@
-"""A job on a node of a cluster: python -m vcsbench.run.node JOB ATTEMPT RECORD, or --clean FOLDER.
+"""A job on a node of a cluster: python -m vcsbench.run.node ROOT JOB ATTEMPT RECORD, or --clean FOLDER.
 
 It prepares on this node's storage, and measures cell after cell as on a workstation.
 """
@@ -14,6 +14,7 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
+from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.cluster import (
     CLEAN,
     FOLDER,
@@ -23,51 +24,70 @@ from vcsbench.run.cluster import (
     make_node_folder,
 )
 from vcsbench.run.job import LONG_GRACE_S, end_with_shell, exit_on_signals
-from vcsbench.run.project import Project, clean_checkout
+from vcsbench.run.project import Project
 
+# The hardware and the system of the first node of a run, which all others must have.
 CLASS = f"{FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
 # The workflow on the node is another one.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
+# How many unfinished blocks an error names.
 NAMED = 5
 
 
-def main(number: str, attempt: str, record: str) -> int:
+def main(root: Path, number: str, attempt: str, record: str) -> int:
     """Measure, and write the record: the node of each block, and lost and rejected nodes.
 
     The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
     """
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
-    os.umask(0o022)
-    root, job, node = Path.cwd(), int(number), node_name()
-    work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
+    os.umask(0o022)  # the servers run as another user
+    job = int(number)
+    node = node_name()
+    work = NodeWork.read(root, job)
+    assignment = NodeAssignment.read(root, job)
     try:
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
         assignment.fail("")
         folder = _enter(root, node, work, assignment)
-        _run(folder, _missing(folder, work, collect_jobs(root, job, work), node))
-        found = collect_jobs(root, job, work)
-        if left := [block for block in work.blocks if block not in found]:
-            names = words.enumeration(left[:NAMED]) + (", ..." if len(left) > NAMED else "")
+        node_by_block = collect_jobs(root, job, work)
+        _run(folder, _missing_files(folder, work, node_by_block, node))
+        node_by_block = collect_jobs(root, job, work)
+        unfinished = [block for block in work.blocks if block not in node_by_block]
+        if unfinished:
+            names = words.enumeration(unfinished[:NAMED])
+            if len(unfinished) > NAMED:
+                names += ", ..."
             assignment.fail(f"{node}: some cells of {names} were not measured. See the log above.")
             raise UserError(assignment.reason)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
-    lost, rejected = assignment.lost, assignment.rejected
-    write_json(record, {"node": node, "blocks": found, "lost": lost, "rejected": rejected})
+    content = {
+        "node": node,
+        "blocks": node_by_block,
+        "lost": assignment.lost,
+        "rejected": assignment.rejected,
+    }
+    write_json(record, content)
     return 0
 
 
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
+    """Make the folder of this node, assign the job to it, and return the folder.
+
+    Raise UserError if the node cannot measure this job.
+    """
     if node == work.head:
         raise UserError(
             f"{node}: the workflow run was started on this node, so nothing is measured here. Start it on "
             f"another one."
         )
-    if (usable := len(os.sched_getaffinity(0))) != (total := os.cpu_count()):
+    usable = len(os.sched_getaffinity(0))
+    total = os.cpu_count()
+    if usable != total:
         raise UserError(
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
@@ -76,81 +96,106 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
-    if reason := _difference(root, node, work, project):
+    reason = _why_rejected(root, node, work, project)
+    if reason:
         assignment.reject(node, reason)
         raise UserError(
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
-    found = collect_jobs(root, assignment.job, work)
-    assignment.move(node, [block for block in work.blocks if block not in found])
+    node_by_block = collect_jobs(root, assignment.job, work)
+    assignment.move(node, [block for block in work.blocks if block not in node_by_block])
     return folder
 
 
-def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
-    """Return how a node differs from the others of the run, or ""."""
+def _why_rejected(root: Path, node: str, work: NodeWork, project: Project) -> str:
+    """Return how this node differs from the login node, or from other nodes of the run; "" if it does not."""
     plan = project.plan
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
-        if plan.digest(study, path) != digest:
-            skipped = [cell.skip for cell in plan.grids[study] if cell.path == path and cell.skip]
-            reason = skipped[0] if skipped else "its programs, rights or storage differ"
-            return f"it would measure {name} differently than the login node: {reason}"
-    about = host()
+        if plan.digest(study, path) == digest:
+            continue
+        reason = "its programs, rights or storage differ"
+        for cell in plan.grids[study]:
+            if cell.path == path and cell.skip:
+                reason = cell.skip
+        return f"it would measure {name} differently than the login node: {reason}"
+    machine = host()
     facts = {
-        "processor": about["cpu"],
+        "processor": machine["cpu"],
         "number of processors": os.cpu_count(),
-        "memory in GiB": round((about["memory_bytes"] or 0) / 2**30),
-        "kernel": about["kernel"],
-        "system": about["os"],
+        # The kernel's number varies by some MiB.
+        "memory in GiB": round((machine["memory_bytes"] or 0) / 2**30),
+        "kernel": machine["kernel"],
+        "system": machine["os"],
     }
-    record = root / CLASS
+    node_class = _read_class(root / CLASS, node, facts)
+    for name, fact in facts.items():
+        if node_class.get(name) != fact:
+            return f"its {name} is {fact}, but {node_class.get(name)} on {node_class['node']}"
+    return ""
+
+
+def _read_class(record: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
+    """Return the facts of the first node of the run. Without any, this node defines the class."""
     if not record.exists():
-        # If several nodes start at once, one of them defines the class.
+        # If several nodes start at once, the link of one of them succeeds.
         mine = record.with_name(f".{node}.{record.name}.new")
         write_json(mine, {"node": node, **facts})
         with suppress(FileExistsError):
             os.link(mine, record)
         mine.unlink()
-    known = read_json(record)
-    for name, fact in facts.items():
-        if known.get(name) != fact:
-            return f"its {name} is {fact}, but {known.get(name)} on {known['node']}"
-    return ""
+    return read_json(record)
 
 
-def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) -> list[str]:
-    exports = [
-        export
-        for block, exports in work.blocks.items()
-        if found.get(block, node) == node
-        for export in exports
-        if not work.is_measured(folder, export)
-    ]
-    return [*exports, *(file for file in work.others if not (folder / file).exists())]
+def _missing_files(
+    folder: Path, work: NodeWork, node_by_block: Mapping[str, str], node: str
+) -> list[str]:
+    """Return the files of the job that this node has to make. A complete block stays on its node."""
+    missing = []
+    for block, exports in work.blocks.items():
+        if node_by_block.get(block, node) != node:
+            continue
+        for export in exports:
+            if not work.is_measured(folder, export):
+                missing.append(export)
+    for file in work.others:
+        if not (folder / file).exists():
+            missing.append(file)
+    return missing
 
 
 def _run(folder: Path, targets: list[str]) -> None:
+    """Make files by Snakemake in the folder of this node."""
     if not targets:
         return
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
         *("--directory", str(folder), "--configfile", str(folder / CONFIG), "--cores", "all"),
+        # A lost node may have left a lock. The scheduler runs one job of a number at a time.
         *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
     ]
     environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
-    options = {"cwd": folder, "stdout": sys.stderr}
-    with processes.background(command, signal="TERM", env=environment, **options) as process:
+    with processes.background(
+        command, signal="TERM", env=environment, cwd=folder, stdout=sys.stderr
+    ) as process:
         process.wait()
 
 
-if __name__ == "__main__":
-    if sys.argv[1] != CLEAN:
-        sys.exit(main(*sys.argv[1:]))
-    place = Path(sys.argv[2])
+def clean_folder(folder: Path) -> int:
+    """Remove all files of vcsbench for the folder of a node, from its storages, and print them."""
     try:
-        configuration = read_json(place / CONFIG)
-        lines = clean_checkout(configuration, place, [place / CONFIG]) if configuration else []
+        configuration = read_json(folder / CONFIG)
+        # Without a configuration, nothing was prepared.
+        if configuration:
+            print("\n".join(clean_checkout(configuration, folder, [folder / CONFIG])))
     except UserError as error:
-        sys.exit(str(error))
-    print("\n".join(lines))
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == CLEAN:
+        sys.exit(clean_folder(Path(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -13,13 +13,17 @@ from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import write_bytes
 
-COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
+COMMAND = ".vcsbench/command"
+# The command line that the user typed. The tool vcsbench sets it, and adds options for Snakemake.
+TYPED = "VCSBENCH_COMMAND"
 # Linux limits an argument to 128 KiB, and all of them to a quarter of the stack.
 COMMAND_BYTES = 8 << 20
+# The parts of the checkout that change results.
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
+    """Store the command of this run for its reports. `arguments` are those of Snakemake."""
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
     with suppress(OSError):
         (root / COMMAND).parent.mkdir(exist_ok=True)
@@ -31,17 +35,22 @@ def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
 
     `changed` are the files that differ from the commit. `config` is merged.
     """
+    commit = ""
+    changed: list[str] = []
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
-    status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
-    listed = _git(root, *status) if is_tree else ""
+    # A copy without .git may lie in the repository of something else.
+    if len(head) == 2 and Path(head[0]).resolve() == root.resolve():
+        commit = head[1]
+        status = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
+        # An entry is, for example, " M config/config.yaml".
+        changed = sorted(entry[3:] for entry in status.split("\0") if entry)
     command = ""
     with suppress(OSError, UserError):
         command = read_bytes(root / COMMAND, COMMAND_BYTES).decode(errors="replace")
     return {
         "vcsbench": __version__,
-        "commit": head[1] if is_tree else "",
-        "changed": sorted(entry[3:] for entry in listed.split("\0") if entry),
+        "commit": commit,
+        "changed": changed,
         "command": command,
         "config_digest": config_digest(config),
         "config": plain_config(config),

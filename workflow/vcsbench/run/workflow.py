@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
@@ -28,7 +29,7 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import take_lock, write_json
-from vcsbench.plan.result_state import NOTHING, remove_unreadable, results
+from vcsbench.plan.result_state import NOTHING, has_results, remove_unreadable
 from vcsbench.run.job import SIGNALS, STOPPED, clear_line
 from vcsbench.storages import filesystems
 
@@ -41,7 +42,10 @@ LOCK = f"{FOLDER}/lock"
 FAILED = f"{FOLDER}/failed"
 OPTIONS = "options-*.json"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
-SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
+IS_FULL = "the file system is full. Free some space and run again."
+# How long Snakemake, and then all other processes of a session, have to end after a signal.
+SNAKEMAKE_GRACE_S = 4.0
+GRACE_S = 2.0
 # A call that ends holds the lock for a moment, to end leftovers.
 LOCK_WAIT_S = 20.0
 
@@ -59,26 +63,31 @@ def run_workflow(
     results; without the arguments `forcing`, because it measures nothing. Raise UserError for a
     configuration file that cannot be read.
     """
-    tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
-    processes.check_setpriv()  # it starts Snakemake
+    # Raises an error on a machine without room for temporary files. Snakemake would print a traceback.
+    tempfile.gettempdir()
+    # It starts Snakemake.
+    processes.check_setpriv()
     _check_folders(root)
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     if not is_dry_run(arguments):
-        if folder := full_folder(root):
-            raise UserError(f"{folder}: the file system is full. Free some space and run again.")
+        folder = find_full_folder(root)
+        if folder is not None:
+            raise UserError(f"{folder}: {IS_FULL}")
         _check_writable(root)
         _remove_unreadable(root)
-    status, is_failed = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
-    if folder := full_folder(root):
-        if status:
-            print_message(f"{folder}: the file system is full. Free some space and run again.")
-    elif is_failed and any(results(root)):
+    call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
+    folder = find_full_folder(root)
+    if folder is not None:
+        # A report could not be written.
+        if call.status:
+            print_message(f"{folder}: {IS_FULL}")
+    elif call.has_failed_jobs and has_results(root):
         reporting = {**options, "measure": NOTHING}
-        if not _call_snakemake(root, reporting, configfiles, arguments)[0]:
+        if _call_snakemake(root, reporting, configfiles, arguments).status == 0:
             print_message("some jobs failed. The report has the results of the others.")
-    return status
+    return call.status
 
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
@@ -100,20 +109,29 @@ def _check_file(path: Path) -> dict[str, object]:
 
 
 def _remove_unreadable(root: Path) -> None:
+    # During a session in this checkout, its files are left alone.
     with suppress(UserError), checkout_lock(root):
-        if removed := remove_unreadable(root):
+        removed = remove_unreadable(root)
+        if removed:
             names = words.enumeration([str(path.relative_to(root)) for path in removed])
             print_message(f"removed unreadable files, to make them again: {names}.")
 
 
+class SnakemakeCall(NamedTuple):
+    """The exit code of Snakemake, and True if it began a session and some of its jobs failed."""
+
+    status: int
+    has_failed_jobs: bool
+
+
 def _call_snakemake(
     root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
-) -> tuple[int, bool]:
-    """Call Snakemake, and return the exit code, and True if it began and some of its jobs failed.
+) -> SnakemakeCall:
+    """Call Snakemake and wait for it.
 
     A signal raises SystemExit (__main__), which ends all processes of the session first.
     """
-    files = [*configfiles]
+    files = list(configfiles)
     if options:
         files.append(_options_file(root, options))
     # The plugin leaves a dry run, and all that the user wants printed, to Snakemake.
@@ -130,6 +148,7 @@ def _call_snakemake(
     try:
         status = process.wait()
     except SystemExit as ended:
+        # The exit code of a signal is 128 and its number.
         number = signal.Signals(int(ended.code or 0) - 128)
         print_message(f"{SIGNALS.get(number, number.name)}: ending the workflow run.")
         # SIGINT would print a traceback of each Python program that is still starting.
@@ -143,11 +162,13 @@ def _call_snakemake(
         )
         raise
     _end_leftovers(root)
+    # A signal killed Snakemake.
     if status < 0:
         sys.exit(128 - status)
+    # The mark of an earlier call has another process id.
     failed = root / FAILED
-    is_failed = failed.exists() and failed.read_text() == str(process.pid)
-    return status, is_failed
+    has_failed_jobs = failed.exists() and failed.read_text() == str(process.pid)
+    return SnakemakeCall(status, has_failed_jobs)
 
 
 def _options_file(root: Path, options: Mapping[str, object]) -> str:
@@ -186,10 +207,11 @@ def begin_session(root: Path) -> int:
     UserError if another session works here, or if the folders cannot be written.
     """
     lock = lock_checkout(root, LOCK_WAIT_S)
-    if number := end_processes(root):
-        print_message(
-            f"ended {words.count_of(number, 'process', 'processes')} of a killed workflow run."
-        )
+    number = end_processes(root)
+    if number:
+        ended = words.count_of(number, "process", "processes")
+        print_message(f"ended {ended} of a killed workflow run.")
+    # All jobs inherit it, also those that leave the process group.
     os.environ[RUN_ROOT] = os.path.realpath(root)
     for mark in (FAILED, STOPPED):
         (root / mark).unlink(missing_ok=True)
@@ -211,6 +233,7 @@ def exit_after_main_thread(status: int) -> None:
     """
 
     def exit_if_done(*_: object) -> None:
+        # Python would wait for the timers after the end of the main thread.
         if threading.main_thread().is_alive():
             signal.alarm(1)
             return
@@ -248,7 +271,9 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
     path = root / LOCK
     try:
         path.parent.mkdir(exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        # Somebody may have put a link or a pipe there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        lock = os.open(path, flags, 0o644)
     except OSError as error:
         is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         remedy = _remedy(path) if is_denied else "Remove it, and run again."
@@ -259,13 +284,21 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
     return lock
 
 
-def full_folder(root: Path) -> str:
-    folders = filter(Path.exists, (root, *(root / name for name in WRITTEN)))
-    return next((str(folder) for folder in folders if filesystems.is_full(folder)), "")
+def find_full_folder(root: Path) -> Path | None:
+    """Return the first folder of a session whose file system is full; None if all have room."""
+    for folder in (root, *(root / name for name in WRITTEN)):
+        if folder.exists() and filesystems.is_full(folder):
+            return folder
+    return None
 
 
 def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists) -> None:
-    for path in (root / name for name in WRITTEN):
+    """Raise UserError if something else is where a session has its folders.
+
+    With `os.path.exists`, a link to nothing is allowed.
+    """
+    for name in WRITTEN:
+        path = root / name
         if exists(path) and not path.is_dir():
             raise UserError(
                 f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
@@ -273,16 +306,21 @@ def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists)
 
 
 def _check_writable(root: Path) -> None:
-    _check_folders(root, os.path.exists)  # `make clean` removes a link to nothing
+    """Raise UserError for a folder of a session, or one in it, that this user cannot write."""
+    # `make clean` removes a link to nothing.
+    _check_folders(root, os.path.exists)
     folders = [root]
     for name in WRITTEN:
-        folders += [root / name, *filter(Path.is_dir, (root / name).glob("*"))]
+        folders.append(root / name)
+        # A run as root may have made some of them.
+        folders += [path for path in (root / name).glob("*") if path.is_dir()]
     for folder in folders:
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
             raise UserError(f"{folder}: cannot be written. {_remedy(folder)}")
 
 
 def _remedy(path: Path) -> str:
+    """Return what makes a path writable, which may not exist yet."""
     existing = path if path.exists() else path.parent
     flags = os.statvfs(existing).f_flag if existing.exists() else 0
     if flags & os.ST_RDONLY:
@@ -291,21 +329,27 @@ def _remedy(path: Path) -> str:
 
 
 def end_processes(root: Path) -> int:
-    first = running = run_processes(root)
+    """End all processes of a session in a checkout, and return how many there were.
+
+    The caller holds the lock of the checkout, so they are leftovers.
+    """
+    first = run_processes(root)
+    running = first
     processes.send(first, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while running:
         if time.monotonic() > deadline:
             processes.send(running, signal.SIGKILL)
         time.sleep(0.02)
+        # One of them may have started another one before it ended.
         running = run_processes(root)
     return len(first)
 
 
 def run_processes(root: Path) -> list[int]:
+    """Return the processes of a session in a checkout, without this one and those that started it."""
+    ours = {os.getpid(), *processes.ancestors()}
     variable = f"{RUN_ROOT}={os.path.realpath(root)}"
-    return [pid for pid in _other_processes() if variable in processes.environment(pid)]
-
-
-def _other_processes() -> set[int]:
-    return {*processes.all_pids()} - {os.getpid(), *processes.ancestors()}
+    return [
+        pid for pid in set(processes.all_pids()) - ours if variable in processes.environment(pid)
+    ]

@@ -71,7 +71,9 @@ class Refusals:
 
 def load_baseline(name: str, study: str) -> MeasurementSet:
     frame = read_measurements(baselines.csv_path(name, study))
-    return MeasurementSet(name, frame, baselines.read_description(name, study))
+    return MeasurementSet(
+        name, frame, baselines.read_description(baselines.description_path(name, study))
+    )
 
 
 def load_current(study: str, results: Path) -> MeasurementSet:

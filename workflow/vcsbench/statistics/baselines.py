@@ -91,10 +91,10 @@ def description_path(name: str, study: str) -> Path:
     return FOLDER / name / f"{study}.json"
 
 
-def saved_baselines() -> dict[str, list[str]]:
+def saved_baselines(root: Path) -> dict[str, list[str]]:
     """Return the studies of each saved baseline: `{"before-upgrade": ["fsfs-ssd-2014"]}`."""
     studies = {}
-    for folder in sorted(FOLDER.glob("*")):
+    for folder in sorted((root / FOLDER).glob("*")):
         if folder.is_dir():
             studies[folder.name] = sorted(path.stem for path in folder.glob("*.csv"))
     return studies
@@ -246,9 +246,8 @@ def list_changes(before: Description, now: Description) -> list[str]:
     return changes
 
 
-def read_description(name: str, study: str) -> Description:
+def read_description(path: Path) -> Description:
     """Return the description of a saved study. Raise UserError if it is missing or damaged."""
-    path = description_path(name, study)
     description = read_json(path)
     is_complete = Description.__required_keys__ <= description.keys()
     if not is_complete or not isinstance(description["cells"], dict):

@@ -1,0 +1,83 @@
+"""Remove all that vcsbench made for a checkout: results, repositories, and files on cluster nodes."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from vcsbench.axes.storage_axes import GUEST, MAKE
+from vcsbench.config.configuration import where
+from vcsbench.config.models import FolderSettings, Settings
+from vcsbench.config.validation import validate
+from vcsbench.errors import UserError
+from vcsbench.run import workflow
+from vcsbench.run.cluster import clean_nodes
+from vcsbench.storages import workdir
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.workdir import WorkDir
+
+# It belongs to the repository, and describes the files of a folder of results.
+README = "README.md"
+
+
+def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
+    """Return vcsbench's folders on all configured storages and file systems, each once."""
+    folders = [*settings.storages.values(), settings.scratch]
+    for folder in settings.filesystems.values():
+        # These words stand for a file system that is made for each cell-round.
+        if folder not in (MAKE, GUEST):
+            folders.append(folder)
+    places = [WorkDir(folder, root) for folder in folders]
+    return list({place.path: place for place in places}.values())
+
+
+def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
+    """Remove all files of vcsbench for a checkout, and return a line for each removed folder.
+
+    Of the merged configuration `raw`, only folders matter. The folders of checkouts that no longer exist are
+    removed, too. Raise a UserError during a run.
+    """
+    settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
+    with workflow.checkout_lock(root):
+        workflow.end_processes(root)
+        lines = clean_nodes(root)
+        lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
+        for place in _lock_work_dirs(work_dirs(settings, root)):
+            if not os.path.lexists(place.path):
+                continue
+            place.remove()
+            if os.path.lexists(place.path):
+                lines.append(f"{place.path} remains: it has files that vcsbench did not make")
+            else:
+                lines.append(f"removed {place.path}")
+        lines += _remove_results(root / "results")
+    return lines or ["there is nothing to remove"]
+
+
+def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
+    """Return the folders of this checkout, and next to them those of checkouts that no longer exist.
+
+    All are locked. Raise a UserError if another process works in a folder of this checkout.
+    """
+    locked = list(places)
+    for place in places:
+        place.lock()
+        for abandoned in workdir.abandoned_workdirs(place.storage):
+            # Its checkout may exist in another container, which is at work in it.
+            with suppress(UserError):
+                abandoned.lock()
+                locked.append(abandoned)
+    return locked
+
+
+def _remove_results(results: Path) -> list[str]:
+    """Remove the content of results/, and return a line about it; [] if there is none."""
+    if results.is_symlink():
+        # The folder behind it is the user's.
+        line = f"removed the link {results}; {results.resolve()} remains"
+        results.unlink()
+        return [line]
+    made = [path for path in results.glob("*") if path.name != README]
+    for path in made:
+        remove_path(path)
+    return [f"removed all but {README} in {results}"] if made else []

@@ -1,0 +1,95 @@
+"""Read the environment of a run: its configuration, machine, repositories, builds and servers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vcsbench import sources
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.server_axes import server_names
+from vcsbench.config.builds import BuildReader
+from vcsbench.config.configuration import EMPTY, Config, load_config
+from vcsbench.config.models import BuildPlace
+from vcsbench.errors import UserError
+from vcsbench.external import URL_FORM, is_plain_url
+from vcsbench.machine import Machine
+from vcsbench.measure.work import KINDS
+
+
+def open_environment(
+    raw: Mapping[str, object],
+    root: Path,
+    files: Sequence[Path],
+    deployed: bool = False,
+    is_cluster: bool = False,
+) -> Environment:
+    """Read and check the merged configuration `raw`, which was read from `files`.
+
+    `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raise a
+    UserError that names the file and the key.
+    """
+    config = load_config(raw, root, files, is_cluster)
+    _check_inspections(config)
+    if config.settings.server and not is_plain_url(config.settings.server.url):
+        raise config.error(["server", "url"], f"{URL_FORM}.")
+    definitions = _define_repositories(config)
+    place = config.where(["repositories"])
+    builds = BuildReader(_build_places(config), config.root, config.error)
+    return Environment(
+        config=config,
+        machine=Machine(deployed=deployed),
+        repositories=definitions,
+        sources={
+            name: sources.open_source(name, definition, place)
+            for name, definition in definitions.items()
+        },
+        builds=builds.read(),
+        servers=server_names(config.root),
+        is_elsewhere=is_cluster or bool(config.settings.blocks),
+    )
+
+
+def _check_inspections(config: Config) -> None:
+    """Raise UserError for a command whose work is found in an output that it does not have."""
+    for study in config.studies.values():
+        for name, command in study.commands.items():
+            if KINDS[command.work].inspect and not command.output:
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
+                    f"the output, but this command writes nothing. Add `output: target`, or choose "
+                    f"another kind."
+                )
+
+
+def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
+    """Return the definitions of the repositories by name: the user's own alone, or all that are configured.
+
+    The empty repository of fixed cost is added.
+    """
+    definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
+    own_repository = config.settings.repository
+    tree = config.settings.tree
+    if own_repository is not None:
+        try:
+            definitions = dict(sources.own_repository(own_repository, definitions, tree))
+        except UserError as error:
+            raise UserError(f"{config.where(['repository'])}: {error}") from None
+    elif tree:
+        text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
+        raise config.error(["tree"], text)
+    if EMPTY in definitions:
+        raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
+    definitions[EMPTY] = {"source": EMPTY}
+    return definitions
+
+
+def _build_places(config: Config) -> Mapping[str, BuildPlace | None]:
+    """Return the configured builds. Without any, the first name that a study lists is the one on the PATH."""
+    if config.settings.builds:
+        return config.settings.builds
+    names = []
+    for study in config.studies.values():
+        values = study.axes.get("build")
+        # A word stands for the configured builds.
+        if isinstance(values, list):
+            names.append(values[0])
+    return dict.fromkeys(names)

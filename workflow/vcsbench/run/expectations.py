@@ -1,0 +1,118 @@
+"""The user's expectations, and the saved baselines that a run compares with."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from vcsbench import axes as axis_table
+from vcsbench.axes.axis import Environment
+from vcsbench.config.definitions import (
+    AxisChoices,
+    FindingDefinition,
+    read_definitions,
+    read_expectations,
+)
+from vcsbench.config.study import Study
+from vcsbench.errors import UserError
+from vcsbench.run.study_params import FINDINGS, StudyParams, study_names
+from vcsbench.statistics import baselines
+
+
+class Expectations:
+    """The expectations in the user's files, and the saved baselines."""
+
+    def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
+        """Read and check all files that only tables and pages need, so that a run fails before it measures.
+
+        Raise a UserError with the file and the key.
+        """
+        self.environment = environment
+        self.config = environment.config
+        self.root = environment.root
+        # The studies of each saved baseline, by its name.
+        self.saved_studies = baselines.saved_baselines(self.root)
+        read_definitions(str(self.root / FINDINGS))
+        for study in self.config.studies:
+            params_of(study).check_names()
+        self.by_study = self._read_expectations(params_of)
+        self._check_baselines()
+
+    def _read_expectations(
+        self, params_of: Callable[[str], StudyParams]
+    ) -> dict[str, list[FindingDefinition]]:
+        """Return the expectations of all files by study, also of studies that this run does not measure."""
+        files = [str(self.root / path) for path in self.config.settings.expectations]
+        for file in files:
+            if not Path(file).is_file():
+                text = f"no file {file}. Write it, or remove the entry."
+                raise self.config.error(["expectations"], text)
+        known = study_names(self.root)
+        by_study: dict[str, list[FindingDefinition]] = {}
+        for file in files:
+            for study in read_definitions(file):
+                if study not in known:
+                    raise UserError(f"{file}: no study `{study}`. Use one of {', '.join(known)}.")
+                if study not in by_study:
+                    choices = self._choices(params_of(study).definition)
+                    by_study[study] = read_expectations(files, study, choices, self.saved(study))
+        return by_study
+
+    def _choices(self, study: Study) -> AxisChoices:
+        """Return the values that expectations of a study may name on each axis; None for any value."""
+        choices: dict[str, list[str] | None] = {**axis_table.values_of(study, self.environment)}
+        is_own_repository = self.config.settings.repository is not None
+        if is_own_repository or study.name not in self.config.studies:
+            # They may concern repositories of other sessions.
+            choices.update(dict.fromkeys(study.axes_of("repositories")))
+        return choices
+
+    def _check_baselines(self) -> None:
+        """Raise UserError for a named baseline that is missing, or whose description is damaged."""
+        for name in self.config.settings.baselines:
+            saved = self.saved_studies.get(name, [])
+            if not any(study in saved for study in self.config.studies):
+                names = ", ".join(self.saved_studies) or "none"
+                raise self.config.error(
+                    ["baselines"],
+                    f"no baseline {name!r} of the configured studies. Use one of: {names}, or save it by "
+                    f"`make baseline NAME={name}`.",
+                )
+        for study in self.config.studies:
+            for name in self.baselines(study):
+                baselines.read_description(self.root / baselines.description_path(name, study))
+
+    def for_study(self, study: str) -> list[FindingDefinition]:
+        return self.by_study.get(study, [])
+
+    def of_other_studies(self) -> dict[str, list[FindingDefinition]]:
+        """Return the expectations of studies that this run does not measure."""
+        return {
+            study: expectations
+            for study, expectations in self.by_study.items()
+            if study not in self.config.studies
+        }
+
+    def baselines(self, study: str) -> list[str]:
+        """Return the saved baselines that are configured, or named by an expectation of a study."""
+        names = list(self.config.settings.baselines)
+        for expectation in self.for_study(study):
+            compare = expectation.get("compare", {})
+            if "to" in compare:
+                names.append(compare["to"])
+        saved = self.saved(study)
+        return [name for name in dict.fromkeys(names) if name in saved]
+
+    def saved(self, study: str) -> list[str]:
+        """Return all saved baselines of a study, which its history shows."""
+        return [name for name, studies in self.saved_studies.items() if study in studies]
+
+    def saved_files(self, study: str) -> list[str]:
+        """Return the files of all saved baselines of a study, relative to the checkout."""
+        files = []
+        for name in self.saved(study):
+            for path in (
+                baselines.csv_path(name, study),
+                baselines.description_path(name, study),
+            ):
+                if (self.root / path).exists():
+                    files.append(str(path))
+        return files

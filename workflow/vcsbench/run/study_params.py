@@ -1,0 +1,287 @@
+"""Params and input files of the rules of a study."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from vcsbench import axes as axis_table
+from vcsbench.axes.axis import Environment
+from vcsbench.axes.server_axes import server_settings
+from vcsbench.axis_names import SERVER_AXIS
+from vcsbench.config.configuration import STUDIES, WorkloadShare, workload_of
+from vcsbench.config.definitions import (
+    FindingDefinition,
+    read_definitions,
+    read_expectations,
+    read_published_rows,
+)
+from vcsbench.config.models import unknown_name
+from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition, load_study
+from vcsbench.errors import UserError
+from vcsbench.statistics.comparisons import STATISTIC, Limits
+from vcsbench.statistics.settings import StudySettings
+
+# Files that rules read have paths relative to the checkout, in which Snakemake works.
+PUBLISHED = Path("config", "published")
+FINDINGS = str(PUBLISHED / "findings.yaml")
+
+
+class StudyWithFindings(NamedTuple):
+    """A study and its published statements, each with its id, for the index of the reports."""
+
+    name: str
+    title: str
+    statements: list[dict[str, str]]
+
+
+class StudyParams:
+    """Params and input files of the rules of a study, which may be one that is not measured."""
+
+    def __init__(self, name: str, root: Path, environment: Environment) -> None:
+        self.root = root
+        self.environment = environment
+        self.definition = load_study(root / STUDIES / f"{name}.yaml")
+        self.axes = list(self.definition.axes)
+        self.block = self.definition.block
+        self.scenario_axes = self.definition.scenario_axes
+        self.questions = self.definition.questions
+        self.published_files = [str(PUBLISHED / file) for file in self.definition.numbers]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return further arguments of read_published(), for the files that rules read."""
+        return self._metadata_of(self.published_files)
+
+    def _metadata_of(self, files: Sequence[str]) -> dict[str, Any]:
+        """Return the axis values of whole files, and the axes that commands lack."""
+        inapplicable_axes = {}
+        for name, command in self.definition.commands.items():
+            if command.inapplicable_axes is not None:
+                inapplicable_axes[name] = command.inapplicable_axes
+        return {
+            "fixed": dict(zip(files, self.definition.numbers.values(), strict=True)),
+            "inapplicable": inapplicable_axes,
+            "command_axis": self.definition.command_axis,
+        }
+
+    @property
+    def reference_commands(self) -> dict[str, list[str]]:
+        """Return the commands that advice leaves out, by the axis of commands; {} without any."""
+        names = [
+            name for name, command in self.definition.commands.items() if command.reference_only
+        ]
+        return {self.definition.command_axis: names} if names else {}
+
+    @property
+    def table_columns(self) -> list[str]:
+        """Return the columns that tables group by besides the axes."""
+        columns: list[str] = []
+        for table in self.definition.tables.values():
+            columns += table.get("by", [])
+        return list(dict.fromkeys(columns))
+
+    @cached_property
+    def published_rows(self) -> dict[str, list[dict[str, str]]]:
+        """Return the rows of the published numbers by file."""
+        files = [str(self.root / file) for file in self.published_files]
+        by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
+        return read_published_rows(files, self.axes, by, **self._metadata_of(files))
+
+    @cached_property
+    def published_values(self) -> dict[str, list[str]]:
+        """Return the published values of each axis and column that has any, in order."""
+        values: dict[str, list[str]] = {}
+        for rows in self.published_rows.values():
+            for row in rows:
+                for axis, value in row.items():
+                    # An axis that does not apply to the command is empty.
+                    if value:
+                        values.setdefault(axis, []).append(value)
+        return {axis: list(dict.fromkeys(names)) for axis, names in values.items()}
+
+    @property
+    def published_numbers(self) -> list[str]:
+        """Return the files of published numbers. Raise UserError for a wrong file, and without any."""
+        if self.published_files:
+            self.check_published()
+            return self.published_files
+        name = self.definition.name
+        raise UserError(
+            f"config/studies/{name}.yaml: `published`: the key is missing. Add it, or remove the study."
+        )
+
+    def check_published(self) -> None:
+        """Raise UserError for a published value that an axis lacks, because no table would have it."""
+        study = self.definition
+        known = self._known_values()
+        for path, rows in self.published_rows.items():
+            for axis, names in known.items():
+                values = [row[axis] for row in rows if row.get(axis)]
+                unknown = unknown_name(values, names)
+                # A checkout may have no server configuration.
+                if not unknown or not names:
+                    continue
+                text = f"{path}: `{axis}`: no value {unknown}"
+                if axis in study.axes:
+                    text += f" Or list it in `published.unmeasured_values` of {study.name}."
+                raise UserError(text)
+
+    def _known_values(self) -> dict[str, list[str]]:
+        """Return the values that published numbers may have, by axis."""
+        study = self.definition
+        known = {STATISTIC: list(get_args(Statistic))}
+        for axis, names in study.axes.items():
+            # A word stands for values that are defined elsewhere.
+            if isinstance(names, list):
+                known[axis] = list(names)
+            elif names == "commands":
+                known[axis] = list(study.commands)
+            elif names == "servers":
+                known[axis] = list(self.environment.servers)
+        if study.published is not None:
+            for axis, names in study.published.unmeasured_values.items():
+                known[axis] = [*known.get(axis, []), *names]
+        return known
+
+    def check_names(self) -> None:
+        """Raise UserError for a name that only tables and pages use, if nothing has it."""
+        study = self.definition
+        columns = [*RUN_COLUMNS, *self.published_values]
+        for name, table in study.tables.items():
+            self._check_name(f"tables.{name}.by", "no column", table.get("by", []), columns)
+        for finding in self.findings:
+            for key in ("allow_inconclusive", "allow_not_measured"):
+                if key in finding:
+                    raise UserError(
+                        f"{FINDINGS}: `{finding['id']}.{key}`: only an expectation can have this. Remove it."
+                    )
+        if study.published is None:
+            return
+        self.check_published()
+        self._check_name(
+            "published.findings",
+            f"{FINDINGS} has no",
+            study.published.findings or (),
+            list(read_definitions(str(self.root / FINDINGS))),
+        )
+        self._check_name(
+            "published.revisions",
+            "no repository",
+            list(study.published.revisions),
+            self.order.get("repo", []),
+        )
+
+    def _check_name(self, key: str, fault: str, names: Sequence[str], known: Sequence[str]) -> None:
+        unknown = unknown_name(names, known)
+        if unknown:
+            raise UserError(
+                f"config/studies/{self.definition.name}.yaml: `{key}`: {fault} {unknown}"
+            )
+
+    @property
+    def conditions(self) -> dict[str, float | str]:
+        """Return the fields of statistics.finding_checks.Conditions of the published numbers."""
+        published = self.definition.published
+        if published is None:
+            return {}
+        return published.model_dump(include={"scale", "subversion", "storage", "server", "system"})
+
+    @property
+    def published_tables(self) -> list[str]:
+        """Return the folder of the published tables; [] if the study has none."""
+        if self.definition.published is None or not self.published_settings.tables:
+            return []
+        return [f"results/published/{self.definition.name}"]
+
+    @property
+    def order(self) -> dict[str, list[str]]:
+        """Return each axis with its values in order."""
+        return axis_table.order_of(self.definition, self.environment, self.published_values)
+
+    @property
+    def by(self) -> list[str]:
+        """Return the columns that tables group by."""
+        columns = list(self.table_columns)
+        if STATISTIC in self.published_values and STATISTIC not in columns:
+            columns.append(STATISTIC)
+        return columns
+
+    @cached_property
+    def tables(self) -> dict[str, TableDefinition]:
+        values = axis_table.values_of(self.definition, self.environment)
+        return axis_table.resolved_tables(self.definition, values)
+
+    @property
+    def settings(self) -> StudySettings:
+        limits = Limits.from_config(self.environment.config)
+        return StudySettings(self.order, self.by, self.block, self.tables, limits)
+
+    @property
+    def published_settings(self) -> StudySettings:
+        """Return the settings with the tables that are made of published numbers, too."""
+        settings = self.settings
+        tables = {}
+        for name, table in settings.tables.items():
+            if table.get("published", True):
+                tables[name] = table
+        return replace(settings, tables=tables)
+
+    @property
+    def workload(self) -> list[WorkloadShare]:
+        return workload_of(self.environment.config.settings.workload, self.definition)
+
+    @property
+    def repository_facts(self) -> list[str]:
+        return axis_table.findings_of(self.definition, self.environment)
+
+    @property
+    def apply_commands(self) -> dict[str, dict[str, dict[str, str]]]:
+        """Return the settings of each server configuration, by the axis; {} without the axis.
+
+        For example: {"config": {"fast": {"svnserve": "svnserve -d -r ROOT --threads", "httpd": "..."}}}.
+        """
+        if SERVER_AXIS not in self.definition.axes:
+            return {}
+        servers = self.environment.servers
+        return {SERVER_AXIS: {name: server_settings(self.root, name) for name in servers}}
+
+    @property
+    def findings(self) -> list[FindingDefinition]:
+        """Return the published findings of the study. Raise UserError for an axis or value that it lacks."""
+        choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
+        if STATISTIC in choices:
+            choices[STATISTIC] = get_args(Statistic)
+        findings: list[FindingDefinition] = []
+        for group in self.definition.findings:
+            findings += read_expectations([self.root / FINDINGS], group, choices)
+        return findings
+
+
+def study_names(root: Path) -> list[str]:
+    return sorted(path.stem for path in (root / STUDIES).glob("*.yaml"))
+
+
+def find_studies_with_findings(
+    root: Path, params_of: Callable[[str], StudyParams]
+) -> list[StudyWithFindings]:
+    """Return the studies that have findings, the one with the most first."""
+    known = read_definitions(str(root / FINDINGS))
+    studies = []
+    for name in study_names(root):
+        study = params_of(name).definition
+        statements = _statements_of(study, known)
+        if statements:
+            studies.append(StudyWithFindings(name, study.title, statements))
+    return sorted(studies, key=lambda study: -len(study.statements))
+
+
+def _statements_of(
+    study: Study, known: Mapping[str, Sequence[FindingDefinition]]
+) -> list[dict[str, str]]:
+    statements = []
+    for group in study.findings:
+        for finding in known.get(group, []):
+            statements.append({"id": finding["id"], "statement": finding["statement"]})
+    return statements
