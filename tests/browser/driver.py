@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +76,17 @@ def drive(
     page: Path,
     folder: Path,
     steps: str,
+    *,
     anchor: str = "",
     libraries: str = "",
-    *options: str,
+    options: Sequence[str] = (),
     is_quiet: bool = True,
 ) -> Any:
     """Run `steps`, the body of an asynchronous function, in a copy of the page. Return its result.
 
-    The page must cause no error, and request nothing: its policy makes a request an error. Without `is_quiet`
-    the messages of the console do not matter.
+    `anchor` is the end of the address, such as `#ra=svn`. `libraries` are scripts for the steps, `options`
+    those of Chromium. The page must cause no error, and request nothing: its policy makes a request an error.
+    Without `is_quiet`, the messages of the console do not matter.
     """
     copy = folder / "driven.html"
     script = DRIVER.format(steps=steps, libraries=libraries)

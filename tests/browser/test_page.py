@@ -51,7 +51,7 @@ def test_page_fits_a_small_window(page, tmp_path, width):
             Math.max(...ends) <= innerWidth];
     """
     window = f"--window-size={width},900"
-    assert drive(page, tmp_path, steps, "", "", window) == [width, 0, True]
+    assert drive(page, tmp_path, steps, options=[window]) == [width, 0, True]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,8 @@ def axe():
 @pytest.mark.parametrize(("options", "dark"), [((), False), ((DARK,), True)])
 @pytest.mark.parametrize("opened", ["", OPEN])
 def test_page_in_axe_has_no_serious_violation(page, tmp_path, options, dark, opened):
-    found = drive(page, tmp_path, LOOK.replace("OPEN", opened), "", axe(), *options)
+    steps = LOOK.replace("OPEN", opened)
+    found = drive(page, tmp_path, steps, libraries=axe(), options=options)
     assert found["passed"] > 10
     assert found["dark"] is dark
     assert found["serious"] == []

@@ -13,7 +13,7 @@ from vcsbench.evidence.flags import Flag, is_invalid
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.result_state import OUTDATED
-from vcsbench.report.quality_section import set_aside
+from vcsbench.report.quality_section import list_set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
 ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
@@ -288,7 +288,7 @@ def test_set_aside_attempts_are_listed_and_counted(tmp_path):
     edit(study.context(CELL, 2), lambda content: content.update(set_aside=attempts))
     frame = study.collected().measurements
     assert list(frame["set_aside"]) == ["", "cache-not-warm, cache-not-warm", ""]
-    ((reason, cells),) = set_aside(frame.to_dict("records"))
+    ((reason, cells),) = list_set_aside(frame.to_dict("records"))
     assert reason.startswith("cache-not-warm: ") and cells == [CELL]
 
 

@@ -26,10 +26,10 @@ from vcsbench.report.findings_section import (
     MEANINGS,
     NO_REASON,
     REPEAT,
-    finding_views,
-    reason_lines,
+    make_finding_views,
+    summarise_reasons,
 )
-from vcsbench.report.page import page_of
+from vcsbench.report.page import describe_page
 from vcsbench.report.results import read_results
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import texts, verdicts
@@ -51,7 +51,7 @@ REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict
 def views_of(results, reasons=REASONS, sections=(), **changes):
     change = {**REVERSED, "reasons": reasons, **changes}
     rows = [{**row, **(change if row["id"] == NAME else {})} for row in results.findings]
-    return finding_views(results, rows, results.definitions, sections)
+    return make_finding_views(results, rows, results.definitions, sections)
 
 
 def view_of(views):
@@ -104,7 +104,7 @@ def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results
 def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected):
     row = next(row for row in results.findings if row["id"] == NAME)
     definitions = {NAME: {**results.definitions[NAME], "expect": expect}}
-    (view,) = finding_views(results, [row], definitions, [])
+    (view,) = make_finding_views(results, [row], definitions, [])
     assert view.expected == expected
 
 
@@ -112,13 +112,13 @@ def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected)
 def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
     view = view_of(views_of(results, [], verdict=verdict))
     assert (view.verdict, [step.code for step in view.steps]) == (verdict, [NO_REASON])
-    (line,) = reason_lines([(view.verdict, view.steps)])
+    (line,) = summarise_reasons([(view.verdict, view.steps)])
     assert line.action == REPEAT
 
 
 def test_reason_lines_have_one_action_for_each_reason_the_most_frequent_first(results):
     views = [view_of(views_of(results, reasons)) for reasons in ([SCALE, VERSION], [VERSION])]
-    lines = reason_lines([(view.verdict, view.steps) for view in views])
+    lines = summarise_reasons([(view.verdict, view.steps) for view in views])
     assert [line.findings for line in lines] == ["2 reversed", "1 reversed"]
     assert [line.action for line in lines] == [texts.ACTIONS[r.code] for r in (VERSION, SCALE)]
 
@@ -170,10 +170,10 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
     rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
-    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "mean"}}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "mean", "at_least": 1}}
     found = [{**results.findings[0], "id": "x"}]
-    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
-    assert view.of == text
+    (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
+    assert view.pairs == text
 
 
 def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
@@ -188,11 +188,11 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     changed = replace(results, measurements=runs, tables=tables, advice=advice)
     compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
     where = {"command": "null-log"}
-    definition = {"where": where, "compare": compare, "expect": {"over": "mean"}}
+    definition = {"where": where, "compare": compare, "expect": {"over": "mean", "at_least": 1}}
     found = [{**results.findings[0], "id": "x"}]
-    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
+    (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.note == f"null-log: {LESS_WORK}"
-    (card_view,) = page_of(replace(changed, findings=[]))["cards"]
+    (card_view,) = describe_page(replace(changed, findings=[])).answers.cards
     assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
 
 

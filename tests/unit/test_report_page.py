@@ -1,4 +1,4 @@
-"""The page of a study, the index of pages, and the results that they are made from."""
+"""The page of a study: its head, cards, picks, next steps, quality and words."""
 
 import base64
 import gzip
@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import replace
-from html import escape, unescape
+from html import unescape
 
 import pytest
 
@@ -18,7 +18,6 @@ from unit.report_files import (
     default_grid,
     default_study,
     make_files,
-    order_of,
     results_of,
 )
 from unit.synthetic import AXES
@@ -28,17 +27,17 @@ from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.codes import Call, Result
 from vcsbench.config.definitions import read_expectations
-from vcsbench.errors import UserError
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.records import complete_context
+from vcsbench.report.account import Account, BlockTime, OutlookMoment
 from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
+from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import make_estimate
-from vcsbench.report.page import build_index, build_page, page_of, read_entries
-from vcsbench.report.quality_section import details, noise_verdict, quality_of
-from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
-from vcsbench.statistics import comparisons
+from vcsbench.report.page import build_page, describe_page
+from vcsbench.report.quality_section import judge_noise, make_quality_tables
+from vcsbench.report.results import Provenance
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -54,7 +53,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(results):
-    return page_of(results)
+    return describe_page(results)
 
 
 @pytest.fixture(scope="module")
@@ -62,38 +61,34 @@ def tree(results):
     return parse(build_page(results))
 
 
-def unpacked(text):
-    return dict(json.loads(gzip.decompress(base64.b64decode(text))))
-
-
 def card_on(page, axis):
-    return next(view for view in page["cards"] if view.card.question.axis == axis)
+    return next(view for view in page.answers.cards if view.card.question.axis == axis)
 
 
 def with_card(results, card):
     return replace(results, advice=replace(results.advice, cards=[card]))
 
 
-def test_header_counts_duplicates_apart_from_cells(results, page):
-    cells = {row["cell"] for row in results.measurements}
-    copies = {cell for cell in cells if is_duplicate(cell)}
-    text = f"{len(results.measurements)} timed runs of {len(cells) - len(copies)} cells"
-    assert copies and text in page["header"][1]
-    assert page["header"][1].endswith(f" and {len(copies)} duplicates")
+def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(results, page):
+    repositories, rest = (line.replace("\u202f", " ") for line in page.header)
+    duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
+    assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
+    assert f"{len(results.measurements)} timed runs of 72 cells" in rest
+    assert duplicates and rest.endswith(f" and {len(duplicates)} duplicates")
 
 
-def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, page, tree):
+def test_page_of_the_same_results_is_the_same_and_requests_nothing(results):
     text = build_page(results)
-    assert text == build_page(results) and "default-src 'none'" in unescape(text)
+    assert text == build_page(results)
     assert not re.findall(r"""(?:src|href)=["']?https?:""", text)
-    expected = json.loads(json.dumps(details(results, page["tables"])))
-    assert unpacked(tree.by_id("details").text) == expected
+
+
+def test_page_has_picks_first_then_reasons_of_failures_and_details_of_numbers(results, page, tree):
     first = next(child for child in tree.by_id("main").children if isinstance(child, Element))
     assert first.attributes["id"] == "case" and "hidden" not in first.attributes
     assert results.failures[0]["reason"] in tree.by_id("quality").text
-    header = [line.replace("\u202f", " ") for line in page["header"]]
-    assert "6 000 revisions" in header[0]
-    assert "72 cells" in header[1] and "Subversion 1.14.2" in header[1]
+    details = json.loads(gzip.decompress(base64.b64decode(tree.by_id("details").text)))
+    assert details == json.loads(json.dumps(collect_details(results, page.tables.sections)))
 
 
 def test_cards_have_the_known_values_and_factors(page):
@@ -123,7 +118,7 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     assert [row.is_disturbed for row in view.rows].count(True) == 1
     meanings = dict(row_key(view.rows))
     assert meanings.keys() == {"! disturbed", "apart", "saturated"} and all(meanings.values())
-    lines = {view.card.question.axis: view.lines for view in page["cards"]}
+    lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
 
@@ -201,8 +196,8 @@ def test_card_of_builds_has_an_expectation_that_its_noise_allows(
     pair = Pair("nopack", "pack", 1.0, 0.9, 1.1, 5, "equal", detectable=detectable)
     asked = replace(card.question, aggregate=True)
     card = replace(card, question=asked, cases=[Case({}, (pair,))])
-    made = {"command": "vcsbench run --configfile my-builds.yaml"}
-    (view,) = make_card_views(with_card(replace(results, provenance=made), card))
+    provenance = Provenance(command="vcsbench run --configfile my-builds.yaml")
+    (view,) = make_card_views(with_card(replace(results, provenance=provenance), card))
     (step,) = view.actions[-1].action.steps
     make, _, check = step.command.rpartition("\n")
     subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
@@ -214,23 +209,23 @@ def test_card_of_builds_has_an_expectation_that_its_noise_allows(
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):
-    assert [pick.axis for pick in page["picks"]] == ["ra", "format", "packing", "config"]
-    assert ("nopack", "not packed") in page["picks"][2].values
-    assert {pick.preset for pick in page["picks"]} == {""}
+    assert [pick.axis for pick in page.answers.picks] == ["ra", "format", "packing", "config"]
+    assert ("nopack", "not packed") in page.answers.picks[2].values
+    assert {pick.preset for pick in page.answers.picks} == {""}
     # An answer over all cells, as on builds, follows no pick.
     cards = [replace(c, question=replace(c.question, aggregate=True)) for c in results.advice.cards]
-    whole = page_of(replace(results, advice=replace(results.advice, cards=cards)))
-    assert whole["picks"] == []
-    own = page_of(replace(results, own_repository="/srv/repo"))
-    assert [pick.preset for pick in own["picks"]] == ["", "f6", "nopack", "slow"]
+    whole = describe_page(replace(results, advice=replace(results.advice, cards=cards)))
+    assert whole.answers.picks == []
+    own = describe_page(replace(results, own_repository="/srv/repo"))
+    assert [pick.preset for pick in own.answers.picks] == ["", "f6", "nopack", "slow"]
     # The wishes are about the preset values, so only an own repository has them.
-    assert page["wishes"] == []
-    assert {wish.axis for wish in own["wishes"]} <= {"format", "packing", "config"}
-    assert own["wishes"]
+    assert page.answers.wishes == []
+    assert {wish.axis for wish in own.answers.wishes} <= {"format", "packing", "config"}
+    assert own.answers.wishes
 
 
 def answer_on(page, picks):
-    return next(answer for answer in page["pick_answers"] if answer.picks == picks)
+    return next(answer for answer in page.answers.pick_answers if answer.picks == picks)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +241,11 @@ def test_answers_for_picks_equal_the_rule_on_the_fitting_cases(page, picks):
 
 def test_answers_exist_for_the_combinations_of_the_grid_only(results, page):
     cells = [row for row in results.grid if not row["skip"]]
-    for answer in page["pick_answers"]:
+    for answer in page.answers.pick_answers:
         # An axis that a cell lacks fits any value.
         assert any(all(row[a] in ("", v) for a, v in answer.picks.items()) for row in cells)
-    assert page["pick_answers"][0].picks == {}
-    assert len(page["pick_answers"]) == len({tuple(a.picks.items()) for a in page["pick_answers"]})
+    picks = [tuple(answer.picks.items()) for answer in page.answers.pick_answers]
+    assert picks[0] == () and len(picks) == len({*picks})
 
 
 def test_changes_for_picks_have_their_order_cost_and_results(page):
@@ -269,22 +264,21 @@ def test_changes_for_picks_have_their_order_cost_and_results(page):
 
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results):
     counts = {"different": 20, "equal": 4, "too small": 3, "undecided": 55}
-    outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 55), (720, 2), (3600, 0))]
-    account = {"minutes": 9, "why": "", "min_effect_pct": 10.0, "tables": {"t": counts}}
-    account |= {"taken_s": 0, "blocks": [], "outlook": outlook, "studies": 1}
-    account["scatter_pct"] = 21.0
-    made = {"command": "vcsbench run --study=a,b --minutes=9 --configfile my.yaml"}
-    page = page_of(replace(results, account=account, provenance=made))
-    first, small = page["uncertain"]
+    outlook = [OutlookMoment(s, {"t": n}) for s, n in ((0, 55), (720, 2), (3600, 0))]
+    account = Account(tables={"t": counts}, outlook=outlook, minutes=9, scatter_pct=21.0)
+    provenance = Provenance(command="vcsbench run --study=a,b --minutes=9 --configfile my.yaml")
+    noisy = replace(results, account=account, provenance=provenance)
+    answers = describe_page(noisy).answers
+    first, small = answers.uncertain
     assert re.findall(r"\d+", first.partition(" (")[0]) == ["24", "82", "3", "55"]
     assert " (runs of a cell scatter by 21 %)" in first and "larger repository" in small
-    name, text, command = page["next_steps"][0]
+    name, text, command = answers.next_steps[0]
     arguments = "STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12"
     assert (name, text.split(" more ")[0]) == ("More rounds", "12 min")
     assert command == f"make report {arguments}"
-    made["config"] = {"repositories": {"ruby": {"scale": 0.3}, "other": {"scale": 0.1}}}
-    steps = page_of(replace(results, account=account, provenance=made))["next_steps"]
-    name, _, command = steps[1]
+    config = {"repositories": {"ruby": {"scale": 0.3}, "other": {"scale": 0.1}}}
+    generated = replace(noisy, provenance=replace(provenance, config=config))
+    name, _, command = describe_page(generated).answers.next_steps[1]
     assert name == "Longer runs" and "ruby: {scale: 1.0}" in command
 
 
@@ -297,35 +291,27 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(result
         "repository": {"name": "ruby", "youngest": 5526, "scale": scale},
     }
     measured = replace(results, contexts=[complete_context(context)])
-    condition = page_of(measured)["condition"]
+    condition = describe_page(measured).answers.condition
     assert ("ther storage (published: spinning disk)" in condition) == (kind == "virtual disk")
     assert (" larger repository" in condition) == (scale < 1)
     assert ("5\u202f526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
 
 
 @pytest.mark.parametrize(
-    ("account", "numbers"),
-    [
-        ({"scatter_pct": 4.2}, ["4.2", "6"]),
-        ({"scatter_pct": 30}, ["30", "6"]),
-        ({}, []),
-    ],
+    ("scatter_pct", "numbers", "verdict"),
+    [(4.2, ["4.2", "6"], "acceptable:"), (30, ["30", "6"], "high:"), (0.0, [], "")],
 )
-def test_noise_of_a_run_is_acceptable_up_to_a_scatter(account, numbers):
-    text = noise_verdict(account)
+def test_noise_of_a_run_is_acceptable_up_to_a_scatter(scatter_pct, numbers, verdict):
+    text = judge_noise(Account(scatter_pct=scatter_pct))
     assert re.findall(r"[\d.]*\d", text) == numbers
-    assert ("acceptable: runs" in text, "high" in text) == (
-        numbers[:1] == ["4.2"],
-        numbers[:1] == ["30"],
-    )
+    assert text.startswith(f"Noise is {verdict}" if verdict else "")
 
 
 def test_page_has_the_time_of_each_step(results):
     spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
-    account = {"spent_s": spent, "timed_s": 357.0, "taken_s": 840, "minutes": None}
-    account |= {"tables": {}, "min_effect_pct": 10.0, "blocks": []}
-    budget = page_of(replace(results, account=account))["budget"]
-    (time,) = (text for text in budget if text.startswith("All sessions took 14 min"))
+    account = Account(spent_s=spent, timed_s=357.0, taken_s=840)
+    (time,) = describe_page(replace(results, account=account)).time
+    assert time.startswith("All sessions took 14 min")
     *parts, timed = map(int, re.findall(r"(\d+) s", time))
     assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
 
@@ -334,24 +320,24 @@ def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(resu
     kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
     rows = [{"command": c, "ra": ra, "cache": "cold", "detectable": d} for c, ra, d in kinds]
     rows.append({**rows[0], "detectable": 9.0, "withheld": "hosts-differ"})
-    found, _ = quality_of(replace(results, tables={"f6-vs-f7": rows}))
+    found = make_quality_tables(replace(results, tables={"f6-vs-f7": rows}))
     (table,) = (table for table in found if table.title == "Smallest detectable differences")
     assert table.rows == [("log, cold, svn", "3", "8 %"), ("dump, cold", "1", "20 %")]
 
 
 def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     results = results_of(make_files(tmp_path, axes=SMALL, rounds=1, twins=1))
-    blocks = [{"rounds": 1, "seconds": 60.0}]
-    account = {"minutes": None, "more_rounds": [4, 4], "blocks": blocks, "taken_s": 60.0}
-    account |= {"tables": {"f6-vs-f7": {"undecided": 2}}, "min_effect_pct": 10.0, "why": ""}
-    page = page_of(replace(results, account=account))
-    (view,) = (view for view in page["cards"] if view.card.question.axis == "format")
+    blocks = [BlockTime(rounds=1, seconds=60.0)]
+    tables = {"f6-vs-f7": {"undecided": 2}}
+    account = Account(tables=tables, more_rounds=[4, 4], blocks=blocks, taken_s=60.0)
+    page = describe_page(replace(results, account=account))
+    (view,) = (view for view in page.answers.cards if view.card.question.axis == "format")
     assert {row.text for row in view.rows} == {"one round only"}
     cases = len(view.rows)
     assert re.findall(r"\d+", view.card.answer.sentence) == [str(cases)] * 2
-    (section,) = (t for t in page["tables"] if t.name == "f6-vs-f7")
+    (section,) = (t for t in page.tables.sections if t.name == "f6-vs-f7")
     assert {point.mark for point in section.measured_points} == {"?"}
-    name, text, command = page["next_steps"][0]
+    name, text, command = page.answers.next_steps[0]
     assert (name, command.split()[-1]) == ("More rounds", "rounds=5'") and "all 2" in text
 
 
@@ -359,14 +345,15 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     cells = [row["cell"] for row in results.grid if not row["skip"]]
     reasons = {cell: "timeout" if n == 0 else OUTDATED for n, cell in enumerate(cells)}
     failures = [{"cell": cell, "round": 1.0, "reason": why} for cell, why in reasons.items()]
-    made = {"command": "vcsbench run --configfile my.yaml --config measure=nothing"}
+    command_line = "vcsbench run --configfile my.yaml --config measure=nothing"
     empty = dict.fromkeys(results.tables, ())
-    old = replace(results, measurements=[], failures=failures, tables=empty, provenance=made)
-    page = page_of(old)
-    assert [line.startswith("No result") for line in page["header"]] == [True]
+    old = replace(results, measurements=[], failures=failures, tables=empty)
+    old = replace(old, provenance=Provenance(command=command_line))
+    page = describe_page(old)
+    assert [line.startswith("No result") for line in page.header] == [True]
     command = "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml'`"
-    assert command in page["incomplete"] and "1 cell-round failed" in page["incomplete"]
-    (section,) = (table for table in page["tables"] if table.name == "elapsed")
+    assert command in page.missing and "1 cell-round failed" in page.missing
+    (section,) = (table for table in page.tables.sections if table.name == "elapsed")
     assert section.measured_points == []
     # 2 commands, 3 accesses, 2 formats and 2 packings.
     assert section.left_out.startswith("24 rows without a result")
@@ -385,14 +372,14 @@ def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):
 def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results):
     small = [{**row, "call": "too small"} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": small})
-    table = next(t for t in page_of(changed)["tables"] if t.name == "f6-vs-f7")
+    table = next(t for t in describe_page(changed).tables.sections if t.name == "f6-vs-f7")
     points = [point for point in table.measured_points if point.value is not None]
     assert points and all(point.is_small and point.colour == "same" for point in points)
 
 
 def test_page_with_nothing_measured_has_all_sections(results):
     empty = replace(results, measurements=[], contexts=[], failures=[])
-    empty = replace(empty, advice=Advice(), tables={}, account={})
+    empty = replace(empty, advice=Advice(), tables={}, account=Account())
     ids = {element.attributes.get("id") for element in parse(build_page(empty))}
     assert {"answer", "findings", "situations", "tables", "setup", "quality"} <= ids
     assert "details" not in ids
@@ -402,9 +389,9 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
     first, *_ = results.measurements
     flags = {first["cell"]: "cache-not-cold"}
     runs = [{**run, "flags": flags.get(run["cell"], "")} for run in results.measurements]
-    incomplete = page_of(replace(results, measurements=runs))["incomplete"]
+    incomplete = describe_page(replace(results, measurements=runs)).missing
     assert "all runs of 1 cell are invalid" in incomplete
-    assert "invalid" not in page["incomplete"]
+    assert "invalid" not in page.missing
 
 
 def test_words_of_the_page_are_all_terms_and_the_values_of_its_grid(results):
@@ -432,7 +419,7 @@ def test_policy_of_the_page_has_the_digests_of_its_script_and_style(results):
 def test_page_escapes_texts_of_results(results):
     evil = "<script>alert(1)</script>"
     failures = [{**results.failures[0], "reason": evil}]
-    findings = [{**results.findings[0], "statement": evil, "why": evil}]
+    findings = [{**results.findings[0], "statement": evil}]
     contexts = [{**context, "host": {"name": evil}} for context in results.contexts]
     changed = replace(results, failures=failures, findings=findings, contexts=contexts)
     assert evil not in build_page(replace(changed, repository_notes=[evil]))
@@ -444,141 +431,12 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     times = {"elapsed_s": 0.1, "user_s": 0.01, "system_s": 0.0, "server_cpu_s": 0.0}
     fixed = {"fixed_cost_s": 0.06, "fixed_share": 0.6, "delayed_acks": "1", **times}
     runs = [{**run, **fixed} for run in results.measurements]
-    page = page_of(replace(results, measurements=runs))
-    (table,) = (table for table in page["quality"] if table.title == "Fixed cost")
-    assert page["facts"].cells == 2 and len(table.rows) == 2
+    page = describe_page(replace(results, measurements=runs))
+    (table,) = (table for table in page.quality if table.title == "Fixed cost")
+    assert page.facts.cells == 2 and len(table.rows) == 2
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}
-    points = [point for table in page["tables"] for point in table.measured_points]
+    points = [point for table in page.tables.sections for point in table.measured_points]
     assert {point.keys["repo"] for point in points} == {"ruby"}
-
-
-def reported(day, study=STUDY, findings=()):
-    cell = {"cell": "log/svn", **dict.fromkeys(study.axes, ""), "command": "log", "skip": ""}
-    return Results(
-        study=study,
-        order=order_of(study, {}),
-        grid=[cell, {**cell, "cell": "log/http", "skip": "no httpd"}],
-        measurements=[{"cell": "log/svn", "round": 1.0, "elapsed_s": None, "flags": ""}],
-        failures=[{"cell": "log/svn", "round": 2.0, "reason": "it broke"}],
-        findings=findings,
-        contexts=[
-            complete_context(
-                {"host": {"name": "<b>here"}, "started_at": f"2026-11-{day:02}T07:00:00Z"}
-            )
-        ],
-    )
-
-
-def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_path):
-    row = {"statement": "It is fast.", "expected": ">= 2", "published": 3, "measured": 2.5}
-    row |= {"low": 2.1, "high": 2.9, "unit": "times", "over": "least of 8 cells"}
-    verdicts = {"one": "reproduced", "two": "weaker", "three": "weaker"}
-    rows = [{**row, "id": name, "verdict": verdict} for name, verdict in verdicts.items()]
-    pages = {"a": reported(20, findings=rows), "b": reported(21, default_study("fsfs-ssd-2014"))}
-    pages["c"] = Results(STUDY, order_of(STUDY, {}))
-    for name, results in pages.items():
-        (tmp_path / f"{name}.html").write_text(build_page(results))
-    (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
-    (tmp_path / "index.html").write_text("an older index")
-    page = (tmp_path / "a.html").read_text()
-    match = re.search(r'name="vcsbench:facts" content="([^"]*)"', page)
-    facts = json.loads(unescape(match[1]))
-    damaged = [{**facts, "findings": of} for of in (3, [3], [{}])] + [{**facts, "cells": "x"}, []]
-    for number, text in enumerate(["{", "[" * 5000, *map(json.dumps, damaged)]):
-        other = page[: match.start(1)] + escape(text) + page[match.end(1) :]
-        (tmp_path / f"other{number}.html").write_text(other)
-    entries = read_entries(tmp_path)
-    days = {"b.html": "2026-11-21T07:00Z", "a.html": "2026-11-20T07:00Z", "c.html": ""}
-    assert [(file, facts.date) for file, facts in entries.items() if facts] == [*days.items()]
-    others = {f"other{number}.html" for number in range(7)}
-    assert {file for file, facts in entries.items() if not facts} == others
-
-    known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
-    other = ("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
-    tree = parse(build_index(entries, [(STUDY.name, "Formats", known), other]))
-    cells = [cell.text for cell in tree.all("tbody")[0].all("tr")[1].all("td")]
-    assert (cells[1], cells[2], cells[-1]) == ("20 November 2026", "<b>here", "1")
-    assert re.findall(r"\d+", " ".join(cells[3:-1])) == ["1", "2", "1", "21"]
-    (total,) = re.findall(r"of 5 published[^.]*?measured", tree.text)
-    assert re.findall(r"\d+", total) == ["5", "1", "2", "2"]
-    links = [link.attributes["href"] for link in tree.all("a")]
-    assert (
-        others < {*links} and "a.html#finding-two" in links and "a.html#finding-four" not in links
-    )
-    assert "make report STUDY=never-2001" in tree.text
-    numbers = [cell.text for cell in tree.all("tbody")[1].all("tr")[0].all("td")[-3:]]
-    assert numbers == [">= 2", "3.00", "2.502.10 to 2.90"]
-
-
-def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("repo,value,ratio,n,flags\n007,1.5,,5,\nNA,,inf,,short\n")
-    assert read_records(path) == [
-        {"repo": "007", "value": 1.5, "ratio": None, "n": 5.0, "flags": ""},
-        {"repo": "NA", "value": None, "ratio": None, "n": None, "flags": "short"},
-    ]
-    assert read_records(tmp_path / "none.csv") == []
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"value\nmany\n",
-        b"value\n\xff\xfe\n",
-        *(b"round,run\n%s,1\n" % n for n in (b"", b"nan", b"1e999")),
-    ],
-)
-def test_read_records_of_a_damaged_file_names_it(tmp_path, content):
-    path = tmp_path / "table.csv"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=r"table\.csv: "):
-        read_records(path, ["round", "run"] if b"run" in content else [])
-
-
-def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
-    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    stale = made.results / "cells" / made.name / "log/gone/round1.context.json"
-    stale.parent.mkdir(parents=True)
-    stale.write_text("{}")
-    contexts = results_of(made).contexts
-    assert [(c["cell"], c["round"]) for c in contexts] == [
-        (cell, number) for number in (1, 2) for cell in made.cells
-    ]
-    made.context(made.cells[0], 1).write_text('{"cell": ')
-    with pytest.raises(UserError, match=r"round1\.context\.json: "):
-        results_of(made)
-
-
-def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
-    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    of_tables = {f"tables/{made.name}/f6-vs-f7": comparisons.list_columns([])}
-    columns = {f"{kind}/{made.name}": names for kind, names in CSV_FILES.items()} | of_tables
-    columns[f"measurements/{made.name}"] = MEASURED
-    for stem, names in columns.items():
-        path = made.results / f"{stem}.csv"
-        path.parent.mkdir(exist_ok=True)
-        whole = path.read_text() if path.exists() else ""
-        if whole.count("\n") < 2:
-            whole = ",".join(names) + "\n" + "," * (len(names) - 1) + "\n"
-        heading, line, rest = whole.partition("\n")
-        for name in names:
-            changed = re.sub(rf"(?<![^,]){name}(?![^,])", "other", heading)
-            path.write_text(changed + line + rest)
-            with pytest.raises(UserError, match=rf"{path.name}: the column `{name}` is missing"):
-                results_of(made)
-        path.write_text(whole)
-    assert results_of(made).measurements
-
-
-@pytest.mark.parametrize("kind", ["budget", "provenance", "history"])
-def test_read_results_with_an_unreadable_record_names_it(tmp_path, kind):
-    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    path = made.results / kind / f"{made.name}.json"
-    path.parent.mkdir(exist_ok=True)
-    for content in ("[]", "5", "nothing"):
-        path.write_text(content)
-        with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
-            results_of(made)
 
 
 def test_page_prints_how_much_duplicates_differ(tmp_path):

@@ -1,6 +1,7 @@
 """The setup section and the citation of a page, from contexts and provenance."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +9,10 @@ from unit.html_tree import parse
 from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.records import complete_context
+from vcsbench.report.citation import describe_origin, make_bibtex
 from vcsbench.report.page import build_page
-from vcsbench.report.results import Results
-from vcsbench.report.setup_section import bibtex_of, compared_setup, origin_of, setup_of
+from vcsbench.report.results import Provenance, Results
+from vcsbench.report.setup_section import compare_setup, describe_setup
 from vcsbench.report.table_sections import distance_notes
 
 STUDY = default_study()
@@ -19,9 +21,8 @@ DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": 
 
 
 def setup(*contexts):
-    return setup_of(
-        Results(STUDY, order_of(STUDY, {}), contexts=[*map(complete_context, contexts)])
-    )
+    complete = [complete_context(context) for context in contexts]
+    return describe_setup(Results(STUDY, order_of(STUDY, {}), contexts=complete))
 
 
 def context(number=1, **changes):
@@ -93,25 +94,30 @@ def test_setup_configurations_differ_by_files_and_not_by_port():
     assert sorted(first.files) == ["httpd.conf", "svnserve.args"]
 
 
-def test_setup_has_the_programs_of_builds():
-    def of(name, digest, *libraries):
-        client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
-        build = {"name": name, "digest": digest, "client": client}
-        return {"build": build, "axes": {"command": "log", "build": name}}
+def context_of_build(name, libraries):
+    client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
+    build = {"name": name, "digest": "1", "client": client}
+    return complete_context({"build": build, "axes": {"command": "log", "build": name}})
 
-    builds = [of("trunk", "2", "/t/lib/libsvn_fs-1.so"), of("again", "1"), of("system", "1"), {}]
-    contexts = [*map(complete_context, builds)]
+
+def test_setup_has_the_programs_of_builds_in_their_order():
+    folders = {"trunk": ["/t/lib/libsvn_fs-1.so"], "again": [], "system": None}
+    contexts = [context_of_build(*build) for build in folders.items()]
+    contexts.append(complete_context({}))
     study = default_study("builds")
     order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
-    made = setup_of(Results(study, order, contexts=contexts)).tables[0]
-    folders = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
-    assert [(row[0], row[4]) for row in made.rows] == folders
+    (table, *_) = describe_setup(Results(study, order, contexts=contexts)).tables
+    expected = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
+    assert [(row[0], row[4]) for row in table.rows] == expected
 
 
 def update(first, last, scale=1.0):
-    repository = {"name": "main", "scale": scale}
-    copy, axes = {"revisions": [first, last]}, {"command": "update-1000", "repo": "main"}
-    return complete_context({"axes": axes, "repository": repository, "working_copy": copy})
+    content = {
+        "axes": {"command": "update-1000", "repo": "main"},
+        "repository": {"name": "main", "scale": scale},
+        "working_copy": {"revisions": [first, last]},
+    }
+    return complete_context(content)
 
 
 @pytest.mark.parametrize(
@@ -127,24 +133,41 @@ def test_distances_below_the_expected_one_have_the_reason(covered, end):
     assert len(texts) == 1 and texts[0].endswith(end) and bool(texts[0]) == bool(end)
 
 
-PROVENANCE = {"vcsbench": "0.1.0", "commit": "0123456789" * 4, "changed": []}
-PROVENANCE |= {"command": "snakemake --cores all --config minutes=15"}
-PROVENANCE |= {"config_digest": "feedface" * 8}
+PROVENANCE = Provenance(
+    vcsbench="0.1.0",
+    commit="0123456789" * 4,
+    command="snakemake --cores all --config minutes=15",
+    config_digest="feedface" * 8,
+)
 
 
-def test_citation_is_in_the_footer_and_in_the_head():
-    of = Results(STUDY, order_of(STUDY, {}), contexts=[context(1)], provenance=PROVENANCE)
-    tree = parse(build_page(of))
+@pytest.mark.parametrize(
+    ("changed", "state"),
+    [
+        ([], "unchanged"),
+        (["workflow/a.py", "Snakefile"], "with changes in workflow/a.py and Snakefile"),
+        (list("abcde"), "with changes in 5 files"),
+    ],
+)
+def test_citation_is_in_the_footer_of_the_page(changed, state):
+    provenance = replace(PROVENANCE, changed=changed)
+    results = Results(STUDY, order_of(STUDY, {}), contexts=[context(1)], provenance=provenance)
+    tree = parse(build_page(results))
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
-    assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
+    assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE.commit}, {state}"
     assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"
-    assert shown["Configuration"] == PROVENANCE["config_digest"]
-    entry = bibtex_of(of, setup_of(of))
-    assert shown["Cite as"].split() == entry.split()
+    assert shown["Configuration"] == PROVENANCE.config_digest
+    assert shown["Cite as"].split() == make_bibtex(results, describe_setup(results)).split()
+
+
+def test_bibtex_has_title_year_and_what_identifies_the_results():
+    study = STUDY.model_copy(update={"title": "A {brace} ends a field"})
+    results = Results(study, order_of(STUDY, {}), contexts=[context(1)], provenance=PROVENANCE)
+    entry = make_bibtex(results, describe_setup(results))
     fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", entry, re.MULTILINE))
     assert fields["year"] == "2026" and fields["author"] == "{The maintainers of vcsbench}"
-    assert STUDY.name in fields["title"] and STUDY.title in fields["title"]
-    parts = ("vcsbench 0.1.0", PROVENANCE["commit"], "feedfacefeed", "here")
+    assert fields["title"].endswith(f"{STUDY.name}: A brace ends a field")
+    parts = ("vcsbench 0.1.0", PROVENANCE.commit, "feedfacefeed", "here")
     assert [part for part in parts if part not in fields["note"]] == []
 
 
@@ -162,8 +185,8 @@ def test_published_set_up_is_that_of_the_study(name, history, version):
     study = default_study(name)
     axes = {study.command_axis: next(iter(study.commands))}
     contexts = [context(axes=axes, repository={**context()["repository"], "source": "generated"})]
-    made = setup_of(Results(study, order_of(study, {}), contexts=contexts))
-    rows = {row[0]: row[1] for row in compared_setup(made, study).rows}
+    made = describe_setup(Results(study, order_of(study, {}), contexts=contexts))
+    rows = {row[0]: row[1] for row in compare_setup(made, study).rows}
     assert (rows.get("History", "not published"), rows["Subversion"]) == (history, version)
 
 
@@ -183,6 +206,6 @@ def test_head_names_machines_that_differ_by_a_few_mib_once():
 )
 def test_citation_names_what_is_not_known_of_a_published_study(name, origin, end):
     study = default_study(name)
-    text = origin_of(study)
+    text = describe_origin(study)
     named = f"{name}; {origin}" if origin else name
     assert f" ({named}). " in text and text.endswith(end)

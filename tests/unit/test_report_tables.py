@@ -11,10 +11,10 @@ from project import ROOT
 from unit.report_files import make_files, results_of
 from vcsbench import words
 from vcsbench.report import grids, table_points
+from vcsbench.report.cell_details import collect_details
 from vcsbench.report.expected_rows import ExpectedRow, expected_rows
 from vcsbench.report.grids import PointKind
 from vcsbench.report.page import build_page
-from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
 
 ORDER = {
@@ -197,7 +197,7 @@ def sections(results):
 
 @pytest.fixture(scope="module")
 def known(results, sections):
-    return dict(details(results, sections))
+    return dict(collect_details(results, sections))
 
 
 def test_details_of_a_cell_have_its_runs_and_times(results, known):
@@ -212,10 +212,12 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
     assert waiting == pytest.approx(whole - client - server, rel=0.01)
     spoilt = [{**row, "flags": "cache-not-cold"} for row in rows if row["round"] == 1]
     others = [row for row in results.measurements if row not in rows or row["round"] > 1]
-    valid = details(replace(results, measurements=[*others, *spoilt]), [])["cells"][CELL]["spent"]
+    valid = collect_details(replace(results, measurements=[*others, *spoilt]), [])["cells"][CELL][
+        "spent"
+    ]
     assert valid[0] == pytest.approx(median(elapsed[1:]), rel=1e-3)
     own = replace(results, own_repository="/srv/mine")
-    assert [details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
+    assert [collect_details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
 
 
 def test_numbers_of_tables_have_their_cells(sections, known):

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -14,28 +15,26 @@ from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.report.results import Results
-from vcsbench.report.summary import (
-    COLUMNS,
-    HEADER,
-    command_of,
-    lines,
-    read_summaries,
-    variables_of,
-    verdict_counts,
-)
+from vcsbench.report.account import Account, OutlookMoment
+from vcsbench.report.make_command import MakeCommand, parse_command
+from vcsbench.report.results import Provenance, Results
+from vcsbench.report.summary import describe_verdicts
+from vcsbench.report.terminal import COLUMNS, HEADER, format_summaries, read_summaries
 
 COUNTS = {"different": 40, "equal": 30, "too small": 2, "undecided": 10}
-OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
-ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "taken_s": 840}
+
+
+def outlook(*moments):
+    """Return what is undecided after seconds from now: pairs of both."""
+    return [OutlookMoment(seconds, {"t": undecided}) for seconds, undecided in moments]
+
+
+DECIDING = outlook((0, 10), (720, 2), (3600, 0))
+ACCOUNT = Account(tables={"t": COUNTS}, outlook=DECIDING, minutes=14, taken_s=840)
 
 
 def study(name):
     return Study.model_construct(name=name, title="", source="", axes={}, tables={})
-
-
-def findings(*verdicts):
-    return [{"verdict": verdict} for verdict in verdicts]
 
 
 def summary(*cards, **changes):
@@ -43,8 +42,22 @@ def summary(*cards, **changes):
     return Results(study("fsfs"), {}, **{**made, **changes})
 
 
-PACK = CardQuestion("format", "Pack?", yes_value="f7")
+REPEATED = MakeCommand()
 
+
+def lines(*summaries, command=REPEATED):
+    """Return the lines of studies without the header of the answers."""
+    printed = format_summaries(summaries, command)
+    return printed[len(HEADER) :] if printed[0] == HEADER[0] else printed
+
+
+def joined(*summaries, command=REPEATED):
+    """Return the lines as one, with commands as they were before they were broken."""
+    text = " ".join(" ".join(lines(*summaries, command=command)).split())
+    return text.replace(" \\ ", " ")
+
+
+PACK = CardQuestion("format", "Pack?", yes_value="f7")
 SERVE = CardQuestion("ra", "Server?")
 
 
@@ -53,8 +66,9 @@ def packing():
 
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command():
-    verdicts = findings("reproduced", "weaker", "weaker", "not measured")
-    found = lines([summary(packing(), findings=verdicts)])[len(HEADER) :]
+    verdicts = ["reproduced", "weaker", "weaker", "not measured"]
+    findings = [{"id": "x", "verdict": verdict} for verdict in verdicts]
+    found = lines(summary(packing(), findings=findings))
     text = "cold log 2.4x to 6.9x faster (of 2 cases 2 faster, 0"
     assert found[:2] == [f"Format?     yes       {text}", f"{' ' * 22}slower)"]
     assert found[2].startswith(
@@ -67,18 +81,18 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
 
 
 def test_next_command_can_be_pasted_into_a_shell(tmp_path):
-    account = {**ACCOUNT, "tables": {"t": {"too small": 1}}, "outlook": []}
+    account = replace(ACCOUNT, tables={"t": {"too small": 1}}, outlook=[])
     repository = {"source": "generated", "profile": "ruby", "scale": 0.12, "seed": 1}
-    config = {"repositories": {"ruby": repository}}
-    given = {"REPO": "/srv/a repository with a long name", "ARGS": "--configfile 'b b.yaml'"}
-    of = summary(account=account, provenance={"config": config}, grid=[{"repo": "ruby"}])
-    printed = lines([of], given)
+    provenance = Provenance(config={"repositories": {"ruby": repository}})
+    command = MakeCommand("/srv/a repository with a long name", arguments="--configfile 'b b.yaml'")
+    small = summary(account=account, provenance=provenance, grid=[{"repo": "ruby"}])
+    printed = lines(small, command=command)
     start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("printf "))
     assert len(printed) - start > 2 and max(map(len, printed)) <= COLUMNS
     shell = "\n".join(['make() { printf "%s\\n" "$@"; }', *printed[start:]])
     pasted = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
-    arguments = f"ARGS={given['ARGS']} --configfile larger.yaml"
-    expected = ["report", f"REPO={given['REPO']}", "STUDY=fsfs", arguments]
+    arguments = f"ARGS={command.arguments} --configfile larger.yaml"
+    expected = ["report", f"REPO={command.repository}", "STUDY=fsfs", arguments]
     assert pasted.stdout.splitlines() == expected
     # It replaces the shipped repository, so it is whole.
     written = read_yaml(tmp_path / "larger.yaml")
@@ -87,54 +101,54 @@ def test_next_command_can_be_pasted_into_a_shell(tmp_path):
 
 @pytest.mark.parametrize(("flags", "command"), [("cpu-busy", "--forcerun cell"), ("apart", "")])
 def test_disturbed_answers_are_counted_and_measured_again_first(flags, command):
-    printed = lines([summary(card(row(2.4, flags=flags), question=PACK))])
+    printed = lines(summary(card(row(2.4, flags=flags), question=PACK)))
     counts = [line for line in printed if line.startswith("Disturbed")]
     assert [line.split()[1:4] for line in counts] == [["1", "of", "1"]] * bool(command)
     start = next(n for n, line in enumerate(printed) if line.startswith("Next"))
     assert (f"make report STUDY=fsfs ARGS='{command}'" in printed[start + 1]) == bool(command)
 
 
+LARGER = (
+    r"printf '%s\n' repositories: ' ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
+)
+LARGER += " ARGS='--configfile larger.yaml'"
+CONFIG = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
+GENERATED = {"provenance": Provenance(config=CONFIG), "grid": [{"repo": "ruby", "skip": ""}]}
+
+
 def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     counts = {"different": 1, "equal": 0, "too small": 3, "undecided": 0}
-    account = {**ACCOUNT, "tables": {"t": counts}, "outlook": [{"seconds": 0, "left": {}}]}
-    assert lines([summary(account=account)]) == [
+    account = replace(ACCOUNT, tables={"t": counts}, outlook=outlook((0, 0)))
+    assert lines(summary(account=account)) == [
         "Answered    1 of 4 comparisons, 3 too small to compare",
         "Next        measure a larger repository: some runs are mostly start-up",
     ]
-    known = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
-    made = {"provenance": {"config": known}, "grid": [{"repo": "ruby", "skip": ""}]}
-    command = (
-        r"printf '%s\n' repositories: ' ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
-    )
-    command += " ARGS='--configfile larger.yaml'"
+    printed = joined(summary(account=account, **GENERATED))
+    assert " Next runs 4 times as long " in printed and printed.endswith(LARGER)
 
-    def printed(*cards, **changes):
-        # Commands as they were before they were broken.
-        of = lines([summary(*cards, **{"account": account, **made, **changes})])
-        return " ".join(" ".join(of).split()).replace(" \\ ", " ")
 
-    assert " Next runs 4 times as long " in printed() and printed().endswith(command)
-    # Builds whose runs are too short can differ by less than the smallest effect.
-    flagged = row(1.01, "equal", flags="too-short")
-    build = card(flagged, question=CardQuestion("format", "Build?", aggregate=True))
-    answered = {**account, "tables": {"t": {"equal": 1}}}
-    assert f"show smaller differences, in up to 56 min: {command}" in printed(
-        build, account=answered
-    )
-    assert command not in printed(packing(), account=answered)
-    # More rounds come first where they decide.
-    more = printed(account={**account, "tables": {"t": COUNTS}, "outlook": OUTLOOK})
-    assert more.index("MINUTES=") < more.index(command)
+def test_builds_whose_runs_are_too_short_are_offered_a_larger_repository():
+    """Two builds can differ by less than the smallest effect worth noting."""
+    account = replace(ACCOUNT, tables={"t": {"equal": 1}}, outlook=outlook((0, 0)))
+    question = CardQuestion("format", "Build?", aggregate=True)
+    build = card(row(1.01, "equal", flags="too-short"), question=question)
+    printed = joined(summary(build, account=account, **GENERATED))
+    assert f"show smaller differences, in up to 56 min: {LARGER}" in printed
+    assert LARGER not in joined(summary(packing(), account=account, **GENERATED))
+
+
+def test_more_rounds_that_decide_come_before_a_larger_repository():
+    printed = joined(summary(**GENERATED))
+    assert printed.index("MINUTES=") < printed.index(LARGER)
 
 
 @pytest.mark.parametrize(
     ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
 )
 def test_next_command_takes_at_most_a_day(seconds, shown):
-    pairs = zip((0, *seconds), (10, 9, 0), strict=True)
-    outlook = [{"seconds": s, "left": {"t": n}} for s, n in pairs]
-    text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
-    assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
+    moments = outlook((0, 10), (seconds[0], 9), (seconds[1], 0))
+    text = joined(summary(packing(), account=replace(ACCOUNT, outlook=moments)))
+    assert (f"decide {shown}" in text) if shown else "more decide" not in text
 
 
 def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
@@ -142,31 +156,31 @@ def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
     cards = [
         make_card(question, "f6", [], [], 10.0, withheld=withheld) for question in (PACK, SERVE)
     ]
-    printed = lines([summary(*cards, account={})])[len(HEADER) :]
+    printed = lines(summary(*cards, account=Account()))
     assert printed[0].startswith("Uncompared  Format?, Access?: 1 comparison left out: Nothing has")
     assert printed[-1] == "Answered    no comparison has a result"
 
 
-@pytest.mark.parametrize("length", [10, 200, 1000])
+@pytest.mark.parametrize("length", [10, 1000])
 def test_lines_have_at_most_80_columns(length):
     grid = [{"skip": "reason " * length, "cell": "a"}]
-    found = lines([summary(packing(), grid=grid)])
+    found = lines(summary(packing(), grid=grid))
     assert max(map(len, found)) <= COLUMNS
 
 
 def test_lines_of_invalid_runs_have_their_number_and_the_main_reason():
     flags = ["", "too-short", "cache-not-cold", "cache-not-cold clock", "no-disk-reads"]
     runs = [{"cell": "log", "flags": text} for text in flags]
-    printed = " ".join(" ".join(lines([summary(packing(), measurements=runs)])).split())
     reason = FLAGS["cache-not-cold"].sentence
+    printed = joined(summary(packing(), measurements=runs))
     assert f" Invalid 3 of 5 timed runs, left out (2 of them): {reason} " in printed
-    assert "Invalid" not in "".join(lines([summary(packing(), measurements=runs[:2])]))
+    assert "Invalid" not in joined(summary(packing(), measurements=runs[:2]))
 
 
 def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason():
     grid = [{"cell": str(n), "skip": "no\x1b httpd" if n < 3 else "no root"} for n in range(4)]
     failures = [{"cell": "log/1", "reason": "timeout"}] * 2
-    text = "\n".join(lines([summary(grid=grid, failures=failures)]))
+    text = "\n".join(lines(summary(grid=grid, failures=failures)))
     assert re.search(r"Skipped +4 .*3 .*no\\x1b httpd", text)
     assert "Failed      1 cell: timeout" in text and "\x1b" not in text
 
@@ -190,7 +204,19 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
 )
 @pytest.mark.parametrize("program", ["vcsbench run", "snakemake"])
 def test_command_of_a_run_continues_it(program, typed, expected):
-    assert command_of(variables_of(f"{program} {typed}")) == expected
+    assert parse_command(f"{program} {typed}").text() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-k --configfile 'a b' c --config seed=2", "--configfile 'a b' c"),
+        ("--configfile=a -n x", "--configfile=a"),
+        ("-n", ""),
+    ],
+)
+def test_configfile_arguments_are_those_of_files_only(arguments, expected):
+    assert MakeCommand(arguments=arguments).configfile_arguments == expected
 
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
@@ -200,10 +226,9 @@ def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
     (tmp_path / "measurements").mkdir()
     (tmp_path / "measurements" / "one.csv").write_text("cell,round,flags\nlog,1,clock\n")
     (found,) = read_summaries(tmp_path, map(study, ["one", "without-results"]))
-    assert any(
-        line.startswith("Invalid     1 of 1 timed run, left out: ") for line in lines([found])
-    )
-    assert found.study.name == "one" and lines([found])[len(HEADER)].startswith("Format?")
+    printed = lines(found)
+    assert found.study.name == "one" and printed[0].startswith("Format?")
+    assert any(line.startswith("Invalid     1 of 1 timed run, left out: ") for line in printed)
 
 
 def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
@@ -216,4 +241,4 @@ def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
 
 def test_verdict_counts_are_words_in_the_order_of_verdicts():
     verdicts = ["not measured", "fails", "holds", "holds"]
-    assert verdict_counts(verdicts) == "2 hold, 1 does not hold, 1 not measured"
+    assert describe_verdicts(verdicts) == "2 hold, 1 does not hold, 1 not measured"

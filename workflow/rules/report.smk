@@ -52,8 +52,8 @@ rule report:
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         order=lambda wildcards: PROJECT.params_of(wildcards.study).order,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=lambda wildcards: PROJECT.params_of(wildcards.study).repository_facts,
+        own_repository=lambda wildcards: PLAN.config.settings.repository or "",
+        repository_notes=lambda wildcards: PROJECT.params_of(wildcards.study).repository_facts,
     script:
         "../scripts/write_report.py"
 

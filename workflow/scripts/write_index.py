@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_text
-from vcsbench.report.page import build_index, read_entries
+from vcsbench.report.index_page import build_index, read_entries
 from vcsbench.run.job import job_log
 
 snakemake: Any
@@ -12,7 +12,9 @@ snakemake: Any
 
 def write_index() -> None:
     path = Path(snakemake.output[0])
-    write_text(path, build_index(read_entries(path.parent), snakemake.params.studies))
+    # All pages of the folder, also those of studies that this run does not measure.
+    entries = read_entries(path.parent)
+    write_text(path, build_index(entries, snakemake.params.studies))
 
 
 with job_log(snakemake.log[0]):

@@ -13,18 +13,22 @@ from vcsbench.run.provenance import provenance
 snakemake: Any
 
 
+# The keyword arguments of read_results that the configuration sets.
+PARAMS = ("order", "expectations", "baselines", "own_repository", "repository_notes")
+
+
 def write_page() -> None:
-    study = load_study(snakemake.input.study)
-    definitions = Path(snakemake.input.definitions)
-    names = ("order", "expectations", "baselines", "own", "found")
-    made_with = {name: snakemake.params[name] for name in names}
-    write_json(snakemake.output.made_with, made_with)
+    params = {name: snakemake.params[name] for name in PARAMS}
+    # An imported bundle makes the page again from this file.
+    write_json(snakemake.output.made_with, params)
     # Before the results are read, because the page cites it. Snakemake runs scripts in the checkout.
     write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
-    results = read_results(study, Path("results"), definitions, **made_with)
-    write_text(
-        snakemake.output.page, build_page_with_charts(results, Path(snakemake.output.charts))
-    )
+
+    study = load_study(snakemake.input.study)
+    definitions = Path(snakemake.input.definitions)
+    results = read_results(study, Path("results"), definitions, **params)
+    page = build_page_with_charts(results, Path(snakemake.output.charts))
+    write_text(snakemake.output.page, page)
 
 
 with job_log(snakemake.log[0]):

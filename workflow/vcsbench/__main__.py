@@ -453,11 +453,12 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
-    from vcsbench.report.summary import lines, read_summaries, variables_of
+    from vcsbench.report.make_command import parse_command
+    from vcsbench.report.terminal import format_summaries, read_summaries
 
     try:
-        given = variables_of(os.environ["VCSBENCH_COMMAND"])
-        print("\n".join(lines(read_summaries(Path("results"), studies), given)))
+        command = parse_command(os.environ["VCSBENCH_COMMAND"])
+        print("\n".join(format_summaries(read_summaries(Path("results"), studies), command)))
     except (UserError, OSError) as error:
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)

@@ -8,7 +8,6 @@ from vcsbench.advice.labels import detectable_text
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.server_actions import ActionStep
 from vcsbench.report.results import Results, unique_values
-from vcsbench.report.summary import command_with, variables_of
 
 FILE = "my-expectations.yaml"
 # A limit in per cent below the noise would fail builds that are not slower.
@@ -33,8 +32,7 @@ def make_guard(results: Results, axis: str, pairs: Sequence[Pair]) -> CardAction
             f"    compare: {{axis: {axis}, baseline: {baseline}, candidate: {candidate}}}\n"
             f"    expect: {{over: min, at_least: {1 / (1 + limit_pct / 100):.3f}}}\n"
         )
-    variables = variables_of(results.provenance.get("command", ""), results.study.name)
-    check = command_with(variables, f"--config expectations=[{FILE}]", "check")
+    check = results.command.with_arguments(f"--config expectations=[{FILE}]").text("check")
     command = f"cat >{FILE} <<'END'\n{expectations}END\n{check}"
 
     note = (

@@ -1,8 +1,8 @@
 """The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from vcsbench import words
@@ -17,10 +17,10 @@ from vcsbench.report.answers import shown_flags
 from vcsbench.report.card_rows import flag_texts
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values
-from vcsbench.report.summary import verdict_counts
+from vcsbench.report.results import Results, Rows, unique_values
+from vcsbench.report.summary import describe_verdicts
 from vcsbench.report.table_sections import TableSection
-from vcsbench.statistics import comparisons, texts, verdicts
+from vcsbench.statistics import texts, verdicts
 
 MEANINGS = {
     Verdict.REVERSED: "the other side is faster now",
@@ -38,6 +38,15 @@ MEANINGS = {
 }
 # Verdicts that possible reasons can explain.
 DIFFERENT = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
+# The calls of a pair that more rounds may decide.
+UNDECIDED_CALLS = (Call.BOUNDED, Call.UNDECIDED)
+# The calls of a pair, and of the same pair with its sides exchanged.
+EXCHANGED_CALLS = {
+    Call.FASTER: Call.SLOWER,
+    Call.SLOWER: Call.FASTER,
+    Call.LESS: Call.MORE,
+    Call.MORE: Call.LESS,
+}
 NO_REASON = "no reason known"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 REPEAT = "Repeat the run on another machine."
@@ -81,14 +90,14 @@ class FindingView(FindingFacts):
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
     the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
     of more pairs or cells than measured. `news` has the changes since it was published, `dot` is its
-    place in the plot of findings, None if it is no factor, `ratio` the value in words, `of` its
+    place in the plot of findings, None if it is no factor, `ratio` the value in words, `pairs` its
     pairs or cells, and `anchor` the row of its table.
     """
 
     is_ours: bool
     published_all: str
     ratio: str
-    of: str
+    pairs: str
     is_different: bool
     steps: Sequence[Step]
     notes: Sequence[str]
@@ -100,205 +109,320 @@ class FindingView(FindingFacts):
     dot: FindingDot | None
 
 
-def finding_views(
+@dataclass(frozen=True)
+class FindingUnit:
+    """The unit of a finding's numbers: a factor for a comparison, otherwise the unit of its metric."""
+
+    is_factor: bool
+    suffix: str
+
+    def format_number(self, number: object) -> str:
+        """Return `0.74x`, `2.31 s` or `88.0 %`, "" for an unknown number."""
+        if not words.is_number(number):
+            return ""
+        return times(number) if self.is_factor else f"{words.significant(number)}{self.suffix}"
+
+    def format_interval(self, low: float | None, high: float | None) -> str:
+        """Return `1.80x to 2.2x`, "" for an unknown interval."""
+        if low is None or high is None:
+            return ""
+        if self.is_factor:
+            return times_between(low, high)
+        ends = [self.format_number(low), self.format_number(high)]
+        return " to ".join(unique_values(ends))
+
+    def format_expected(self, at_least: float | None, at_most: float | None) -> str:
+        """Return an expected range, of which one end may be open: `1.05x to 1.25x`, `at most 80 %`.
+
+        The bounds have all digits of their definition.
+        """
+        if at_least is None:
+            return f"at most {at_most:.12g}{self.suffix}"
+        if at_most is None:
+            return f"at least {at_least:.12g}{self.suffix}"
+        return f"{at_least:.12g}{self.suffix} to {at_most:.12g}{self.suffix}"
+
+
+class ComparedSides(NamedTuple):
+    """The values of an axis that a finding compares."""
+
+    axis: str
+    baseline: str
+    candidate: str
+
+
+def make_finding_views(
     results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
-    views, shown = [], shown_flags(results)
+    named_flags = shown_flags(results)
+    views = []
     for row in rows:
-        definition = definitions.get(row["id"], {})
-        expect = definition.get("expect") or {}
-        bounds = [expect.get(name) for name in ("at_least", "at_most")]
-        table, where = find_table(definition, results.study.tables)
-        section = next((section for section in sections if section.name == table), None)
-        unit = f" {metric_in(definition).unit}".rstrip() if definition else ""
-        unit = "x" if definition.get("compare") else unit
-        interval = None if None in (row["low"], row["high"]) else (row["low"], row["high"])
-        expected = row["expected"] if bounds == [None, None] else _expected(bounds, unit)
-        published, measured = (_written(row[name], unit) for name in ("published", "measured"))
-        verdict = row["verdict"]
-        steps, notes = reason_steps(row)
-        is_measured = verdict != Verdict.NOT_MEASURED
-        note, flags = _flags(results, definition, shown) if is_measured else ("", [])
-        of = row.get("over", "")
-        if section and expect.get("over") == "mean":
-            of = _pairs_text(definition, section, where) or of
-        interval_text = _range(*interval, unit) if interval else ""
-        dot = None
+        definition = definitions[row["id"]]
+        views.append(_make_finding_view(results, row, definition, sections, named_flags))
+    order: list[str] = list(MEANINGS)
+    return sorted(views, key=lambda view: order.index(view.verdict))
+
+
+def _make_finding_view(
+    results: Results,
+    row: Row,
+    definition: Row,
+    sections: Sequence[TableSection],
+    named_flags: set[str],
+) -> FindingView:
+    """Return a row of a file of findings (verdicts.OF_FINDINGS) as the page shows it.
+
+    `named_flags` are the flags that a row may name: those of nearly all runs are below Quality.
+    """
+    expect = definition["expect"]
+    unit = _choose_unit(definition)
+    is_measured = row["verdict"] != Verdict.NOT_MEASURED
+    facts = FindingFacts(
+        id=row["id"],
+        statement=row["statement"],
+        verdict=row["verdict"],
+        expected=unit.format_expected(expect.get("at_least"), expect.get("at_most")),
+        published=unit.format_number(row["published"]),
+        measured=unit.format_number(row["measured"]),
+        interval=unit.format_interval(row["low"], row["high"]),
+    )
+    # The section is missing if the study has no table of this metric.
+    table, where = find_table(definition, results.study.tables)
+    section = next((section for section in sections if section.name == table), None)
+    pairs = row["over"]
+    if section and expect.get("over") == "mean":
+        pairs = _describe_pairs(definition, section, where) or pairs
+    note = ""
+    flags: list[str] = []
+    if is_measured:
+        note, flags = _describe_flags(results, definition, named_flags)
+    steps, notes = split_reasons(row)
+    return FindingView(
+        **asdict(facts),
+        is_ours=bool(expect.get("ours")),
+        published_all=_describe_all_published(row, unit),
+        ratio=_describe_value(row, definition),
+        pairs=pairs,
+        is_different=row["verdict"] in DIFFERENT,
+        steps=steps,
+        notes=notes,
+        note=note,
+        flags=flags,
+        table=section.title if section else "",
+        anchor=_find_anchor(where, section) if section else "",
+        news=_describe_reversal(row, definition),
         # Only factors share an axis.
-        if unit == "x" and row["measured"] and is_measured:
-            texts_of_dot = {"expected": expected, "published": published or "not published"}
-            texts_of_dot |= {"measured": measured, "interval": interval_text or "none"}
-            dot = FindingDot(
-                label=row["statement"],
-                verdict=row["verdict"],
-                expected_low=bounds[0],
-                expected_high=bounds[1],
-                published=row["published"],
-                measured=row["measured"],
-                low=row["low"],
-                high=row["high"],
-                texts=texts_of_dot,
-            )
-        view = FindingView(
-            id=row["id"],
-            statement=row["statement"],
-            verdict=verdict,
-            expected=expected,
-            published=published,
-            measured=measured,
-            interval=interval_text,
-            is_ours=bool(expect.get("ours")),
-            published_all=_published_all(row, unit),
-            ratio=_ratio_text(row, definition),
-            of=of,
-            is_different=verdict in DIFFERENT,
-            steps=steps,
-            notes=notes,
-            note=note,
-            flags=flags,
-            table=section.title if section else "",
-            anchor=_anchor(where, section) if section else "",
-            news=_news(row, definition) if verdict == Verdict.REVERSED else "",
-            dot=dot,
-        )
-        views.append(view)
-    return sorted(views, key=lambda view: [*MEANINGS, view.verdict].index(view.verdict))
+        dot=_make_dot(row, expect, facts) if unit.is_factor and is_measured else None,
+    )
 
 
-def reason_steps(row: Row) -> tuple[list[Step], list[str]]:
+def _choose_unit(definition: Row) -> FindingUnit:
+    if definition.get("compare"):
+        return FindingUnit(is_factor=True, suffix="x")
+    # A metric without a unit, such as a number of calls, has no suffix.
+    return FindingUnit(is_factor=False, suffix=f" {metric_in(definition).unit}".rstrip())
+
+
+def _read_sides(definition: Row) -> ComparedSides | None:
+    """Return the compared sides, None for a finding on one metric and for a comparison with a baseline."""
+    compare = definition.get("compare", {})
+    if "candidate" not in compare:
+        return None
+    return ComparedSides(compare["axis"], compare["baseline"], compare["candidate"])
+
+
+def _make_dot(row: Row, expect: Row, facts: FindingFacts) -> FindingDot | None:
+    """Return the place of a finding in the plot of findings, None without a measured factor."""
+    if not row["measured"]:
+        return None
+    return FindingDot(
+        label=row["statement"],
+        verdict=row["verdict"],
+        expected_low=expect.get("at_least"),
+        expected_high=expect.get("at_most"),
+        published=row["published"],
+        measured=row["measured"],
+        low=row["low"],
+        high=row["high"],
+        texts={
+            "expected": facts.expected,
+            "published": facts.published or "not published",
+            "measured": facts.measured,
+            "interval": facts.interval or "none",
+        },
+    )
+
+
+def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
     """Return the reasons of a verdict, the most likely one first, and other remarks."""
+    is_different = row["verdict"] in DIFFERENT
     steps: list[Step] = []
     notes = []
-    for reason in row.get("reasons") or ():
-        text = texts.reason_text(reason)
-        label, _, facts = text.partition(": ")
+    for reason in row["reasons"]:
+        # The page shows this one next to the published value.
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
-        if row["verdict"] in DIFFERENT and reason.code not in verdicts.EXPLAINING:
+        text = texts.reason_text(reason)
+        if is_different and reason.code not in verdicts.EXPLAINING:
             notes.append(f"{text}.")
-            continue
-        steps.append(Step(reason.code, label, facts, texts.ACTIONS.get(reason.code, "")))
-    if row["verdict"] in DIFFERENT and not steps:
+        else:
+            # `smaller scale: ruby has 13 % of its published size`
+            label, _, facts = text.partition(": ")
+            steps.append(Step(reason.code, label, facts, texts.ACTIONS.get(reason.code, "")))
+    if is_different and not steps:
         steps.append(Step(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
     return steps, notes
 
 
-def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
-    """Return the axis values of a finding's cells."""
-    compare = definition.get("compare") or {}
-    sides = [compare.get(side) for side in comparisons.SIDES]
-    where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
-    return {axis: axis_values(v) for axis, v in where.items() if axis in results.order}
-
-
-def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
+def summarise_reasons(findings: Iterable[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
     """Return what to do about each reason, the one with most findings first.
 
     `findings` are verdicts and steps.
     """
-    verdicts_of: dict[str, list[str]] = {}
+    verdicts_by_label: dict[str, list[str]] = {}
     actions: dict[str, str] = {}
     for verdict, steps in findings:
-        for label, same in grouped_by(steps, lambda step: step.label).items():
-            verdicts_of.setdefault(label, []).append(verdict)
-            actions[label] = same[0].action
-    labels = sorted(verdicts_of, key=lambda label: -len(verdicts_of[label]))
-    return [
-        ReasonLine(label, verdict_counts(verdicts_of[label]), actions[label]) for label in labels
-    ]
+        # A finding counts once, also with two reasons of one label, such as two smaller repositories.
+        for label in unique_values(step.label for step in steps):
+            verdicts_by_label.setdefault(label, []).append(verdict)
+        for step in steps:
+            actions[step.label] = step.action
+    lines = []
+    for label in sorted(verdicts_by_label, key=lambda label: -len(verdicts_by_label[label])):
+        lines.append(ReasonLine(label, describe_verdicts(verdicts_by_label[label]), actions[label]))
+    return lines
 
 
-def _expected(bounds: Sequence[float | None], unit: str) -> str:
-    low, high = ("" if bound is None else f"{bound:.12g}{unit}" for bound in bounds)
-    return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
+def _describe_all_published(row: Row, unit: FindingUnit) -> str:
+    """Return `all 24 pairs published: 0.74x` if more pairs were published than measured, otherwise "".
 
-
-def _range(low: float, high: float, unit: str) -> str:
-    if unit == "x":
-        return times_between(low, high)
-    return " to ".join(unique_values(_written(end, unit) for end in (low, high)))
-
-
-def _written(number: object, unit: str) -> str:
-    if not words.is_number(number):
-        return ""
-    return times(number) if unit == "x" else f"{words.significant(number)}{unit}"
-
-
-def _published_all(row: Row, unit: str) -> str:
-    """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured, or have the same value."""
-    for reason in row.get("reasons") or ():
+    It is "" too if the published value of the measured pairs is the same.
+    """
+    for reason in row["reasons"]:
         if reason.code == ReasonCode.ALL_PUBLISHED:
-            text = _written(reason.values.get("value"), unit)
-            if text != _written(row["published"], unit):
-                return f"all {reason.values['published']} published: {text}"
+            value = unit.format_number(reason.values["value"])
+            if value != unit.format_number(row["published"]):
+                return f"all {reason.values['published']} published: {value}"
     return ""
 
 
-def _ratio_text(row: Row, definition: Row) -> str:
-    """Return `time of f6 ÷ time of f7: above 1x, f7 is faster`, or the quantity of a level."""
-    compare = definition.get("compare") or {}
-    if not definition or "candidate" not in compare:
-        return str(row.get("unit") or "") if compare else metric_in(definition).title
+def _describe_value(row: Row, definition: Row) -> str:
+    """Return the measured quantity in words.
+
+    A comparison has `time of f6 ÷ time of f7: above 1x, f7 is faster`, a comparison with a saved baseline the
+    unit of its file, and a finding on one metric the title of the metric: `Client CPU`.
+    """
     metric = metric_in(definition)
-    first, second = (value_label(compare["axis"], compare[side]) for side in comparisons.SIDES)
-    is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
-    ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
-    return f"{ratio}: above 1x, {second} {is_better}"
+    sides = _read_sides(definition)
+    if sides:
+        baseline = value_label(sides.axis, sides.baseline)
+        candidate = value_label(sides.axis, sides.candidate)
+        is_better = metric.words.is_better
+        # If more is better, a candidate with less is worse.
+        if metric.gain < 0:
+            is_better = f"{metric.words.verb}lower"
+        ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate}"
+        return f"{ratio}: above 1x, {candidate} {is_better}"
+    if definition.get("compare"):
+        return str(row["unit"])
+    return metric.title
 
 
-def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
-    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs."""
-    compare = definition.get("compare") or {}
-    points = [p for p in section.measured_points if not p.is_small and overlaps(where, p.keys)]
-    rows = [p.row for p in points if p.row and words.is_number(p.row.get("ratio"))]
+def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
+    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs.
+
+    Without "mixed", the pairs have the same outcome or some are undecided: `3 pairs, 2.0x, f7 faster in 2,
+    undecided in 1`. If all have one outcome, the text ends with the factors.
+    """
+    rows = []
+    for point in section.measured_points:
+        # A pair that is mostly start-up does not count.
+        if point.row is None or point.is_small or not overlaps(where, point.keys):
+            continue
+        if words.is_number(point.row.get("ratio")):
+            rows.append(point.row)
     if len(rows) < 2:
         return ""
-    # The table may have the sides exchanged.
-    is_same = section.baseline == str(compare.get("baseline", section.baseline))
-    ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
-    text = f"{len(rows)} pairs, {_range(min(ratios), max(ratios), 'x')}"
-    turned = {} if is_same else {Call.FASTER: Call.SLOWER, Call.SLOWER: Call.FASTER}
-    calls: Counter[str] = Counter()
-    for row in rows:
-        call = row.get("call") or Call.UNDECIDED
-        calls[turned.get(call, call)] += 1
-    if len(calls) == 1:
+    sides = _read_sides(definition)
+    # The table may have the sides exchanged: packed against not packed.
+    is_exchanged = sides is not None and str(sides.baseline) != section.baseline
+    ratios = [1 / row["ratio"] if is_exchanged else row["ratio"] for row in rows]
+    text = f"{len(rows)} pairs, {times_between(min(ratios), max(ratios))}"
+    counts = _count_calls(rows, is_exchanged)
+    if len(counts) == 1:
         return text
-    undecided = [call for call in (Call.BOUNDED, Call.UNDECIDED) if call in calls]
-    called = [call for call in calls if call not in undecided]
-    outcomes = [f"{texts.CALLS[Call(call)]} in {calls[call]}" for call in (*called, *undecided)]
-    label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
-    mixed = "mixed: " if len(called) > 1 else ""
-    return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(outcomes)}"
+
+    decided = [call for call in counts if call not in UNDECIDED_CALLS]
+    undecided = [call for call in UNDECIDED_CALLS if call in counts]
+    outcomes = [f"{texts.CALLS[call]} in {counts[call]}" for call in (*decided, *undecided)]
+    outcome = ", ".join(outcomes)
+    if sides:
+        outcome = f"{value_label(sides.axis, sides.candidate)} {outcome}"
+    return f"{text}, mixed: {outcome}" if len(decided) > 1 else f"{text}, {outcome}"
 
 
-def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
-    """Return the flags of a finding's runs in the words of cards, and the names of the flags."""
-    cells, compare = _cells_of(results, definition), definition.get("compare") or {}
-    runs = [run for run in results.valid_runs if matches_cell(run, cells)]
-    flags = (flag for run in runs for flag in run["flags"].split())
-    is_warm = all(cache_state(run.get("cache")).is_hot for run in runs)
-    disturbed, flag_names = flag_texts(flags, shown, is_warm, runs)
-    of_access = runs if "svn" in compare.values() else ()
-    less = unique_values(run["command"] for run in of_access if has_less_work(compare["axis"], run))
-    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less else []
-    return "; ".join(filter(None, [*less, disturbed, *flag_names])), flag_names
-
-
-def _news(row: Row, definition: Row) -> str:
-    compare, published = definition.get("compare") or {}, row["published"]
-    if "candidate" not in compare or not published:
-        return ""
-    was, now = (change(row[name]) for name in ("published", "measured"))
-    label = value_label(compare["axis"], compare["candidate"])
-    return f"{label[:1].upper()}{label[1:]}: {was} as published, {now} here."
-
-
-def _anchor(where: Row, section: TableSection) -> str:
-    rows = (row for pair in section.pairs if pair.measured for row in pair.measured.rows)
+def _count_calls(rows: Rows, is_exchanged: bool) -> Counter[Call]:
+    """Return the outcomes of comparisons, in the order of their first rows."""
+    counts: Counter[Call] = Counter()
     for row in rows:
-        if any(p and p.value is not None and overlaps(where, p.keys) for p in row.points):
-            return f"{section.anchor}-{row.slug}"
+        call = Call(row["call"]) if row.get("call") else Call.UNDECIDED
+        counts[EXCHANGED_CALLS.get(call, call) if is_exchanged else call] += 1
+    return counts
+
+
+def _describe_flags(
+    results: Results, definition: Row, named_flags: set[str]
+) -> tuple[str, list[str]]:
+    """Return the flags of a finding's runs in the words of cards, and the names of the flags.
+
+    Example: `null-log: over svn, the client does less work; ! disturbed in 3 of 20 runs; apart`.
+    """
+    cells = _select_cells(results, definition)
+    runs = [run for run in results.valid_runs if matches_cell(run, cells)]
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    is_warm = all(cache_state(run.get("cache")).is_hot for run in runs)
+    disturbed, flag_names = flag_texts(flags, named_flags, is_warm, runs)
+    parts = []
+    sides = _read_sides(definition)
+    if sides and "svn" in sides:
+        with_less = [run["command"] for run in runs if has_less_work(sides.axis, run)]
+        if with_less:
+            parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_WORK}")
+    if disturbed:
+        parts.append(disturbed)
+    parts += flag_names
+    return "; ".join(parts), flag_names
+
+
+def _select_cells(results: Results, definition: Row) -> dict[str, list[str]]:
+    """Return the values of axes that select a finding's cells, such as `{"format": ["f6", "f7"]}`."""
+    where = dict(definition.get("where", {}))
+    sides = _read_sides(definition)
+    if sides:
+        where[sides.axis] = [sides.baseline, sides.candidate]
+    # Published numbers can have an axis that this study does not measure.
+    return {axis: axis_values(value) for axis, value in where.items() if axis in results.order}
+
+
+def _describe_reversal(row: Row, definition: Row) -> str:
+    """Return `Packed: 2.0x slower as published, 2.0x faster here.` for a reversed finding, otherwise ""."""
+    sides = _read_sides(definition)
+    if row["verdict"] != Verdict.REVERSED or not sides or not row["published"]:
+        return ""
+    label = value_label(sides.axis, sides.candidate)
+    published = change(row["published"])
+    measured = change(row["measured"])
+    return f"{label[:1].upper()}{label[1:]}: {published} as published, {measured} here."
+
+
+def _find_anchor(where: Row, section: TableSection) -> str:
+    """Return the anchor of the first row of a table with a number of the finding, or that of the table."""
+    for pair in section.pairs:
+        if not pair.measured:
+            continue
+        for row in pair.measured.rows:
+            for point in row.points:
+                if point and point.value is not None and overlaps(where, point.keys):
+                    return f"{section.anchor}-{row.slug}"
     return section.anchor

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.decision import Row
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
+from vcsbench.report.account import Account
 from vcsbench.report.answers import CardView, make_forest_chart
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
 from vcsbench.report.findings_section import MEANINGS, FindingView
@@ -24,121 +24,126 @@ STEPS = {
 OTHER_STEPS = "start, analysis and report"
 
 
-def charts_of(
+def make_charts(
     results: Results,
     cards: Sequence[CardView],
     findings: Sequence[FindingView],
     picks: Sequence[str],
 ) -> list[Chart]:
     """Return all charts of a page that have data. `picks` are the axes of the picker."""
-    found = [make_forest_chart(view, picks) for view in cards if view.rows]
+    made = [make_forest_chart(view, picks) for view in cards if view.rows]
     dots = [view.dot for view in findings if view.dot]
     if dots:
-        shown = {dot.verdict for dot in dots}
-        found.append(charts.findings_chart(dots, [v for v in MEANINGS if v in shown]))
-    found += _level_charts(results)
-    found += _history_charts(results)
-    rounds = _round_dots(results)
+        verdicts = {dot.verdict for dot in dots}
+        made.append(charts.findings_chart(dots, [v for v in MEANINGS if v in verdicts]))
+    made += _make_level_charts(results)
+    made += _make_history_charts(results)
+    rounds = _make_round_dots(results)
     if rounds:
-        found.append(charts.noise_chart(rounds, picks))
-    seconds = seconds_of_steps(results.account)
+        made.append(charts.noise_chart(rounds, picks))
+    seconds = split_time(results.account)
     if seconds:
-        found.append(charts.time_chart(seconds))
-    return found
+        made.append(charts.time_chart(seconds))
+    return made
 
 
-def _level_charts(results: Results) -> list[Chart]:
+def _make_level_charts(results: Results) -> list[Chart]:
     """Return a chart of each table that the study shows over an axis, such as the number of clients."""
-    found = []
+    made = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
+        # Values that are not in the table would leave gaps on the axis of the chart.
         present = {row[over] for row in rows}
         places = [value for value in results.order[over] if value in present]
-        shown = varying(rows, [axis for axis in results.order if axis != over])
-        metric, axis = metric_in(definition), labels.axis_label(over)
-        found.append(
-            charts.line_chart(
-                f"level-{words.slug(name)}",
-                f"{metric.title} ({metric.unit}) by {axis}",
-                _line_points(rows, over, shown),
-                places,
-                (axis, f"{metric.title}, {metric.unit}"),
-            )
+        line_axes = varying(rows, [axis for axis in results.order if axis != over])
+        metric = metric_in(definition)
+        axis_label = labels.axis_label(over)
+        chart = charts.line_chart(
+            f"level-{words.slug(name)}",
+            f"{metric.title} ({metric.unit}) by {axis_label}",
+            _make_line_points(rows, over, line_axes),
+            places,
+            (axis_label, f"{metric.title}, {metric.unit}"),
         )
-    return found
+        made.append(chart)
+    return made
 
 
-def _history_charts(results: Results) -> list[Chart]:
-    """Return a chart for each block over the saved baselines and this run."""
-    study, points = results.study, results.history.get("points", [])
+def _make_history_charts(results: Results) -> list[Chart]:
+    """Return a chart for each block over the saved baselines and this run, [] for fewer than two times."""
+    study = results.study
+    points = results.history.get("points", [])
     times = [time["name"] for time in results.history.get("times", [])]
     if len(times) < 2:
         return []
     axes = [axis for axis in results.order if axis not in study.block]
-    # A line joins comparable numbers only.
-    shown = varying(points, [*axes, "host", "settings"])
-    found = []
+    # A line joins comparable numbers only: of one host, and with the same settings.
+    line_axes = varying(points, [*axes, "host", "settings"])
+    made = []
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
-        found.append(
-            charts.line_chart(
-                f"history-{words.slug(block)}" if block else "history",
-                f"Elapsed seconds over time: {block}",
-                _line_points(rows, "time", shown),
-                times,
-                ("saved baseline", "elapsed time, s"),
-            )
+        chart = charts.line_chart(
+            f"history-{words.slug(block)}" if block else "history",
+            f"Elapsed seconds over time: {block}",
+            _make_line_points(rows, "time", line_axes),
+            times,
+            ("saved baseline", "elapsed time, s"),
         )
-    return found
+        made.append(chart)
+    return made
 
 
-def _line_points(rows: Rows, over: str, shown: Sequence[str]) -> list[LinePoint]:
-    return [
-        LinePoint(values_label(row, shown) or "all cells", str(row[over]), float(row["value"]))
-        for row in rows
-        if words.is_number(row.get("value"))
-    ]
+def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[LinePoint]:
+    """Return a point for each row with a value. Rows that differ on `line_axes` are different lines."""
+    points = []
+    for row in rows:
+        if words.is_number(row.get("value")):
+            line = values_label(row, line_axes) or "all cells"
+            points.append(LinePoint(line, str(row[over]), float(row["value"])))
+    return points
 
 
-def _round_dots(results: Results) -> list[RoundDot]:
+def _make_round_dots(results: Results) -> list[RoundDot]:
     """Return the mean of each round of each cell, against the mean of its cell. Both are geometric."""
-    valid = [
-        run
-        for run in originals(results.measurements)
-        if words.is_number(run["elapsed_s"])
-        and run["elapsed_s"] > 0
-        and not is_invalid(run["flags"])
-    ]
+    valid = []
+    for run in originals(results.measurements):
+        is_known = words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
+        if is_known and not is_invalid(run["flags"]):
+            valid.append(run)
     axes = list(results.order)
-    shown = varying(valid, axes)
+    label_axes = varying(valid, axes)
     dots = []
     for runs in grouped_by(valid, lambda run: run["cell"]).values():
-        logs = {
-            int(number): math.fsum(math.log(run["elapsed_s"]) for run in members) / len(members)
-            for number, members in grouped_by(runs, lambda run: run["round"]).items()
-        }
+        logs = {}
+        for number, members in grouped_by(runs, lambda run: run["round"]).items():
+            logs[int(number)] = _average_log(members)
+        # Each round has the same weight, also if some of its runs are invalid.
         mean = math.fsum(logs.values()) / len(logs)
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
         for number, log in logs.items():
-            dots.append(
-                RoundDot(
-                    label=labels.case_label(where, shown),
-                    where=where,
-                    number=number,
-                    deviation_pct=100 * math.expm1(log - mean),
-                    seconds=labels.seconds(math.exp(log)),
-                )
+            dot = RoundDot(
+                label=labels.case_label(where, label_axes),
+                where=where,
+                number=number,
+                deviation_pct=100 * math.expm1(log - mean),
+                seconds=labels.seconds(math.exp(log)),
             )
+            dots.append(dot)
     return dots
 
 
-def seconds_of_steps(account: Row) -> Mapping[str, float]:
+def _average_log(runs: Rows) -> float:
+    """Return the mean of ln(seconds). Its exponential is the geometric mean of the times."""
+    return math.fsum(math.log(run["elapsed_s"]) for run in runs) / len(runs)
+
+
+def split_time(account: Account) -> Mapping[str, float]:
     """Return the seconds of all sessions by step, {} if they are unknown."""
-    spent = account.get("spent_s")
-    if not spent:
+    if not account.spent_s:
         return {}
-    seconds = {STEPS.get(step, step): float(value) for step, value in spent.items()}
-    seconds[OTHER_STEPS] = max(0.0, account["taken_s"] - sum(seconds.values()))
+    seconds = {STEPS.get(step, step): spent_s for step, spent_s in account.spent_s.items()}
+    # The account has no step for the start of Snakemake, the analysis and the report.
+    seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
     return seconds

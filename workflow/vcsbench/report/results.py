@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,8 @@ from vcsbench.files import read_rows
 from vcsbench.metrics import NEEDED_COLUMNS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.records import complete_context
+from vcsbench.report.account import ACCOUNT, Account
+from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
 from vcsbench.statistics.texts import reason_text
@@ -36,19 +38,24 @@ Rows = Sequence[Row]
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
-NUMBERS = frozenset(
-    [
-        *comparisons.NUMBER_COLUMNS,
-        *("published", "measured"),
-        *("round", "run", "rounds", "runs"),
-        "others_cpu_pct",
-        *NEEDED_COLUMNS,
-    ]
-)
+# The columns of all CSV files that are numbers. All others are text, such as an axis value 007.
+NUMBERS = {
+    *comparisons.NUMBER_COLUMNS,
+    *NEEDED_COLUMNS,
+    # Of findings.
+    "published",
+    "measured",
+    # Of measurements.
+    "round",
+    "run",
+    "rounds",
+    "runs",
+    "others_cpu_pct",
+}
 # A comparison and the quotient of medians that are further apart need an explanation.
 NOTABLE_GAP = 1.05
-# A file that has both has a number for each row.
-COUNTS = {"round", "run"}
+# A file with both columns has a row for each run, so neither is ever empty.
+COUNTS = frozenset({"round", "run"})
 # The columns that each file has at least.
 CSV_FILES = {
     "grid": ("cell", "skip"),
@@ -59,7 +66,25 @@ CSV_FILES = {
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 AGAIN = "Delete the file and run again."
 REASONS = TypeAdapter(list[verdicts.Reason])
-JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origin of a report (run.provenance): version, commit, command line and configuration of its run.
+
+    `commit` and `command` are "" if unknown. `changed` are the files that differ from the commit. `config` is
+    the merged configuration.
+    """
+
+    vcsbench: str = ""
+    commit: str = ""
+    changed: Sequence[str] = ()
+    command: str = ""
+    config_digest: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+PROVENANCE = TypeAdapter(Provenance)
 
 
 @dataclass(frozen=True)
@@ -67,9 +92,10 @@ class Results:
     """The results of a study as rows (numbers as float, the rest as text). Parts may be empty.
 
     `order` has the axes with their values in order. `tables` and `published` map a table's name to its
-    rows, `definitions` and `checks` an id to its check, `texts` a path to its content. `account` is the
-    time budget, `history` the saved baselines, `moved` the lost or rejected nodes, `loads` the revisions
-    and seconds of each repository's load.
+    rows, `definitions` and `checks` an id to its check, `texts` a path to its content. `notes` has sentences
+    on each table that compares with a saved baseline, `history` the saved baselines, `moved` sentences on
+    lost or rejected nodes, `loads` the revisions and seconds of each repository's load. `own_repository` is
+    the user's repository, "" without one.
     """
 
     study: Study
@@ -84,10 +110,10 @@ class Results:
     expectations: Rows = ()
     checks: Mapping[str, Row] = field(default_factory=dict)
     advice: Advice = field(default_factory=Advice)
-    account: Row = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
     contexts: Rows = ()
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    provenance: Row = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
     history: Row = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     own_repository: str = ""
@@ -100,13 +126,16 @@ class Results:
         """Return the runs that count, without duplicates."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
-    def configured(self, key: str) -> Any:
-        """Return a key of the configuration of the run."""
-        return (self.provenance.get("config") or {}).get(key) or {}
+    @property
+    def command(self) -> MakeCommand:
+        """Return the command of make that measures this study again as its last run did."""
+        return replace(parse_command(self.provenance.command), study=self.study.name)
 
     @property
-    def grid_settings(self) -> Row:
-        return self.configured("grid").get(self.study.name) or {}
+    def thresholds(self) -> Row:
+        """Return the thresholds that the run's configuration sets."""
+        thresholds: Row = self.provenance.config.get("thresholds", {})
+        return thresholds
 
 
 def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -118,6 +147,7 @@ def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, l
 
 
 def unique_values(items: Iterable[Key]) -> list[Key]:
+    """Return the items in their order, each once."""
     return list(dict.fromkeys(items))
 
 
@@ -127,40 +157,57 @@ def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
 
 
 def values_label(row: Row, axes: Iterable[str]) -> str:
+    """Return the words for a row's values of axes: `log, cold, not packed`."""
     return ", ".join(value_label(axis, row[axis]) for axis in axes if row.get(axis))
 
 
-def cell_names(results: Results) -> dict[str, str]:
+def name_cells(results: Results) -> dict[str, str]:
     """Return the words for each cell: `cold log over http (ruby, f6, not packed, default settings)`."""
-    names = {row["cell"]: case_label(row, [*results.order]) for row in results.grid}
-    return {c: f"{name}, duplicate" if is_duplicate(c) else name for c, name in names.items()}
+    names = {}
+    for row in results.grid:
+        cell = row["cell"]
+        name = case_label(row, list(results.order))
+        names[cell] = f"{name}, duplicate" if is_duplicate(cell) else name
+    return names
 
 
 def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
+    """Return the axes on which the rows differ."""
     return [axis for axis in axes if len({row.get(axis, "") for row in rows}) > 1]
 
 
 def read_records(
     path: str | Path, columns: Iterable[str] = (), texts: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, none if it is missing. The columns `texts` stay text.
+    """Return the rows of a CSV file, [] if it is missing. An unknown or infinite number is None.
 
-    Raise a UserError for a bad number, a missing one of the `columns`, or a file that is not CSV.
+    The columns NUMBERS are numbers, except for those in `texts`. Raise a UserError for a bad number, for a
+    missing one of the `columns`, and for a file that is not CSV.
     """
     if not Path(path).exists():
         return []
-    rows: list[dict[str, Any]] = [*read_rows(path, AGAIN, columns=columns)]
-    finite = COUNTS if {*columns} >= COUNTS else set()
+    required = list(columns)
+    rows: list[dict[str, Any]] = list(read_rows(path, AGAIN, columns=required))
+    never_empty = COUNTS if COUNTS.issubset(required) else frozenset()
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):
             try:
-                number = float(row[name] or "nan")
-                _ = int(number) if name in finite else 0
+                row[name] = _parse_number(row[name], is_count=name in never_empty)
             except (ValueError, OverflowError):
-                reason = f"{path}: {name}: '{row[name]}' is not a number"
-                raise UserError(f"{reason}. {AGAIN}") from None
-            row[name] = number if math.isfinite(number) else None
+                raise UserError(f"{path}: {name}: '{row[name]}' is not a number. {AGAIN}") from None
     return rows
+
+
+def _parse_number(text: str, is_count: bool) -> float | None:
+    """Return a number, None if it is empty, NaN or infinite.
+
+    Raise ValueError or OverflowError for another text, and for a count that is no finite number.
+    """
+    number = float(text) if text else math.nan
+    if is_count:
+        # This refuses NaN and infinity.
+        int(number)
+    return number if math.isfinite(number) else None
 
 
 def read_results(
@@ -170,88 +217,119 @@ def read_results(
     order: Mapping[str, Sequence[str]],
     expectations: Rows = (),
     baselines: Sequence[str] = (),
-    own: str = "",
-    found: Sequence[str] = (),
+    own_repository: str = "",
+    repository_notes: Sequence[str] = (),
 ) -> Results:
     """Return the results of a study below the folder `results`; missing files are left empty.
 
-    `expectations` are the user's, `own` is the user's repository, `found` has notes on it.
+    `definitions` is the file of the published findings, config/published/findings.yaml. `expectations` are
+    the user's, `baselines` the names of the saved ones to compare with. `repository_notes` are sentences on
+    the user's own repository. Raise UserError for a damaged file.
     """
     name = study.name
-    saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
-    study = study.model_copy(update={"tables": {**resolved_tables(study, order), **saved}})
-    stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
+    study = _with_all_tables(study, order, baselines)
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
-    measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
-    paths = (Path(CellRound(name, c, n, str(folder)).context) for c, n in measured)
-    records = filter(None, map(_read_json, paths))
-    contexts: Iterable[Row] = map(complete_context, records)
-    findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
+    checks = {expectation["id"]: expectation for expectation in expectations}
     return Results(
         study=study,
         order=order,
+        grid=read_grid(folder, name),
         measurements=measurements,
-        definitions={
-            check["id"]: check for key in study.findings for check in findings.get(key, [])
-        },
-        checks={expectation["id"]: expectation for expectation in expectations},
+        failures=read_failures(folder, name),
+        tables=_read_tables(folder / "tables" / name, study),
+        published=_read_tables(folder / "published" / name, study),
+        findings=read_verdicts(folder, "findings", name),
+        definitions=_read_definitions(definitions, study),
+        expectations=read_verdicts(folder, "expectations", name),
+        checks=checks,
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
-        contexts=sorted(contexts, key=lambda context: context["started_at"]),
-        notes={t: _read_json(folder / f"tables/{name}/{t}.json", list) or [] for t in saved},
-        texts={
-            f"{stem}.csv": path.read_text(encoding="utf-8")
-            for stem in stems
-            if (path := folder / f"{stem}.csv").exists()
-        },
-        own_repository=own,
-        repository_notes=found,
-        moved=_moved_nodes(folder / "cluster", name),
-        loads=read_loads(folder),
-        **_read_files(study, folder),
+        account=read_account(folder, name),
+        contexts=_read_contexts(folder, name, measurements),
+        notes=_read_baseline_notes(folder / "tables" / name, baselines),
+        provenance=read_provenance(folder, name),
+        history=_read_json(folder / "history" / f"{name}.json") or {},
+        texts=_read_downloads(folder, study),
+        own_repository=own_repository,
+        repository_notes=repository_notes,
+        moved=_read_node_changes(folder / "cluster", name),
+        loads=_read_loads(folder),
     )
 
 
-def read_loads(folder: Path) -> dict[str, Row]:
-    """Return the record of the slowest load of each repository, with the seconds of its slowest packing."""
-    loads: dict[str, Row] = {}
-    for path in sorted((folder / "loaded").glob("*/*.json")):
-        record = _read_json(path)
-        slowest = loads.get(path.parent.name, {})
-        if record["seconds"] >= slowest.get("seconds", 0):
-            loads[path.parent.name] = record
-    for repo, record in loads.items():
-        packed = [_read_json(path) for path in (folder / "packed" / repo).glob("*.json")]
-        seconds = max((of_format["pack_seconds"] for of_format in packed), default=0.0)
-        loads[repo] = {**record, "pack_seconds": seconds}
-    return loads
+def _with_all_tables(
+    study: Study, order: Mapping[str, Sequence[str]], saved: Iterable[str]
+) -> Study:
+    """Return the study with its tables resolved for the values of this run, and one per saved baseline."""
+    tables = resolved_tables(study, order)
+    for baseline in saved:
+        # From the tables of the file: the table of a baseline has the rows and columns of the elapsed time.
+        tables[table_name(baseline)] = table_definition(study.tables, baseline)
+    return study.model_copy(update={"tables": tables})
 
 
-def _read_files(study: Study, folder: Path) -> dict[str, Any]:
-    """Return the content of CSV_FILES, JSON_FILES and tables, by their fields of Results."""
-    files: dict[str, Any] = {}
-    for kind, columns in CSV_FILES.items():
-        path = folder / kind / f"{study.name}.csv"
-        files[kind] = read_records(path, columns)
-        for row in files[kind] if kind in ("findings", "expectations") else ():
-            row["reasons"] = _read_reasons(row.get("reasons") or "[]", path)
-    files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
-    for kind, below in JSON_FILES.items():
-        files[kind] = _read_json(folder / below / f"{study.name}.json") or {}
-    for kind in ("tables", "published"):
-        files[kind] = {
-            table: read_records(
-                folder / kind / study.name / f"{table}.csv",
-                comparisons.list_columns([]),
-                texts=definition.get("by", ()),
-            )
-            for table, definition in study.tables.items()
-        }
-    return files
+def read_grid(folder: Path, study: str) -> list[dict[str, Any]]:
+    """Return the cells of a study. Those of the empty repository only measure the fixed cost of others."""
+    cells = read_records(folder / "grid" / f"{study}.csv", CSV_FILES["grid"])
+    return [cell for cell in cells if cell.get("repo") != EMPTY]
+
+
+def read_failures(folder: Path, study: str) -> list[dict[str, Any]]:
+    """Return the cell-rounds of a study without a result, with their reasons."""
+    return read_records(folder / "failures" / f"{study}.csv", CSV_FILES["failures"])
+
+
+def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
+    """Return the rows of each table of a study, [] for a table without a file."""
+    tables: dict[str, Rows] = {}
+    for name, definition in study.tables.items():
+        # A table by `run` or `round` uses this column as an axis, and values of axes are text.
+        axes = definition.get("by", ())
+        tables[name] = read_records(
+            folder / f"{name}.csv", comparisons.list_columns([]), texts=axes
+        )
+    return tables
+
+
+def _read_definitions(path: Path, study: Study) -> dict[str, Row]:
+    """Return the definitions of the study's published findings by id."""
+    by_study = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
+    definitions: dict[str, Row] = {}
+    for key in study.findings:
+        for definition in by_study.get(key, []):
+            definitions[definition["id"]] = definition
+    return definitions
+
+
+def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
+    """Return the verdicts on findings or expectations, with their `reasons` as a list of Reason.
+
+    `kind` is "findings" or "expectations".
+    """
+    path = folder / kind / f"{study}.csv"
+    rows = read_records(path, CSV_FILES[kind])
+    for row in rows:
+        row["reasons"] = _parse_reasons(row["reasons"], path)
+    return rows
+
+
+def _parse_reasons(text: str, path: Path) -> list[verdicts.Reason]:
+    """Return the reasons of a verdict from JSON, [] for "". Raise UserError if one has no text."""
+    if not text:
+        return []
+    try:
+        reasons = REASONS.validate_json(text)
+        # A reason that lacks a value of its text would fail later, where its file is unknown.
+        for reason in reasons:
+            reason_text(reason)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
+    return reasons
 
 
 def read_advice(path: Path) -> Advice | None:
     """Return None without the file. Raise UserError if another version of vcsbench wrote it."""
-    if (content := _read_json(path)) is None:
+    content = _read_json(path)
+    if content is None:
         return None
     try:
         return ADVICE.validate_python(content)
@@ -261,26 +339,95 @@ def read_advice(path: Path) -> Advice | None:
         ) from None
 
 
-def _read_reasons(text: str, path: Path) -> list[verdicts.Reason]:
+def read_account(folder: Path, study: str) -> Account:
+    """Return the account of a study. Raise UserError if its file is damaged."""
+    path = folder / "budget" / f"{study}.json"
     try:
-        reasons = REASONS.validate_json(text)
-        _ = [reason_text(reason) for reason in reasons]
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
-    return reasons
+        return ACCOUNT.validate_python(_read_json(path) or {})
+    except ValidationError:
+        raise UserError(f"{path}: the file is damaged. {AGAIN}") from None
 
 
-def _moved_nodes(folder: Path, study: str) -> list[str]:
+def read_provenance(folder: Path, study: str) -> Provenance:
+    """Return the provenance of a study's report. Raise UserError if its file is damaged."""
+    path = folder / "provenance" / f"{study}.json"
+    try:
+        return PROVENANCE.validate_python(_read_json(path) or {})
+    except ValidationError:
+        raise UserError(f"{path}: the file is damaged. {AGAIN}") from None
+
+
+def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
+    """Return the context of each measured cell-round, in the order of their starts.
+
+    The measurements name the cell-rounds, because the folder may also have results that are outdated.
+    """
+    contexts: list[Row] = []
+    for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
+        record = _read_json(Path(CellRound(study, cell, number, str(folder)).context))
+        if record is not None:
+            contexts.append(complete_context(record))
+    return sorted(contexts, key=lambda context: context["started_at"])
+
+
+def _read_baseline_notes(folder: Path, saved: Iterable[str]) -> dict[str, list[str]]:
+    """Return the sentences on each table that compares with a saved baseline, by the name of the table."""
+    notes: dict[str, list[str]] = {}
+    for baseline in saved:
+        table = table_name(baseline)
+        notes[table] = _read_json(folder / f"{table}.json", list) or []
+    return notes
+
+
+def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
+    """Return the CSV files that a reader can save from the page, by their paths below `results`."""
+    paths = [f"tables/{study.name}/{table}.csv" for table in study.tables]
+    paths.append(f"measurements/{study.name}.csv")
+    contents = {}
+    for path in paths:
+        if (folder / path).exists():
+            contents[path] = (folder / path).read_text(encoding="utf-8")
+    return contents
+
+
+def _read_loads(folder: Path) -> dict[str, Row]:
+    """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
+
+    Its `pack_seconds` are those of the repository's slowest packing, 0 without any.
+    """
+    loads: dict[str, dict[str, Any]] = {}
+    for path in sorted((folder / "loaded").glob("*/*.json")):
+        record = _read_json(path)
+        repository = path.parent.name
+        # All formats load at the same time, so the slowest one is the time of the whole load.
+        if repository not in loads or record["seconds"] >= loads[repository]["seconds"]:
+            loads[repository] = record
+    for repository, record in loads.items():
+        record["pack_seconds"] = 0.0
+        for path in (folder / "packed" / repository).glob("*.json"):
+            seconds = _read_json(path)["pack_seconds"]
+            record["pack_seconds"] = max(record["pack_seconds"], seconds)
+    return dict(loads)
+
+
+def _read_node_changes(folder: Path, study: str) -> list[str]:
+    """Return sentences on the nodes of a cluster that were lost or rejected.
+
+    Example: `n2 was lost. Measured again on n1: log/ruby`. A lost node's blocks are named `<study>/<block>`,
+    and only those of the study are listed.
+    """
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
         assignment = _read_json(path) or {}
         for lost in assignment.get("lost", []):
-            blocks = [b.split("/", 1)[1] for b in lost["blocks"] if b.split("/", 1)[0] == study]
+            prefix = f"{study}/"
+            blocks = [b.removeprefix(prefix) for b in lost["blocks"] if b.startswith(prefix)]
             if blocks:
                 again = f"Measured again on {lost['to']}: {words.enumeration(blocks)}"
                 sentences.append(f"{lost['node']} was lost. {again}")
-        rejected = assignment.get("rejected", [])
-        sentences += [f"{node['node']} was rejected: {node['reason']}" for node in rejected]
+        for rejected in assignment.get("rejected", []):
+            sentences.append(f"{rejected['node']} was rejected: {rejected['reason']}")
+    # Several jobs can have lost the same node.
     return unique_values(sentences)
 
 
@@ -299,17 +446,27 @@ def _read_json(path: Path, kind: type = dict) -> Any:
 
 
 def median_seconds(runs: Rows) -> float:
-    """Return the median of a cell's rounds, as in tables; nan without a valid run."""
-    valid = [
-        run for run in runs if words.is_number(run["elapsed_s"]) and not is_invalid(run["flags"])
-    ]
-    rounds = grouped_by(valid, lambda run: run["round"]).values()
-    of_rounds = [median(float(run["elapsed_s"]) for run in of) for of in rounds]
-    return median(of_rounds) if of_rounds else math.nan
+    """Return the median over a cell's rounds of the medians of their runs, as in tables.
+
+    Invalid runs are left out. The result is NaN without a valid run.
+    """
+    valid = []
+    for run in runs:
+        if words.is_number(run["elapsed_s"]) and not is_invalid(run["flags"]):
+            valid.append(run)
+    medians = []
+    for members in grouped_by(valid, lambda run: run["round"]).values():
+        medians.append(median(float(run["elapsed_s"]) for run in members))
+    return median(medians) if medians else math.nan
 
 
 def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
-    """Return True if the medians of two cells differ by another factor than `ratio`, by more than 5 %."""
-    return all(time > 0 for time in medians) and (
-        abs(math.log(medians[0] / medians[1] / ratio)) > math.log(NOTABLE_GAP)
-    )
+    """Return True if the medians of two cells differ by another factor than `ratio`, by more than 5 %.
+
+    The page then explains both numbers, because a reader who divides the printed medians gets another factor
+    than the one of the card. Return False for an unknown median.
+    """
+    if not all(seconds > 0 for seconds in medians):
+        return False
+    quotient = medians[0] / medians[1]
+    return abs(math.log(quotient / ratio)) > math.log(NOTABLE_GAP)

@@ -1,57 +1,59 @@
-"""The setup of a study's runs from their contexts, and the citation of a page.
+"""The setup of a study's runs, from the contexts of its cell-rounds (records.Context).
 
-A fact that a context lacks is left out.
+A fact that a context lacks is left out: a tree has no repository, the access `file` has no server.
 """
 
 import os
-import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
+from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.plan.result_state import block_name
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
-from vcsbench.report.summary import command_of, variables_of
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import PlainTable
 
-DESCRIPTION = (
-    *("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree"),
-)
+# The facts of a repository, tree or dump that are texts or identify it. The other ones are in a table.
+DESCRIPTIVE_FACTS = {
+    "name",
+    "scale",
+    "source",
+    "description",
+    "notes",
+    "identity",
+    "variant",
+    "path",
+    "tree",
+}
+# The headings of columns whose key is no word for readers.
 HEADINGS = {
-    **{"bytes": "size", "youngest": "revisions", "last": "last revision"},
+    "bytes": "size",
+    "youngest": "revisions",
+    "last": "last revision",
     "folder": "exported folder",
 }
 CLEARING = {
     "drop-caches": "by emptying the kernel's caches (drop_caches)",
     "evict": "by evicting the files one by one (vmtouch)",
 }
-HOST = {
-    **{"cpu": "{}", "cores": "{} cores", "memory": "{} of memory", "os": "{}"},
-    **{"kernel": "kernel {}", "virtual": "{}", "clock_source": "clock source {}"},
-    "governor": "processor frequency by {}",
-}
-STORAGE = {
-    **{"path": "{}", "filesystem": "{}", "device": "{}", "kind": "{}"},
-    **{"scheduler": "scheduler {}", "mount_options": "mounted {}"},
-}
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
-DELTIFIED = {"directory": "enable-dir-deltification", "property": "enable-props-deltification"}
-SHORT_DIGEST = 12
-MAX_FILES = 4
+NOT_PUBLISHED = "not published"
+DIGEST_LENGTH = 12
+GIB = 1 << 30
 
 
 @dataclass
 class Configuration:
-    """A server configuration: its files by name, and the command line of each server."""
+    """A server configuration: its files by name, and the command line of each kind of server."""
 
     name: str
     files: dict[str, str] = field(default_factory=dict)
@@ -62,21 +64,22 @@ class Configuration:
 class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown."""
 
-    repositories: str = ""
-    storage: str = ""
-    subversion: str = ""
-    machine: str = ""
-    rounds: str = ""
-    network: str = ""
-    history: str = ""
+    repositories: str
+    storage: str
+    subversion: str
+    machine: str
+    rounds: str
+    network: str
+    history: str
 
 
 @dataclass(frozen=True)
 class Setup:
     """The setup of a study's runs.
 
-    `commands` has each command with its argv, `first` and `last` are the times of the first and the last
-    cell-round.
+    `facts` has sentences by heading, `commands` each command with its argv. `hypervisors` are those of the
+    virtual machines that measured. `first` and `last` are the times of the first and the last cell-round,
+    None if nothing was measured.
     """
 
     facts: Mapping[str, Sequence[str]]
@@ -85,141 +88,277 @@ class Setup:
     configurations: Sequence[Configuration]
     conditions: SetupConditions
     host_names: Sequence[str]
-    guests: Sequence[str]
+    hypervisors: Sequence[str]
     first: datetime | None
     last: datetime | None
 
 
-def setup_of(results: Results) -> Setup:
-    study, contexts = results.study, results.contexts
+@dataclass(frozen=True)
+class Subject:
+    """A repository, tree, dump or working copy of a cell-round. `kind` is its key in the context."""
+
+    kind: str
+    name: str
+    facts: Row
+
+    @property
+    def title(self) -> str:
+        """Return the kind as a heading: `Working copy`."""
+        return self.kind.replace("_", " ").capitalize()
+
+
+def describe_setup(results: Results) -> Setup:
+    """Return the setup of a study's runs. Without a context, most of it is empty."""
+    study = results.study
+    contexts = results.contexts
+    subjects = _list_subjects(contexts, study)
+    starts = _list_starts(contexts)
     hosts = [context["host"] for context in contexts if context["host"]]
-    times = [time for c in contexts if (time := words.moment(c["started_at"]))]
-    first, last = min(times, default=None), max(times, default=None)
-    descriptions, versions = _descriptions(contexts, study), _versions(contexts)
-    histories = (
-        "generated" if facts["source"] == "generated" else "real"
-        for kind, _, facts in _facts(contexts, study)
-        if kind == "repository" and facts.get("source") not in (None, "empty")
+    hypervisors = [_name_hypervisor(host) for host in hosts if host.get("virtualized")]
+    return Setup(
+        facts=_describe_runs(results, subjects) if contexts else {},
+        commands=_list_commands(contexts, study),
+        tables=[*_make_subject_tables(subjects), *_make_build_tables(results)],
+        configurations=_list_configurations(contexts, study),
+        conditions=_summarise_conditions(contexts, subjects, study),
+        host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
+        hypervisors=unique_values(hypervisors),
+        first=min(starts, default=None),
+        last=max(starts, default=None),
     )
-    remote = unique_values(c["remote"]["host"] for c in contexts if c["remote"])
-    loopback = ON_ONE_MACHINE if any(context["server"] for context in contexts) else ""
-    guests = (str(host["virtualized"]) for host in hosts if host.get("virtualized"))
-    rounds = _rounds_and_copies(contexts)
-    facts = {
-        "Time": [words.period(first, last)] if first and last else [],
-        "Rounds": [f"{_cell_rounds(contexts)}: {rounds}"],
-        "Caches": _clearing(contexts),
-        **{name: _texts(contexts, text_of) for name, text_of in OF_CONTEXT.items()},
-        "Nodes": [*_nodes(contexts, study), *results.moved],
-        "Programs": [", ".join(f"{name} {version}" for name, version in versions.items())],
-        **descriptions,
+
+
+def _list_subjects(contexts: Rows, study: Study) -> list[Subject]:
+    """Return the repositories, trees, dumps and working copies that the study's commands read or write.
+
+    A subject is repeated for each cell-round.
+    """
+    kinds: list[str] = []
+    for command in study.commands.values():
+        if command.input:
+            kinds.append(command.input)
+        elif command.output:
+            kinds.append(command.output)
+    subjects = []
+    for context in contexts:
+        for kind in unique_values(kinds):
+            facts = context.get(kind)
+            # Some kinds have no facts in the context, such as the target of an export.
+            if isinstance(facts, Mapping) and facts:
+                name = str(facts.get("name") or kind)
+                subjects.append(Subject(kind, name, facts))
+    return subjects
+
+
+def _list_starts(contexts: Rows) -> list[datetime]:
+    """Return the known starts of cell-rounds."""
+    starts = (words.moment(context["started_at"]) for context in contexts)
+    return [start for start in starts if start]
+
+
+def _describe_runs(results: Results, subjects: Sequence[Subject]) -> dict[str, Sequence[str]]:
+    """Return sentences on the setup by heading, in the order of the page."""
+    contexts = results.contexts
+    starts = _list_starts(contexts)
+    programs = [f"{name} {version}" for name, version in _list_versions(contexts).items()]
+    return {
+        "Time": [words.period(min(starts), max(starts))] if starts else [],
+        "Rounds": [f"{_count_cell_rounds(contexts)}: {_count_rounds(contexts)}"],
+        "Caches": _describe_clearing(contexts),
+        "Machine": _describe_each(contexts, _describe_machine),
+        "Storage": _describe_each(contexts, _describe_storage_under_test),
+        "Layout": _describe_each(contexts, _describe_layout),
+        "Server": _describe_each(contexts, _describe_remote_server),
+        "Written to": _describe_each(contexts, _describe_output),
+        "Format settings": _describe_each(contexts, _describe_format_settings),
+        "Nodes": [*_describe_nodes(contexts, results.study), *results.moved],
+        "Programs": [", ".join(programs)],
+        **_describe_subjects(subjects),
         "Your repository": results.repository_notes,
     }
-    return Setup(
-        facts=facts if contexts else {},
-        commands=_commands(contexts, study),
-        tables=[*_fact_tables(contexts, study), *_build_tables(results)],
-        configurations=_configurations(contexts, study),
-        conditions=SetupConditions(
-            repositories=", ".join(_sizes(contexts, study)),
-            storage=words.enumeration(_texts(contexts, _storage_kind)),
-            subversion=versions.get("svn", ""),
-            machine=words.enumeration(unique_values(map(_machine, hosts))),
-            rounds=rounds if contexts else "",
-            network=f"{ON_NETWORK}: {words.enumeration(remote)}" if remote else loopback,
-            history=words.enumeration(unique_values(histories)),
-        ),
-        host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
-        guests=unique_values(guest.replace("yes", "unknown hypervisor") for guest in guests),
-        first=first,
-        last=last,
+
+
+def _describe_each(contexts: Rows, describe: Callable[[Row], str]) -> list[str]:
+    """Return the different texts about the cell-rounds, without those for which there is none."""
+    descriptions = (describe(context) for context in contexts)
+    return unique_values(text for text in descriptions if text)
+
+
+def _summarise_conditions(
+    contexts: Rows, subjects: Sequence[Subject], study: Study
+) -> SetupConditions:
+    """Return the conditions in which a published study can differ."""
+    return SetupConditions(
+        repositories=", ".join(_list_sizes(subjects, study)),
+        storage=words.enumeration(_describe_each(contexts, _describe_storage_kind)),
+        subversion=_list_versions(contexts).get("svn", ""),
+        machine=words.enumeration(_describe_each(contexts, _summarise_machine)),
+        rounds=_count_rounds(contexts) if contexts else "",
+        network=_describe_network(contexts),
+        history=words.enumeration(_list_histories(subjects)),
     )
 
 
-def _cell_rounds(contexts: Rows) -> str:
+def _count_cell_rounds(contexts: Rows) -> str:
     """Return `376 cell-rounds with 970 timed runs`."""
     runs = sum(len(context["runs"]) for context in contexts)
     return f"{words.count_of(len(contexts), 'cell-round')} with {words.count_of(runs, 'timed run')}"
 
 
-def _rounds_and_copies(contexts: Rows) -> str:
+def _count_rounds(contexts: Rows) -> str:
     """Return `5 rounds, 3 copies of each repository`, or `3 to 5 rounds`."""
-    rounds = grouped_by(contexts, lambda context: str(context["cell"]))
-    last = [max(int(c.get("round") or 0) for c in of) for of in rounds.values()]
-    number = words.count_between(min(last, default=0), max(last, default=0), "round")
-    copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
+    # In a session with a limit of minutes, some cells get more rounds than others.
+    last_rounds = []
+    for contexts_of_cell in grouped_by(contexts, lambda context: context["cell"]).values():
+        last_rounds.append(max(context.get("round", 0) for context in contexts_of_cell))
+    number = words.count_between(min(last_rounds, default=0), max(last_rounds, default=0), "round")
+    copies = max((context.get("copy", 0) for context in contexts), default=0)
     if not copies:
         return number
     return f"{number}, {words.count_of(copies, 'copy', 'copies')} of each repository"
 
 
-def _clearing(contexts: Rows) -> list[str]:
-    runs = [run for context in contexts for run in context["runs"]]
-    ways = Counter(run["evidence"].get("cache_cleared_by") for run in runs)
-    return [
-        f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'timed run')}."
-        for way, count in ways.most_common()
-        if way
-    ] or ["No timed run had its caches cleared."]
-
-
-def _nodes(contexts: Rows, study: Study) -> list[str]:
-    blocks: dict[str, set[str]] = {}
+def _describe_clearing(contexts: Rows) -> list[str]:
+    """Return a sentence on each way in which caches were cleared, the most frequent one first."""
+    counts: Counter[str] = Counter()
     for context in contexts:
-        if host := context["host"].get("name"):
-            blocks.setdefault(host, set()).add(block_name(study.block, context["axes"]))
-    texts = (
-        f"{host} measured {words.enumeration(sorted(blocks[host]))}" for host in sorted(blocks)
-    )
-    return [*texts] if len(blocks) > 1 else []
+        for run in context["runs"]:
+            way = run["evidence"].get("cache_cleared_by")
+            if way:
+                counts[way] += 1
+    if not counts:
+        return ["No timed run had its caches cleared."]
+    sentences = []
+    for way, number in counts.most_common():
+        means = CLEARING.get(way, f"by {way}")
+        sentences.append(f"Cleared {means} for {words.count_of(number, 'timed run')}.")
+    return sentences
 
 
-def _memory(size: int | None) -> str:
-    # Guests of one kind differ by a few MiB.
-    return (f"{size / 2**30:.0f} GiB" if size >= 1 << 30 else words.size(size)) if size else ""
+def _describe_nodes(contexts: Rows, study: Study) -> list[str]:
+    """Return `n1 measured log/ruby and export/ruby` for each of several machines, [] for only one."""
+    # A cluster measures all cells of a block on one node, because only these are compared.
+    blocks_by_host: dict[str, list[str]] = {}
+    for context in contexts:
+        host = context["host"].get("name")
+        if host:
+            block = block_name(study.block, context["axes"])
+            blocks_by_host.setdefault(host, []).append(block)
+    if len(blocks_by_host) < 2:
+        return []
+    sentences = []
+    for host, blocks in sorted(blocks_by_host.items()):
+        sentences.append(f"{host} measured {words.enumeration(sorted(set(blocks)))}")
+    return sentences
 
 
-def _machine(host: Row) -> str:
-    cores, size = host.get("cores"), _memory(host.get("memory_bytes"))
-    named = ", ".join(filter(None, [words.count_of(cores, "core") if cores else "", size]))
-    return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
+def _format_memory(size: int) -> str:
+    """Return a size of memory without decimals, because guests of one kind differ by a few MiB."""
+    return f"{size / GIB:.0f} GiB" if size >= GIB else words.size(size)
 
 
-def _host(context: Row) -> str:
+def _summarise_machine(context: Row) -> str:
+    """Return `here (2 cores, 4 GiB)`, without what is unknown of the machine."""
     host = context["host"]
-    guest = host.get("virtualized")
-    kind = "" if guest == "yes" else f" ({guest})"
-    virtual = {None: "", "": "not virtual"}.get(guest, f"a virtual machine{kind}")
-    facts = {**host, "memory": _memory(host.get("memory_bytes")), "virtual": virtual}
-    return _described(facts, HOST) if host else ""
+    if not host:
+        return ""
+    facts = []
+    if host.get("cores"):
+        facts.append(words.count_of(host["cores"], "core"))
+    if host.get("memory_bytes"):
+        facts.append(_format_memory(host["memory_bytes"]))
+    name = host.get("name", "a machine")
+    return f"{name} ({', '.join(facts)})" if facts else name
 
 
-def _described(facts: Row, phrases: Mapping[str, str]) -> str:
-    """Return the name, then the known ones of some facts."""
-    known = [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
-    return f"{facts.get('name')}: {', '.join(known)}"
+def _name_hypervisor(host: Row) -> str:
+    """Return the name of the hypervisor below a virtual machine."""
+    # If the machine hides its vendor, the processor only reports that there is a hypervisor.
+    return "unknown hypervisor" if host["virtualized"] == "yes" else str(host["virtualized"])
 
 
-def _storage(context: Row) -> str:
-    storage = context["storage"]
-    facts = {**storage, "kind": storage_label(storage, context["host"])}
-    return _described(facts, STORAGE) if storage else ""
+def _describe_machine(context: Row) -> str:
+    """Return `here: Xeon E5, 2 cores, 4 GiB of memory, Debian 12, kernel 6.1.0, a virtual machine (kvm)`."""
+    host = context["host"]
+    if not host:
+        return ""
+    facts = []
+    if host.get("cpu"):
+        facts.append(host["cpu"])
+    if host.get("cores"):
+        facts.append(words.count_of(host["cores"], "core"))
+    if host.get("memory_bytes"):
+        facts.append(f"{_format_memory(host['memory_bytes'])} of memory")
+    if host.get("os"):
+        facts.append(host["os"])
+    if host.get("kernel"):
+        facts.append(f"kernel {host['kernel']}")
+    virtualized = host.get("virtualized")
+    if virtualized == "":
+        facts.append("not virtual")
+    elif virtualized == "yes":
+        facts.append("a virtual machine")
+    elif virtualized:
+        facts.append(f"a virtual machine ({virtualized})")
+    if host.get("clock_source"):
+        facts.append(f"clock source {host['clock_source']}")
+    if host.get("governor"):
+        facts.append(f"processor frequency by {host['governor']}")
+    return f"{host.get('name')}: {', '.join(facts)}"
 
 
-def _storage_kind(context: Row) -> str:
-    storage = context["storage"]
-    kind = storage_label(storage, context["host"])
-    return f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
+def _describe_storage_under_test(context: Row) -> str:
+    return _describe_storage(context["storage"], context["host"]) if context["storage"] else ""
 
 
-def _layout(context: Row) -> str:
+def _describe_storage(storage: Row, host: Row) -> str:
+    """Return `disk: /var/tmp, ext4, /dev/vda1, virtual disk, scheduler mq-deadline, mounted rw,relatime`."""
+    facts = [
+        storage.get("path"),
+        storage.get("filesystem"),
+        storage.get("device"),
+        storage_label(storage, host),
+        *_list_mount_facts(storage),
+    ]
+    return f"{storage.get('name')}: {', '.join(fact for fact in facts if fact)}"
+
+
+def _list_mount_facts(storage: Row) -> list[str]:
+    """Return the known ones of `scheduler mq-deadline` and `mounted rw,relatime`."""
+    facts = []
+    if storage.get("scheduler"):
+        facts.append(f"scheduler {storage['scheduler']}")
+    if storage.get("mount_options"):
+        facts.append(f"mounted {storage['mount_options']}")
+    return facts
+
+
+def _describe_storage_kind(context: Row) -> str:
+    """Return `ext4 (virtual disk)`, or a part of it if the other one is unknown."""
+    filesystem = context["storage"].get("filesystem", "")
+    kind = storage_label(context["storage"], context["host"])
+    return f"{filesystem} ({kind})".strip() if kind else filesystem
+
+
+def _describe_layout(context: Row) -> str:
+    """Return `disk: the copies are interleaved on the device.`, "" if the layout is unknown."""
     sentence = context["layout"].get("sentence")
-    name = context["storage"].get("name")
-    return f"{name}: the copies {sentence}." if sentence else ""
+    storage = context["storage"].get("name")
+    return f"{storage}: the copies {sentence}." if sentence else ""
 
 
-def _server(context: Row) -> str:
-    if not (remote := context["remote"]):
+def _describe_network(contexts: Rows) -> str:
+    """Return where the server is, "" if no command has a server."""
+    remote_servers = [context["remote"] for context in contexts if context["remote"]]
+    if remote_servers:
+        hosts = unique_values(remote["host"] for remote in remote_servers)
+        return f"{ON_NETWORK}: {words.enumeration(hosts)}"
+    return ON_ONE_MACHINE if any(context["server"] for context in contexts) else ""
+
+
+def _describe_remote_server(context: Row) -> str:
+    remote = context["remote"]
+    if not remote:
         return ""
     return (
         f"The server is on {remote['host']} ({remote['url']}). vcsbench does not control it: "
@@ -227,262 +366,323 @@ def _server(context: Row) -> str:
     )
 
 
-def _output(context: Row) -> str:
-    """Return where a command writes to."""
-    if not (targets := context["targets"]):
+def _describe_output(context: Row) -> str:
+    """Return where a command writes to, "" if it writes no files."""
+    targets = context["targets"]
+    if not targets:
         return ""
-    if working_copy := context["working_copy"]:
-        name = context["axes"].get("filesystem")
-        filesystem = {**working_copy["filesystem"], "name": name}
-        if not filesystem.get("made"):
-            return _storage({"storage": filesystem, "host": context["host"]})
-        way = "with direct I/O" if filesystem.get("direct_io") else "through the page cache"
-        image = f"made for each measurement in an image of {words.size(filesystem['bytes'])}, {way}"
-        return _described({**filesystem, "path": "", "device": image}, STORAGE)
-    if str(context["storage"].get("path", "")).startswith(f"{targets.rstrip('/')}/"):
+    if context["working_copy"]:
+        return _describe_working_copy_storage(context)
+    storage_path = str(context["storage"].get("path", ""))
+    if storage_path.startswith(f"{targets.rstrip('/')}/"):
         return f"{targets}, the storage itself"
     return f"{targets}, not the storage: the times exclude the storage's cost of writing"
 
 
-def _format_settings(context: Row) -> str:
-    """Return the settings of a format (db/fsfs.conf) that most affect sizes and times."""
+def _describe_working_copy_storage(context: Row) -> str:
+    """Return the file system of a working copy.
+
+    Example: `btrfs: btrfs, made for each measurement in an image of 2.00 GiB, with direct I/O, mounted rw`.
+    """
+    filesystem = context["working_copy"]["filesystem"]
+    name = context["axes"].get("filesystem")
+    if not filesystem.get("made"):
+        return _describe_storage({**filesystem, "name": name}, context["host"])
+    size = words.size(filesystem["bytes"])
+    way = "with direct I/O" if filesystem.get("direct_io") else "through the page cache"
+    # Without its folder and loop device, which exist during the measurement only.
+    facts = [
+        filesystem["filesystem"],
+        f"made for each measurement in an image of {size}, {way}",
+        *_list_mount_facts(filesystem),
+    ]
+    return f"{name}: {', '.join(facts)}"
+
+
+def _describe_format_settings(context: Row) -> str:
+    """Return the settings of a format (db/fsfs.conf) that most affect sizes and times.
+
+    Example: `f7: directory deltification on, property deltification on and compression lz4.`
+    """
     repository = context["repository"]
-    if not repository.keys() >= {"format", "fsfs_settings"}:
+    if "fsfs_settings" not in repository:
         return ""
-    name, settings = repository["format"], repository["fsfs_settings"]
+    name = repository["format"]
+    settings = repository["fsfs_settings"]
     if not settings:
         return f"{name}: the format has no settings."
+    directories = _describe_switch(settings, "enable-dir-deltification")
+    properties = _describe_switch(settings, "enable-props-deltification")
+    # Before Subversion 1.10, there is a level of zlib only.
+    compression = f"zlib-{settings.get('compression-level')}"
+    if settings.get("compression"):
+        compression = settings["compression"]
     phrases = [
-        f"{kind} deltification {'on' if settings.get(key) == 'true' else 'off'}"
-        for kind, key in DELTIFIED.items()
+        f"directory deltification {directories}",
+        f"property deltification {properties}",
+        f"compression {compression}",
     ]
-    level = f"zlib-{settings.get('compression-level')}"
-    phrases.append(f"compression {settings.get('compression') or level}")
-    if size := settings.get("revprop-pack-size"):
-        phrases.append(f"packed revision properties in {size} KiB")
+    if settings.get("revprop-pack-size"):
+        phrases.append(f"packed revision properties in {settings['revprop-pack-size']} KiB")
     return f"{name}: {words.enumeration(phrases)}."
 
 
-# The facts of a setup that a context has, in this order.
-OF_CONTEXT: dict[str, Callable[[Row], str]] = {
-    **{"Machine": _host, "Storage": _storage, "Layout": _layout, "Server": _server},
-    **{"Written to": _output, "Format settings": _format_settings},
-}
+def _describe_switch(settings: Mapping[str, str], key: str) -> str:
+    return "on" if settings.get(key) == "true" else "off"
 
 
-def _texts(contexts: Rows, text_of: Callable[[Row], str]) -> list[str]:
-    return unique_values(filter(None, map(text_of, contexts)))
-
-
-def _versions(contexts: Rows) -> dict[str, str]:
-    known: dict[str, list[str]] = {}
+def _list_versions(contexts: Rows) -> dict[str, str]:
+    """Return the versions of each program, by its name: `{"svn": "1.14.2, 1.15.0"}`."""
+    versions: dict[str, list[str]] = {}
     for context in contexts:
         for program, version in context["versions"].items():
-            known.setdefault(program, []).extend([str(version)] * bool(version))
-    return {name: ", ".join(unique_values(of)) for name, of in sorted(known.items()) if of}
+            if version:
+                versions.setdefault(program, []).append(str(version))
+    return {name: ", ".join(unique_values(versions[name])) for name in sorted(versions)}
 
 
-def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
+def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
+    """Return each command that was timed, and its argv with words in braces, in the order of the study."""
     timed = unique_values(
         (study.command_name(context["axes"]), context["argv_template"]) for context in contexts
     )
-    programs = {n: f"python strategies {c.program}" for n, c in study.commands.items() if c.program}
+    # Names that the study does not list come last.
     order = [*study.commands, *(name for name, _ in timed)]
     timed.sort(key=lambda command: order.index(command[0]))
-    return [(n, a.replace("{program}", programs.get(n, "{program}"))) for n, a in timed]
+    commands = []
+    for name, argv in timed:
+        command = study.commands.get(name)
+        if command and command.program:
+            argv = argv.replace("{program}", f"python strategies {command.program}")
+        commands.append((name, argv))
+    return commands
 
 
-def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
+def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations. A file that was edited between two cells makes another one."""
-    known: list[Configuration] = []
+    configurations: list[Configuration] = []
     for context in contexts:
-        name = "".join(values_in(context["axes"], study.axes_of("servers")))
-        name = name or PurePath(context["server_folder"]).name
-        server, files = context["server"], context["server_files"]
-        if not (name or server):
+        name = _name_configuration(context, study)
+        server = context["server"]
+        if not name and not server:
             continue
-        for configuration in known:
-            shared = configuration.files.keys() & files.keys()
-            is_same = all(configuration.files[file] == files[file] for file in shared)
-            if configuration.name == name and is_same:
-                break
-        else:
+        files = context["server_files"]
+        configuration = _find_configuration(configurations, name, files)
+        if not configuration:
             configuration = Configuration(name)
-            known.append(configuration)
+            configurations.append(configuration)
+        # Each kind of server reads its own files of a configuration.
         configuration.files.update(files)
         if server:
-            argv = shlex.join(server.get("argv") or [])
-            configuration.started.setdefault(server.get("kind", ""), argv)
-    return known
+            # The first command line stands for all, which differ by their ports.
+            argv = shlex.join(server.get("argv", []))
+            configuration.started.setdefault(server["kind"], argv)
+    return configurations
 
 
-def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
-    kinds = unique_values(command.input or command.output for command in study.commands.values())
-    for context in contexts:
-        for kind in filter(None, kinds):
-            facts = context.get(kind)
-            if isinstance(facts, Mapping) and facts:
-                yield kind, str(facts.get("name") or kind), facts
+def _name_configuration(context: Row, study: Study) -> str:
+    """Return the name of a cell's server configuration, "" for a cell without a server."""
+    for axis in study.axes_of("servers"):
+        if context["axes"].get(axis):
+            return str(context["axes"][axis])
+    # A study without this axis measures with one configuration for all cells.
+    return PurePath(context["server_folder"]).name
 
 
-def _descriptions(contexts: Rows, study: Study) -> dict[str, list[str]]:
-    texts = {}
-    for kind, name, facts in _facts(contexts, study):
-        text, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
+def _find_configuration(
+    configurations: Iterable[Configuration], name: str, files: Mapping[str, str]
+) -> Configuration | None:
+    """Return the configuration of this name whose files do not differ from `files`, None without one."""
+    for configuration in configurations:
+        shared = configuration.files.keys() & files.keys()
+        is_same = all(configuration.files[file] == files[file] for file in shared)
+        if configuration.name == name and is_same:
+            return configuration
+    return None
+
+
+def _describe_subjects(subjects: Iterable[Subject]) -> dict[str, list[str]]:
+    """Return a text on each subject by its title: `{"Repository ruby": ["generated, scale 0.13"]}`."""
+    descriptions = {}
+    for subject in subjects:
+        facts = subject.facts
+        text = str(facts.get("description") or facts.get("source") or "")
+        scale = facts.get("scale")
+        # The description of a generated repository has its scale.
         if scale is not None and "scale" not in text:
-            text = ", ".join(filter(None, [text, f"scale {scale:g}"]))
-        notes = [str(note).rstrip(".") for note in facts.get("notes") or []]
-        title = f"{kind.replace('_', ' ').capitalize()} {name}"
-        texts[title] = ["; ".join(filter(None, [text, *notes]))]
-    return texts
+            text = f"{text}, scale {scale:g}" if text else f"scale {scale:g}"
+        parts = [text] if text else []
+        for note in facts.get("notes", []):
+            parts.append(str(note).rstrip("."))
+        descriptions[f"{subject.title} {subject.name}"] = ["; ".join(parts)]
+    return descriptions
 
 
-def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
-    variants: dict[str, dict[tuple[tuple[str, object], ...], None]] = {}
-    for kind, name, facts in _facts(contexts, study):
-        shown = [
-            (fact, value)
-            for fact, value in facts.items()
-            if fact not in DESCRIPTION
-            and isinstance(value, (str, int, float))
-            and value != name
-            and not (fact == "packed" and "packing" in facts)
-        ]
-        if shown:
-            variants.setdefault(kind, {})[(kind, name), *shown] = None
-    for kind, distinct in variants.items():
-        rows = [dict(row) for row in distinct]
-        numbers = {fact for row in rows for fact in row if words.is_number(row[fact])}
-        columns = sorted(unique_values(f for row in rows for f in row), key=numbers.__contains__)
-        texts = sorted([[_written(c, row.get(c, "")) for c in columns] for row in rows])
-        heads = [HEADINGS.get(c, c).replace("_", " ").capitalize() for c in columns]
-        name = kind.replace("_", " ").capitalize()
-        yield PlainTable(f"{name}, as measured", heads, texts, len(columns) - len(numbers))
+def _make_subject_tables(subjects: Iterable[Subject]) -> list[PlainTable]:
+    """Return a table for each kind of subject, with a row for each that differs."""
+    tables = []
+    for members in grouped_by(subjects, lambda subject: subject.kind).values():
+        variants = unique_values(_select_table_facts(subject) for subject in members)
+        rows = [dict(variant) for variant in variants if variant]
+        if rows:
+            tables.append(_make_subject_table(members[0], rows))
+    return tables
 
 
-def _build_tables(results: Results) -> Iterator[PlainTable]:
-    """Yield the programs of the builds, with the digest of the binaries of both sides."""
-    rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
-    rows: list[tuple[str, ...]] = []
-    for build in (context["build"] for context in results.contexts):
-        if not (name := build.get("name")):
-            continue
-        for side in ("client", "server"):
-            if program := build.get(side):
-                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
-                texts = program["program"], program["version"], ", ".join(folders) or "unknown"
-                digest = str(build.get("digest", ""))[:SHORT_DIGEST]
-                rows.append((name, side, *texts, digest))
-    if rows:
-        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
-        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", [*heads, "Digest of the binaries"], rows)
+def _select_table_facts(subject: Subject) -> tuple[tuple[str, object], ...]:
+    """Return the facts of a subject that belong into a table, first its name; () if it has no such fact."""
+    shown = []
+    for fact, value in subject.facts.items():
+        # "packing" has the same in words.
+        is_repeated = value == subject.name or (fact == "packed" and "packing" in subject.facts)
+        is_plain = isinstance(value, (str, int, float))
+        if is_plain and not is_repeated and fact not in DESCRIPTIVE_FACTS:
+            shown.append((fact, value))
+    return ((subject.kind, subject.name), *shown) if shown else ()
 
 
-def _written(fact: str, value: object) -> str:
+def _make_subject_table(subject: Subject, rows: Sequence[Mapping[str, object]]) -> PlainTable:
+    """Return the table of one kind of subject: texts in the first columns, then numbers."""
+    text_columns: list[str] = []
+    number_columns: list[str] = []
+    for column in unique_values(fact for row in rows for fact in row):
+        if any(words.is_number(row.get(column)) for row in rows):
+            number_columns.append(column)
+        else:
+            text_columns.append(column)
+    columns = [*text_columns, *number_columns]
+    heads = [HEADINGS.get(column, column).replace("_", " ").capitalize() for column in columns]
+    texts = []
+    for row in rows:
+        texts.append([_format_fact(column, row.get(column, "")) for column in columns])
+    return PlainTable(f"{subject.title}, as measured", heads, sorted(texts), len(text_columns))
+
+
+def _format_fact(fact: str, value: object) -> str:
     if not words.is_number(value):
         return value_label(fact, str(value))
     return words.size(value) if fact == "bytes" else words.group_digits(value)
 
 
-def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
-    """Return the published and the measured conditions side by side; None without published numbers."""
-    if not (published := study.published):
-        return None
-    ours, title = setup.conditions, "Published and measured set-up"
-    theirs = {
-        **{"Repositories": published.size},
-        **({"History": published.history} if ours.history else {}),
-        **{"Storage": published.storage, "Subversion": published.subversion},
-        **{"Machine": published.machine, "Rounds": words.count_of(published.rounds, "round")},
-    }
-    if ours.network or published.server:
-        theirs["Network"] = ON_NETWORK if published.server else ON_ONE_MACHINE
-    measured = asdict(ours)
-    rows = [
-        (name, text or "not published", measured[name.lower()] or "none")
-        for name, text in theirs.items()
+def _make_build_tables(results: Results) -> list[PlainTable]:
+    """Return a table of the programs of the builds, [] without builds.
+
+    A row has the build, client or server, its program and version, the folders of its libraries, and the
+    digest of the binaries of both sides.
+    """
+    rows: list[tuple[str, ...]] = []
+    for context in results.contexts:
+        build = context["build"]
+        # Without an axis of builds, the programs of all cells are those of the machine.
+        if not build.get("name"):
+            continue
+        for side in ("client", "server"):
+            # The access `file` has no server.
+            if build.get(side):
+                rows.append((build["name"], side, *_describe_program(build[side], build)))
+    if not rows:
+        return []
+
+    builds = list(results.order.get(BUILD_AXIS, ()))
+
+    def place(row: tuple[str, ...]) -> tuple[int, list[str]]:
+        """Return the place of a build on its axis, then the texts of the row."""
+        name, *texts = row
+        number = builds.index(name) if name in builds else len(builds)
+        return number, texts
+
+    heads = [
+        "Build",
+        "Side",
+        "Program",
+        "Version",
+        "Folders of Subversion's libraries",
+        "Digest of the binaries",
     ]
+    rows = sorted(unique_values(rows), key=place)
+    return [PlainTable("Builds", heads, rows)]
+
+
+def _describe_program(program: Row, build: Row) -> tuple[str, str, str, str]:
+    """Return the path, the version and the folders of libraries of a side, and the digest of its build."""
+    folders = "unknown"
+    # Only Subversion's own libraries are recorded: None for another program, [] if it has none.
+    if program.get("libraries"):
+        folders = ", ".join(unique_values(os.path.dirname(path) for path in program["libraries"]))
+    digest = str(build.get("digest", ""))[:DIGEST_LENGTH]
+    return program["program"], program["version"], folders, digest
+
+
+def _list_histories(subjects: Iterable[Subject]) -> list[str]:
+    """Return `generated` and `real`, as far as there are such repositories."""
+    histories = []
+    for subject in subjects:
+        source = subject.facts.get("source")
+        # The empty repository, which measures the fixed cost, is no repository of the study.
+        if subject.kind == "repository" and source not in (None, "empty"):
+            histories.append("generated" if source == "generated" else "real")
+    return unique_values(histories)
+
+
+def _list_sizes(subjects: Iterable[Subject], study: Study) -> list[str]:
+    """Return `ruby: 5,526 revisions, 30 MiB (13 % of the published 42,000 revisions)` for each repository."""
+    sizes: dict[str, str] = {}
+    for subject in subjects:
+        if subject.name not in sizes:
+            sizes[subject.name] = _describe_size(subject, study)
+    return list(sizes.values())
+
+
+def _describe_size(subject: Subject, study: Study) -> str:
+    facts = subject.facts
+    is_generated = facts.get("source") == "generated"
+    phrases = []
+    if facts.get("youngest"):
+        phrases.append(words.count_of(int(facts["youngest"]), "revision"))
+    # The content of a generated history does not have the size of the real one.
+    if facts.get("bytes") and not is_generated:
+        phrases.append(words.size(facts["bytes"]))
+    text = ", ".join(phrases)
+    scale = facts.get("scale")
+    if scale is not None and scale < 1:
+        share = f"({100 * scale:.2g} % of {_describe_whole(subject.name, study)})"
+        text = f"{text} {share}" if text else share
+    title = f"generated history like {subject.name}'s" if is_generated else subject.name
+    return f"{title}: {text}" if text else subject.name
+
+
+def _describe_whole(repository: str, study: Study) -> str:
+    """Return the size of which a smaller repository is a share: `the published 42,000 revisions`."""
+    if not study.published:
+        return "the whole"
+    if repository not in study.published.revisions:
+        return "its published size"
+    revisions = study.published.revisions[repository]
+    return f"the published {words.count_of(revisions, 'revision')}"
+
+
+def compare_setup(setup: Setup, study: Study) -> PlainTable | None:
+    """Return the published and the measured conditions side by side; None without published numbers."""
+    published = study.published
+    if not published:
+        return None
+    measured = setup.conditions
+    rows = [("Repositories", published.size, measured.repositories)]
+    if measured.history:
+        rows.append(("History", published.history, measured.history))
+    rows.append(("Storage", published.storage, measured.storage))
+    rows.append(("Subversion", published.subversion, measured.subversion))
+    rows.append(("Machine", published.machine, measured.machine))
+    published_rounds = words.count_of(published.rounds, "round")
+    rows.append(("Rounds", published_rounds, measured.rounds))
+    if measured.network or published.server:
+        published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
+        rows.append(("Network", published_network, measured.network))
+    texts = []
+    for condition, text_published, text_measured in rows:
+        texts.append((condition, text_published or NOT_PUBLISHED, text_measured or "none"))
     note = (
         "A verdict says what was measured on this set-up, not that the published result was wrong."
     )
-    return PlainTable(title, ["", "Published", "Measured"], rows, note=note)
-
-
-def _sizes(contexts: Rows, study: Study) -> list[str]:
-    """Return `ruby: 5,526 revisions, 30 MiB (13 % of the published 42,000 revisions)` for each repository."""
-    names: dict[str, str] = {}
-    published = study.published
-    for _, name, facts in _facts(contexts, study):
-        revisions, is_generated = facts.get("youngest"), facts.get("source") == "generated"
-        phrases = [words.count_of(int(revisions), "revision")] if revisions else []
-        if facts.get("bytes") and not is_generated:
-            phrases.append(words.size(facts["bytes"]))
-        text, scale = ", ".join(phrases), facts.get("scale")
-        if scale is not None and scale < 1:
-            known = published.revisions.get(name) if published else None
-            whole = f"the published {words.count_of(known, 'revision')}" if known else ""
-            whole = whole or ("its published size" if published else "the whole")
-            text = f"{text} ({100 * scale:.2g} % of {whole})".strip()
-        title = f"generated history like {name}'s" if is_generated else name
-        names.setdefault(name, f"{title}: {text}" if text else name)
-    return [*names.values()]
-
-
-def origin_of(study: Study) -> str:
-    """Return a sentence on the study and its source, with what is not known of a published one."""
-    no_author = ["author not known"] if study.published else []
-    no_url = "No stable address known." if study.published else ""
-    authors = ", ".join(filter(None, [*(study.authors or no_author), study.date]))
-    origin = "; ".join(filter(None, [study.name, authors]))
-    return f"{study.title} ({origin}). {study.source} {study.url or no_url}".strip()
-
-
-def citation_of(results: Results, setup: Setup) -> dict[str, str]:
-    """Return the facts that identify the results of a page, by their names on it.
-
-    They depend on the results only, not on the code that renders them.
-    """
-    study, made = results.study, results.provenance
-    facts = {"Study": origin_of(study), "Measured": "Nothing.", "Made by": "", "Command": ""}
-    if setup.first and setup.last:
-        hosts = words.enumeration(setup.host_names)
-        facts["Measured"] = f"{words.period(setup.first, setup.last)}, on {hosts}"
-    if not made:
-        return {**facts, "Made by": "The version of vcsbench is not recorded."}
-    state = "unchanged"
-    if changed := made.get("changed", []):
-        is_short = len(changed) <= MAX_FILES
-        files = words.enumeration(changed) if is_short else words.count_of(len(changed), "file")
-        state = f"with changes in {files}"
-    commit = f"commit {made['commit']}, {state}" if made.get("commit") else "commit unknown"
-    facts["Made by"] = f"vcsbench {made.get('vcsbench', '')}, {commit}"
-    facts["Configuration"] = made.get("config_digest", "")
-    if command := made.get("command", ""):
-        facts["Command"] = command_of(variables_of(command, study.name))
-    return {name: text for name, text in facts.items() if text}
-
-
-def bibtex_of(results: Results, setup: Setup) -> str:
-    """Return the BibTeX entry of a page."""
-    study, made = results.study, results.provenance
-    notes = [f"vcsbench {made.get('vcsbench', '')}".strip()]
-    if commit := made.get("commit"):
-        notes.append(f"commit {commit}")
-    if digest := made.get("config_digest"):
-        notes.append(f"configuration {digest[:SHORT_DIGEST]}")
-    if setup.host_names:
-        notes.append(f"measured on {words.enumeration(setup.host_names)}")
-    fields = {
-        "title": f"vcsbench report of {study.name}: {study.title}",
-        "author": "{The maintainers of vcsbench}",
-        "year": str(setup.last.year) if setup.last else "",
-        "note": ", ".join(notes),
-    }
-    # A brace in a name would end the field.
-    lines = [
-        f"  {name} = {{{text if name == 'author' else re.sub('[{}]', '', text)}}},"
-        for name, text in fields.items()
-        if text
-    ]
-    return "\n".join([f"@misc{{vcsbench-{study.name},", *lines, "}"])
+    heads = ["", "Published", "Measured"]
+    return PlainTable("Published and measured set-up", heads, texts, note=note)

@@ -19,7 +19,8 @@ from vcsbench.errors import OPTIONS, UserError, sentence_of
 from vcsbench.external import one_line
 from vcsbench.files import read_json, write_bytes, write_text
 from vcsbench.plan.result_state import check_version, read_context
-from vcsbench.report.page import build_index, build_page_with_charts, read_entries
+from vcsbench.report.index_page import build_index, read_entries
+from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
 from vcsbench.statistics.baselines import NAME
 from vcsbench.storages.file_trees import entries

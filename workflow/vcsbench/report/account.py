@@ -1,0 +1,98 @@
+"""The account of a study: its time, the results of its comparisons, and the gain of more time.
+
+`make_tables` writes it into results/budget/<study>.json (statistics.budget.budget_report).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from vcsbench import words
+from vcsbench.codes import Result
+from vcsbench.statistics import texts
+
+
+@dataclass(frozen=True)
+class BlockTime:
+    """The rounds of a block that were measured, and their seconds."""
+
+    rounds: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class OutlookMoment:
+    """The comparisons of each table that are still undecided after further seconds."""
+
+    seconds: float
+    left: Mapping[str, int]
+
+    @property
+    def undecided(self) -> int:
+        return sum(self.left.values())
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of a study. The defaults are those of a study without any result.
+
+    `taken_s` are the seconds of all sessions, `spent_s` those of their steps, and `timed_s` those of the
+    timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown. `tables` counts
+    the comparisons of each table by result. `more_rounds` has the further rounds of all cells that decide
+    each open comparison, `outlook` the same over time. `minutes` is the limit of a session, None if it had
+    a number of rounds instead. `why` is the reason for the end of the measuring (a
+    StopReason), "" if the session was interrupted or had a number of rounds.
+    """
+
+    taken_s: float = 0.0
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    timed_s: float = 0.0
+    scatter_pct: float = 0.0
+    blocks: Sequence[BlockTime] = ()
+    tables: Mapping[str, Mapping[Result, int]] = field(default_factory=dict)
+    more_rounds: Sequence[int] = ()
+    outlook: Sequence[OutlookMoment] = ()
+    minutes: float | None = None
+    why: str = ""
+
+    def count_results(self) -> Counter[Result]:
+        """Return the number of comparisons of all tables by their result."""
+        counts: Counter[Result] = Counter()
+        for table in self.tables.values():
+            counts.update(table)
+        return counts
+
+    def count_open(self) -> int:
+        """Return the number of comparisons that more rounds may decide."""
+        counts = self.count_results()
+        return counts[Result.BOUNDED] + counts[Result.UNDECIDED]
+
+    def forecast_seconds(self, rounds: int) -> float:
+        """Return the seconds in which all blocks get up to `rounds` rounds, at their speed so far."""
+        seconds = 0.0
+        for block in self.blocks:
+            if block.rounds:
+                missing_rounds = max(0, rounds - block.rounds)
+                seconds += block.seconds / block.rounds * missing_rounds
+        return seconds
+
+
+ACCOUNT = TypeAdapter(Account)
+
+
+def describe_results(account: Account) -> str:
+    """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`, "" without comparisons."""
+    counts = account.count_results()
+    total = counts.total()
+    if not total:
+        return ""
+    answered = counts[Result.DIFFERENT] + counts[Result.EQUAL]
+    parts = [f"{answered} of {words.count_of(total, 'comparison')}"]
+    for result in (Result.BOUNDED, Result.TOO_SMALL, Result.UNDECIDED):
+        if counts[result]:
+            parts.append(f"{counts[result]} {texts.RESULTS[result]}")
+    return ", ".join(parts)

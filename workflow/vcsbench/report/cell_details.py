@@ -1,0 +1,249 @@
+"""The details behind each number of a page, for its script (workflow/report/script/detail.js)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import geometric_mean, mean, median
+
+from vcsbench import words
+from vcsbench.advice.decision import Row
+from vcsbench.evidence.flags import is_invalid
+from vcsbench.metrics import METRICS, Metric, metric_in
+from vcsbench.plan.grid import originals
+from vcsbench.report.quality_section import explain_flag
+from vcsbench.report.results import Results, Rows, grouped_by, name_cells, unique_values
+from vcsbench.report.table_sections import TableSection
+
+SIGNIFICANT_DIGITS = 4
+
+
+def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
+    """Return the details of all numbers, for JSON.
+
+    `of` has what the commands of the dialog need. `runs` has a list per column: the round, the flags, and
+    each metric of a table. A cell has its first run and its number of runs in these lists. `counted` has the
+    units of the counts that cells have. `tables` are by anchor.
+    """
+    runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
+    # In the order of the cells: a cell's runs are next to each other.
+    runs = [run for members in runs_by_cell.values() for run in members]
+    metrics = {
+        section.anchor: metric_in(results.study.tables[section.name]) for section in sections
+    }
+    counts = _select_counts(runs)
+    command = results.command
+    return {
+        "of": {
+            "own": results.own_repository,
+            "tree": command.tree,
+            "study": results.study.name,
+            "args": command.arguments,
+            "files": command.configfile_arguments,
+        },
+        "counted": {metric.title: metric.unit for metric in counts},
+        "cells": _describe_cells(results, runs_by_cell, counts),
+        "runs": _make_run_columns(runs, metrics.values()),
+        "tables": {
+            section.anchor: _describe_table(section, metrics[section.anchor])
+            for section in sections
+        },
+    }
+
+
+def _select_counts(runs: Rows) -> list[Metric]:
+    """Return the metrics that are counts, such as bytes read, and that a run of the page has above 0."""
+    counts = []
+    for metric in METRICS.values():
+        if metric.exact and any(_compute(metric, run) for run in runs):
+            counts.append(metric)
+    return counts
+
+
+def _describe_cells(
+    results: Results, runs_by_cell: Mapping[str, Rows], counts: Sequence[Metric]
+) -> dict[str, Row]:
+    """Return the name, the times, the counts, the evidence and the runs of each cell."""
+    names = name_cells(results)
+    cells: dict[str, Row] = {}
+    first_run = 0
+    for cell, runs in runs_by_cell.items():
+        medians = [_median_of_known([_compute(metric, run) for run in runs]) for metric in counts]
+        cells[cell] = {
+            "words": names.get(cell, cell),
+            "spent": [_shorten(value) for value in summarise_times(runs)],
+            "counted": [_shorten(value) for value in medians],
+            "evidence": describe_evidence(runs, results.thresholds),
+            "rounds": len({run["round"] for run in runs}),
+            "runs": [first_run, len(runs)],
+        }
+        first_run += len(runs)
+    return cells
+
+
+def _make_run_columns(runs: Rows, metrics: Iterable[Metric]) -> dict[str, list[object]]:
+    """Return a list per column: `round`, `flags`, and the values of each metric, None if unknown."""
+    columns: dict[str, list[object]] = {
+        "round": [int(run["round"]) for run in runs],
+        "flags": [run["flags"] for run in runs],
+    }
+    for metric in metrics:
+        columns[metric.name] = [_shorten(_compute(metric, run)) for run in runs]
+    return columns
+
+
+def _describe_table(section: TableSection, metric: Metric) -> Row:
+    return {
+        "name": section.title,
+        "metric": metric.name,
+        "title": metric.title,
+        "unit": metric.unit,
+        "printed": "%" if section.compares else metric.unit,
+        "compared": section.compared,
+        "baseline": section.baseline,
+    }
+
+
+def _compute(metric: Metric, run: Row) -> float | None:
+    """Return the value of a metric in one run, None if a column that it needs is missing or 0 divides."""
+    if not all(words.is_number(run.get(name)) for name in metric.needs):
+        return None
+    parts = {name: compute(run) for name, compute in metric.parts.items()}
+    try:
+        value = metric.value(parts)
+    except ZeroDivisionError:
+        return None
+    return float(value) if words.is_number(value) else None
+
+
+def _median_of_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _shorten(value: float | None) -> float | None:
+    """Return a value with four digits: the page prints three, and the text of all runs is short."""
+    return None if value is None else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+
+
+def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
+    """Return sentences on the evidence of a cell's runs: caches, reads, server, and flags.
+
+    Examples: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`, `The server was 0.4
+    to 0.6 s old when a run began.` Evidence that no run has is left out.
+    """
+    sentences = [_describe_clearing(runs)]
+    shares = _describe_resident_shares(runs)
+    if shares:
+        sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
+    read_bytes = _read_numbers(runs, "device_bytes")
+    if read_bytes:
+        amount = _format_range(read_bytes, words.size)
+        sentences.append(f"Client and server read {amount} from devices in a run.")
+    sentences += _describe_server(runs)
+    sentences += _describe_flags(runs, thresholds)
+    return sentences
+
+
+def _describe_clearing(runs: Rows) -> str:
+    ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
+    named = [way for way in ways if way]
+    if not named:
+        return "No cache was cleared before a run."
+    return f"The caches were cleared before a run, by {words.enumeration(named)}."
+
+
+def _describe_resident_shares(runs: Rows) -> list[str]:
+    """Return `0 % before a run` and `31 % to 33 % after a run`, as far as they are known."""
+    phrases = []
+    for when in ("before", "after"):
+        shares = _read_numbers(runs, f"resident_{when}")
+        if shares:
+            text = _format_range(shares, lambda share: f"{words.significant(100 * share, 2)} %")
+            phrases.append(f"{text} {when} a run")
+    return phrases
+
+
+def _describe_server(runs: Rows) -> list[str]:
+    """Return sentences on the age of the server, and on its delayed acknowledgements; [] without a server."""
+    ages_s = _read_numbers(runs, "server_age_s")
+    if not ages_s:
+        return []
+    sentence = f"The server was {_format_range(ages_s, words.significant)} s old when a run began"
+    # The column is text, as Python writes a boolean.
+    if all(run.get("server_same") == "True" for run in runs):
+        sentence += "; after each run it was the same process"
+    sentences = [f"{sentence}."]
+    delayed = sum(number > 0 for number in _read_numbers(runs, "delayed_acks"))
+    if delayed:
+        share = f"{delayed} of {words.count_of(len(runs), 'run')}"
+        sentences.append(f"In {share} TCP delayed an acknowledgement by 40 ms.")
+    return sentences
+
+
+def _describe_flags(runs: Rows, thresholds: Row) -> list[str]:
+    """Return `clock, 2 runs: The clock was set ...` for each flag."""
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    sentences = []
+    for flag in unique_values(flags):
+        number = words.count_of(flags.count(flag), "run")
+        sentences.append(f"{flag}, {number}: {explain_flag(flag, thresholds)}")
+    return sentences
+
+
+def _read_numbers(runs: Rows, column: str) -> list[float]:
+    """Return the numbers of a column, without those that are unknown: None in a column of numbers, or ""."""
+    values = [run.get(column) for run in runs]
+    return [float(value) for value in values if value not in (None, "")]
+
+
+def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> str:
+    """Return `31 % to 33 %`, or one number if both ends have the same text."""
+    low, high = write(min(numbers)), write(max(numbers))
+    return low if low == high else f"{low} to {high}"
+
+
+def summarise_times(runs: Rows) -> list[float | None]:
+    """Return five times of a cell's valid runs in seconds, [] without such a run; a time is None if unknown.
+
+    They are the median elapsed time over the rounds, as in tables; the geometric mean, as in cards; and the
+    medians of the client's CPU time, the server's CPU time, and the waiting. Waiting is the time in which
+    neither client nor server computed. It is below 0 if both computed at once.
+    """
+    valid = []
+    for run in runs:
+        is_known = words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
+        if is_known and not is_invalid(run["flags"]):
+            valid.append(run)
+    if not valid:
+        return []
+    medians_s: list[float] = []
+    means_s: list[float] = []
+    clients_s: list[float] = []
+    servers_s: list[float] = []
+    # Each round has the same weight, also if some of its runs are invalid.
+    for members in grouped_by(valid, lambda run: run["round"]).values():
+        elapsed_s = _read_numbers(members, "elapsed_s")
+        medians_s.append(median(elapsed_s))
+        means_s.append(geometric_mean(elapsed_s))
+        client_s = _sum_client_cpu(members)
+        if client_s:
+            clients_s.append(mean(client_s))
+        server_s = _read_numbers(members, "server_cpu_s")
+        if server_s:
+            servers_s.append(mean(server_s))
+
+    elapsed = median(medians_s)
+    client = _median_of_known(clients_s)
+    server = _median_of_known(servers_s)
+    waiting = None
+    if client is not None:
+        waiting = elapsed - client - (0.0 if server is None else server)
+    return [elapsed, geometric_mean(means_s), client, server, waiting]
+
+
+def _sum_client_cpu(runs: Rows) -> list[float]:
+    """Return the CPU seconds of the client, user and system, in each run where both are known."""
+    seconds = []
+    for run in runs:
+        parts = _read_numbers([run], "user_s") + _read_numbers([run], "system_s")
+        if len(parts) == 2:
+            seconds.append(sum(parts))
+    return seconds

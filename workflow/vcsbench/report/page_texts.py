@@ -1,0 +1,266 @@
+"""Sentences of a page about its run as a whole: its head, what is missing or undecided, time, and limits."""
+
+from collections.abc import Sequence
+
+from vcsbench import words
+from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import value_label
+from vcsbench.advice.vocabulary import load_vocabulary
+from vcsbench.axes import axis_of
+from vcsbench.axes.cache_states import cache_state
+from vcsbench.codes import Result, StopReason
+from vcsbench.evidence.flags import is_invalid
+from vcsbench.plan.grid import originals
+from vcsbench.plan.result_state import OUTDATED
+from vcsbench.report.account import Account, describe_results
+from vcsbench.report.answers import list_build_versions
+from vcsbench.report.findings_section import MEANINGS
+from vcsbench.report.quality_section import count_runs
+from vcsbench.report.results import Results, grouped_by, unique_values
+from vcsbench.report.setup_section import Setup
+from vcsbench.report.summary import MORE_ROUNDS, NextStep
+from vcsbench.report.table_sections import PlainTable
+from vcsbench.statistics import comparisons, texts
+
+ALL_DECIDED = "The measuring ended because all comparisons are answered or too small."
+TIME_IS_UP = "The measuring ended because the {minutes} of this study were over."
+UNREACHABLE = "The measuring ended because more rounds cannot answer the rest."
+SIDE_BY_SIDE = (
+    "Times of different machines, published ones included, are shown side by side only. "
+    "Verdicts compare ratios and shares."
+)
+
+
+def describe_head(results: Results, setup: Setup) -> list[str]:
+    """Return the lines below the title of a page.
+
+    The first has the repositories and their storage: `ruby: 5,526 revisions, on ext4 (virtual disk)`. The
+    second has the rest: `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and
+    report; 360 timed runs of 72 cells (a command with all its settings)`.
+    """
+    if not originals(results.measurements):
+        if any(row["reason"] == OUTDATED for row in results.failures):
+            return ["No result is up to date."]
+        return ["Nothing has been measured."]
+    conditions = setup.conditions
+    subject_parts = []
+    if conditions.repositories:
+        subject_parts.append(conditions.repositories)
+    if conditions.storage:
+        subject_parts.append(f"on {conditions.storage}")
+
+    run_parts = []
+    place = _describe_place(results, setup)
+    if place:
+        run_parts.append(place)
+    if setup.first and setup.last:
+        length = words.duration((setup.last - setup.first).total_seconds())
+        # The user's limit in minutes counts all steps of a session.
+        if results.account.taken_s:
+            taken = words.duration(results.account.taken_s)
+            length = f"{taken} with preparation and report"
+        run_parts.append(f"{words.day(setup.last)}, {length}")
+    run_parts.append(count_runs(results.measurements, " (a command with all its settings)"))
+
+    lines = [", ".join(subject_parts), "; ".join(run_parts)]
+    return [line for line in lines if line]
+
+
+def _describe_place(results: Results, setup: Setup) -> str:
+    """Return `Subversion 1.14.2 on here (2 cores, 4 GiB)`, as far as it is known."""
+    version = ", ".join(list_build_versions(results))
+    if not version:
+        version = setup.conditions.subversion
+    parts = []
+    if version:
+        parts.append(f"Subversion {version}")
+    if setup.conditions.machine:
+        parts.append(f"on {setup.conditions.machine}")
+    return " ".join(parts)
+
+
+def describe_condition(results: Results, setup: Setup) -> str:
+    """Return a warning that gains of cold commands are other than published, "" if nothing suggests that.
+
+    They depend on the storage and on the size of the repository. Example, which a link to the findings
+    follows: `Measured on ext4 (virtual disk) with 5,526 revisions. Other storage (published: spinning disk)
+    changes the gains of cold commands:`
+    """
+    published = results.study.published
+    storage = setup.conditions.storage
+    is_cold = any(cache_state(run.get("cache")).is_cold for run in results.measurements)
+    # The user's own repository is not to reproduce anything.
+    if results.own_repository or not published or not storage or not is_cold:
+        return ""
+    repositories = [context["repository"] for context in results.contexts]
+    changes = []
+    if published.storage not in storage:
+        changes.append(f"other storage (published: {published.storage})")
+    # An exact copy of a repository has no scale.
+    scales = [repository.get("scale") for repository in repositories]
+    if any(scale is not None and scale < published.scale for scale in scales):
+        changes.append("a larger repository")
+    if not changes:
+        return ""
+    here = storage
+    revisions = max((int(repository.get("youngest", 0)) for repository in repositories), default=0)
+    # A tree has no revisions.
+    if revisions:
+        here += f" with {words.count_of(revisions, 'revision')}"
+    change = " or ".join(changes)
+    # Not capitalize(), which would change SSD to ssd.
+    change = change[0].upper() + change[1:]
+    return f"Measured on {here}. {change} changes the gains of cold commands:"
+
+
+def describe_missing(results: Results) -> str:
+    """Return what has no result, "" if nothing is missing.
+
+    Example: `2 cell-rounds failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`.
+    """
+    phrases = []
+    outdated = sum(row["reason"] == OUTDATED for row in results.failures)
+    if outdated:
+        cell_rounds = f"{words.count_of(outdated, 'cell-round')} left out ({texts.OUTDATED})"
+        phrases.append(f"{cell_rounds}, `{results.command.text()}` measures them again")
+    failed = len(results.failures) - outdated
+    if failed:
+        phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
+    invalid_cells = 0
+    by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
+    for runs in by_cell.values():
+        if all(is_invalid(run["flags"]) for run in runs):
+            invalid_cells += 1
+    if invalid_cells:
+        phrases.append(f"all runs of {words.count_of(invalid_cells, 'cell')} are invalid")
+    skipped = count_skipped(results)
+    if skipped:
+        phrases.append(f"{words.count_of(skipped, 'cell')} cannot be measured here")
+    return words.enumeration(phrases)
+
+
+def count_skipped(results: Results) -> int:
+    """Return the number of cells that cannot be measured here, without duplicates."""
+    return sum(1 for cell in originals(results.grid) if cell["skip"])
+
+
+def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep]) -> list[str]:
+    """Return sentences on the comparisons without an answer, [] if all are answered.
+
+    `in_cards` is the number of comparisons that the cards show. `steps` are the next runs.
+    """
+    account = results.account
+    counts = account.count_results()
+    too_small = counts[Result.TOO_SMALL]
+    undecided = counts[Result.UNDECIDED]
+    if not too_small and not undecided:
+        return []
+    answered = f"Over all cases, answered: {describe_results(account)}"
+    # On a noisy machine, this is the likely reason.
+    if undecided and account.scatter_pct > comparisons.NOISY_PCT:
+        answered += f" (runs of a cell scatter by {account.scatter_pct:.2g} %)"
+    sentences = [f"{answered}."]
+    in_tables_only = counts.total() - in_cards
+    if in_tables_only > 0:
+        sentences.append(f"{in_tables_only} of all are in tables only, not in cards.")
+    if too_small:
+        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
+    has_more_rounds = any(step.name == MORE_ROUNDS for step in steps)
+    if undecided and not has_more_rounds:
+        sentences.append("More rounds of up to a day answer no more.")
+    return sentences
+
+
+def describe_time(account: Account) -> list[str]:
+    """Return sentences on the time of the sessions and on the reason for their end.
+
+    Example: `All sessions took 14 min: preparation 60 s, measuring 700 s, waiting 21 s (between cell-rounds),
+    start and report about 59 s. The timed runs are 357 s of the measuring.`
+    """
+    sentences = []
+    if account.spent_s:
+        seconds = {step: round(spent_s) for step, spent_s in account.spent_s.items()}
+        start_and_report = round(account.taken_s) - sum(seconds.values())
+        steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
+        timed = words.group_digits(round(account.timed_s))
+        # "waiting" is the last step, so the brackets explain it.
+        sentences.append(
+            f"All sessions took {words.duration(account.taken_s)}: {', '.join(steps)} (between "
+            f"cell-rounds), start and report about {start_and_report} s. The timed runs are "
+            f"{timed} s of the measuring."
+        )
+    if account.count_results().total():
+        if account.why == StopReason.ALL_DECIDED:
+            sentences.append(ALL_DECIDED)
+        elif account.why == StopReason.TIME_IS_UP and account.minutes is not None:
+            minutes = words.duration(60 * account.minutes)
+            sentences.append(TIME_IS_UP.format(minutes=minutes))
+        elif account.why == StopReason.UNREACHABLE:
+            sentences.append(UNREACHABLE)
+    return sentences
+
+
+def describe_limits(results: Results, setup: Setup) -> list[str]:
+    """Return sentences on what the numbers of the page do not show: of its commands, then of its axes."""
+    study = results.study
+    limits = []
+    measured_commands = {study.command_name(cell) for cell in results.grid}
+    for name, command in study.commands.items():
+        if name in measured_commands and command.caveat:
+            limits.append(f"{name}: {command.caveat}")
+    for axis in study.axes:
+        values = unique_values(cell.get(axis, "") for cell in results.grid)
+        present = [value for value in values if value]
+        if present:
+            limits += axis_of(axis).limits(present, sorted(setup.hypervisors))
+    limits.append(SIDE_BY_SIDE)
+    return limits
+
+
+def list_words(results: Results) -> dict[str, str]:
+    """Return the words of the page with their meanings: verdicts, general words, and values of the grid."""
+    meanings: dict[str, str] = {}
+    if results.findings or results.expectations:
+        for verdict, meaning in MEANINGS.items():
+            meanings[texts.VERDICTS[verdict]] = meaning
+    vocabulary = load_vocabulary()
+    meanings |= vocabulary.terms
+    for axis in results.order:
+        for value in unique_values(cell.get(axis, "") for cell in results.grid):
+            meaning = vocabulary.value(axis, value).meaning
+            if not meaning:
+                continue
+            label = value_label(axis, value)
+            # A reader who types a command needs the value itself.
+            if label != value:
+                meaning = f"{meaning} ({value} in commands and files)"
+            meanings[label] = meaning
+    return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
+
+
+def make_history_table(history: Row) -> PlainTable | None:
+    """Return a table of the saved baselines and this run; None for fewer than two.
+
+    `history` is the file results/history/<study>.json (baseline_comparison.history).
+    """
+    times = history.get("times", [])
+    if len(times) < 2:
+        return None
+    rows = []
+    for time in times:
+        first, last = words.moment(time["first"]), words.moment(time["last"])
+        period = words.period(first, last) if first and last else ""
+        hosts = words.enumeration(unique_values(time["hosts"]))
+        outcomes = []
+        for call, number in time["calls"].items():
+            if number:
+                outcomes.append(f"{number} {texts.CALLS[call]}")
+        calls = ", ".join(outcomes)
+        changed = "; ".join(time["changed"])
+        # The first baseline of a host has none before it, so both cells stay empty.
+        if time["before"]:
+            calls = calls or "not comparable"
+            changed = changed or "nothing known"
+        rows.append((time["name"], period, hosts, time["before"], calls, changed))
+    heads = ["Saved", "Measured", "Host", "Compared with", "Comparisons", "Changed"]
+    return PlainTable("Saved baselines", heads, rows)

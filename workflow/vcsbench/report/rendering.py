@@ -1,0 +1,103 @@
+"""Fill the templates of pages. A page is one file that requests nothing."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from vcsbench import words
+from vcsbench.advice.labels import SLIGHT, case_label, factor, seconds, value_label
+from vcsbench.axes.cache_states import pictograms
+from vcsbench.report import summary
+from vcsbench.report.card_rows import row_key
+from vcsbench.report.results import values_label
+
+ASSETS = Path(__file__).parents[2] / "report"
+# In this order: each script uses those before it.
+SCRIPTS = ("state", "tables", "charts", "detail", "page")
+
+
+def render(template: str, content: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
+    """Fill a template with `content` and inline `scripts`.
+
+    All text is escaped unless the template marks it as safe, because texts of results are not to be trusted.
+    """
+    # Jinja is needed for a page only, and takes time to import.
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = read_style()
+    return environment.get_template(template).render(
+        **content,
+        label=value_label,
+        values_label=values_label,
+        case_label=case_label,
+        factor=factor,
+        seconds=seconds,
+        row_key=row_key,
+        describe_verdicts=summary.describe_verdicts,
+        words=words,
+        pictograms=pictograms(),
+        slight=SLIGHT,
+        policy=content_policy(scripts, [style]),
+        style=style,
+        scripts=scripts,
+    )
+
+
+def read_style() -> str:
+    """Return the style sheet, with a class for each width of a bar.
+
+    The policy of the page allows no attribute `style`, so a width in per cent needs a class: `bar42`.
+    """
+    style = (ASSETS / "style.css").read_text(encoding="utf-8")
+    for share in range(1, 101):
+        style += f".bar{share} {{ --bar: {share}%; }}\n"
+    return style
+
+
+def read_scripts() -> str:
+    """Return the script of a study's page."""
+    files = [ASSETS / "script" / f"{name}.js" for name in SCRIPTS]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """Return a Content-Security-Policy that allows these inline scripts and styles, by their digests.
+
+    A script that a text of the results or a browser's extension injects does not run, and no request is made.
+    """
+    directives = [
+        "default-src 'none'",
+        f"script-src {_allowed_digests(scripts)}",
+        f"style-src {_allowed_digests(styles)}",
+        "img-src data:",
+        # default-src does not cover these two.
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(directives)
+
+
+def _allowed_digests(contents: Iterable[str]) -> str:
+    """Return `'sha256-...' 'sha256-...'`, or `'none'` without any content."""
+    sources = []
+    for content in contents:
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        sources.append(f"'sha256-{digest}'")
+    return " ".join(sources) if sources else "'none'"
+
+
+def pack_json(content: Mapping[str, object]) -> str:
+    """Return gzipped JSON in base64. The same content gives the same text."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # By default, the header of gzip has the present time.
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
