@@ -44,8 +44,8 @@ class Account:
     timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown. `tables` counts
     the comparisons of each table by result. `more_rounds` has the further rounds of all cells that decide
     each open comparison, `outlook` the same over time. `minutes` is the limit of a session, None if it had
-    a number of rounds instead. `why` is the reason for the end of the measuring (a
-    StopReason), "" if the session was interrupted or had a number of rounds.
+    a number of rounds instead. `why` is the reason for the end of the measuring (codes.StopReason), "" if
+    the session was interrupted or had a number of rounds.
     """
 
     taken_s: float = 0.0
