@@ -182,7 +182,7 @@ def _make_finding_view(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
-        expected=unit.format_expected(expect.get("at_least"), expect.get("at_most")),
+        expected=_describe_expected(row, expect, unit),
         published=unit.format_number(row["published"]),
         measured=unit.format_number(row["measured"]),
         interval=unit.format_interval(row["low"], row["high"]),
@@ -215,6 +215,14 @@ def _make_finding_view(
         # Only factors share an axis.
         dot=_make_dot(row, expect, facts) if unit.is_factor and is_measured else None,
     )
+
+
+def _describe_expected(row: Row, expect: Row, unit: FindingUnit) -> str:
+    """Return `1.05x to 1.25x`, or `faster` for a statement without a number."""
+    # A direction has no bounds. The file has it in words.
+    if "direction" in expect:
+        return str(row["expected"])
+    return unit.format_expected(expect.get("at_least"), expect.get("at_most"))
 
 
 def _choose_unit(definition: Row) -> FindingUnit:
