@@ -1,5 +1,6 @@
 """The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from vcsbench.report.results import Results, Rows, unique_values
 from vcsbench.report.summary import describe_verdicts
 from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics import texts, verdicts
+from vcsbench.statistics.expected_range import ExpectedRange, expected_range, range_text
 
 MEANINGS = {
     Verdict.REVERSED: "the other side is faster now",
@@ -69,6 +71,10 @@ class ReasonLine(NamedTuple):
     action: str
 
 
+# The interval of a published value's last digits is shown from this share of the value on.
+NARROW_ROUNDING = 0.1
+
+
 @dataclass(frozen=True)
 class FindingFacts:
     """A finding in the head of a page, as texts."""
@@ -86,7 +92,7 @@ class FindingFacts:
 class FindingView(FindingFacts):
     """A finding or an expectation as the page shows it.
 
-    `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
+    `published_interval` is the range that the last digits of published numbers leave open, "" if narrow.
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
     the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
     of more pairs or cells than measured. `news` has the changes since it was published, `dot` is its
@@ -94,7 +100,7 @@ class FindingView(FindingFacts):
     pairs or cells, and `anchor` the row of its table.
     """
 
-    is_ours: bool
+    published_interval: str
     published_all: str
     ratio: str
     pairs: str
@@ -130,17 +136,6 @@ class FindingUnit:
             return times_between(low, high)
         ends = [self.format_number(low), self.format_number(high)]
         return " to ".join(unique_values(ends))
-
-    def format_expected(self, at_least: float | None, at_most: float | None) -> str:
-        """Return an expected range, of which one end may be open: `1.05x to 1.25x`, `at most 80 %`.
-
-        The bounds have all digits of their definition.
-        """
-        if at_least is None:
-            return f"at most {at_most:.12g}{self.suffix}"
-        if at_most is None:
-            return f"at least {at_least:.12g}{self.suffix}"
-        return f"{at_least:.12g}{self.suffix} to {at_most:.12g}{self.suffix}"
 
 
 class ComparedSides(NamedTuple):
@@ -178,11 +173,12 @@ def _make_finding_view(
     expect = definition["expect"]
     unit = _choose_unit(definition)
     is_measured = row["verdict"] != Verdict.NOT_MEASURED
+    margin = 1 + results.advice.min_effect_pct / 100
     facts = FindingFacts(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
-        expected=_describe_expected(row, expect, unit),
+        expected=range_text(expect, margin, unit.suffix),
         published=unit.format_number(row["published"]),
         measured=unit.format_number(row["measured"]),
         interval=unit.format_interval(row["low"], row["high"]),
@@ -200,7 +196,7 @@ def _make_finding_view(
     steps, notes = split_reasons(row)
     return FindingView(
         **asdict(facts),
-        is_ours=bool(expect.get("ours")),
+        published_interval=_describe_rounding(row, unit),
         published_all=_describe_all_published(row, unit),
         ratio=_describe_value(row, definition),
         pairs=pairs,
@@ -213,16 +209,10 @@ def _make_finding_view(
         anchor=_find_anchor(where, section) if section else "",
         news=_describe_reversal(row, definition),
         # Only factors share an axis.
-        dot=_make_dot(row, expect, facts) if unit.is_factor and is_measured else None,
+        dot=_make_dot(row, expected_range(expect, margin), facts)
+        if unit.is_factor and is_measured
+        else None,
     )
-
-
-def _describe_expected(row: Row, expect: Row, unit: FindingUnit) -> str:
-    """Return `1.05x to 1.25x`, or `faster` for a statement without a number."""
-    # A direction has no bounds. The file has it in words.
-    if "direction" in expect:
-        return str(row["expected"])
-    return unit.format_expected(expect.get("at_least"), expect.get("at_most"))
 
 
 def _choose_unit(definition: Row) -> FindingUnit:
@@ -240,15 +230,29 @@ def _read_sides(definition: Row) -> ComparedSides | None:
     return ComparedSides(compare["axis"], compare["baseline"], compare["candidate"])
 
 
-def _make_dot(row: Row, expect: Row, facts: FindingFacts) -> FindingDot | None:
+def _describe_rounding(row: Row, unit: FindingUnit) -> str:
+    """Return the range that the last digits of a published value leave open: `8.7x to 15x`.
+
+    A narrow range is "".
+    """
+    value, low, high = row["published"], row["published_low"], row["published_high"]
+    if not value or low is None or high is None:
+        return ""
+    if high - low < NARROW_ROUNDING * value:
+        return ""
+    return unit.format_interval(low, high)
+
+
+def _make_dot(row: Row, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
     """Return the place of a finding in the plot of findings, None without a measured factor."""
     if not row["measured"]:
         return None
     return FindingDot(
         label=row["statement"],
         verdict=row["verdict"],
-        expected_low=expect.get("at_least"),
-        expected_high=expect.get("at_most"),
+        # An axis of factors has no place for 0 and infinity: the band goes to its end there.
+        expected_low=expected.low if expected.low > 0 else None,
+        expected_high=expected.high if math.isfinite(expected.high) else None,
         published=row["published"],
         measured=row["measured"],
         low=row["low"],

@@ -44,6 +44,8 @@ NUMBERS = {
     *NEEDED_COLUMNS,
     # Of findings.
     "published",
+    "published_low",
+    "published_high",
     "measured",
     # Of measurements.
     "round",
