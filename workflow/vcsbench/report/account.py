@@ -17,7 +17,7 @@ from vcsbench.statistics import texts
 
 
 @dataclass(frozen=True)
-class BlockTime:
+class BlockAccount:
     """The rounds of a block that were measured, and their seconds."""
 
     rounds: int
@@ -52,7 +52,7 @@ class Account:
     spent_s: Mapping[str, float] = field(default_factory=dict)
     timed_s: float = 0.0
     scatter_pct: float = 0.0
-    blocks: Sequence[BlockTime] = ()
+    blocks: Sequence[BlockAccount] = ()
     tables: Mapping[str, Mapping[Result, int]] = field(default_factory=dict)
     more_rounds: Sequence[int] = ()
     outlook: Sequence[OutlookMoment] = ()

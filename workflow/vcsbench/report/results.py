@@ -235,7 +235,7 @@ def read_results(
     return Results(
         study=study,
         order=order,
-        grid=read_grid(folder, name),
+        grid=read_cells(folder, name),
         measurements=measurements,
         failures=read_failures(folder, name),
         tables=_read_tables(folder / "tables" / name, study),
@@ -269,7 +269,7 @@ def _with_all_tables(
     return study.model_copy(update={"tables": tables})
 
 
-def read_grid(folder: Path, study: str) -> list[dict[str, Any]]:
+def read_cells(folder: Path, study: str) -> list[dict[str, Any]]:
     """Return the cells of a study. Those of the empty repository only measure the fixed cost of others."""
     cells = read_records(folder / "grid" / f"{study}.csv", CSV_FILES["grid"])
     return [cell for cell in cells if cell.get("repo") != EMPTY]

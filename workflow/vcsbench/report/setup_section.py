@@ -94,7 +94,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Subject:
+class UsedSubject:
     """A repository, tree, dump or working copy of a cell-round. `kind` is its key in the context."""
 
     kind: str
@@ -128,7 +128,7 @@ def describe_setup(results: Results) -> Setup:
     )
 
 
-def _list_subjects(contexts: Rows, study: Study) -> list[Subject]:
+def _list_subjects(contexts: Rows, study: Study) -> list[UsedSubject]:
     """Return the repositories, trees, dumps and working copies that the study's commands read or write.
 
     A subject is repeated for each cell-round.
@@ -146,7 +146,7 @@ def _list_subjects(contexts: Rows, study: Study) -> list[Subject]:
             # Some kinds have no facts in the context, such as the target of an export.
             if isinstance(facts, Mapping) and facts:
                 name = str(facts.get("name") or kind)
-                subjects.append(Subject(kind, name, facts))
+                subjects.append(UsedSubject(kind, name, facts))
     return subjects
 
 
@@ -156,7 +156,7 @@ def _list_starts(contexts: Rows) -> list[datetime]:
     return [start for start in starts if start]
 
 
-def _describe_runs(results: Results, subjects: Sequence[Subject]) -> dict[str, Sequence[str]]:
+def _describe_runs(results: Results, subjects: Sequence[UsedSubject]) -> dict[str, Sequence[str]]:
     """Return sentences on the setup by heading, in the order of the page."""
     contexts = results.contexts
     starts = _list_starts(contexts)
@@ -185,7 +185,7 @@ def _describe_each(contexts: Rows, describe: Callable[[Row], str]) -> list[str]:
 
 
 def _summarise_conditions(
-    contexts: Rows, subjects: Sequence[Subject], study: Study
+    contexts: Rows, subjects: Sequence[UsedSubject], study: Study
 ) -> SetupConditions:
     """Return the conditions in which a published study can differ."""
     return SetupConditions(
@@ -501,7 +501,7 @@ def _find_configuration(
     return None
 
 
-def _describe_subjects(subjects: Iterable[Subject]) -> dict[str, list[str]]:
+def _describe_subjects(subjects: Iterable[UsedSubject]) -> dict[str, list[str]]:
     """Return a text on each subject by its title: `{"Repository ruby": ["generated, scale 0.13"]}`."""
     descriptions = {}
     for subject in subjects:
@@ -518,7 +518,7 @@ def _describe_subjects(subjects: Iterable[Subject]) -> dict[str, list[str]]:
     return descriptions
 
 
-def _make_subject_tables(subjects: Iterable[Subject]) -> list[PlainTable]:
+def _make_subject_tables(subjects: Iterable[UsedSubject]) -> list[PlainTable]:
     """Return a table for each kind of subject, with a row for each that differs."""
     tables = []
     for members in grouped_by(subjects, lambda subject: subject.kind).values():
@@ -529,7 +529,7 @@ def _make_subject_tables(subjects: Iterable[Subject]) -> list[PlainTable]:
     return tables
 
 
-def _select_table_facts(subject: Subject) -> tuple[tuple[str, object], ...]:
+def _select_table_facts(subject: UsedSubject) -> tuple[tuple[str, object], ...]:
     """Return the facts of a subject that belong into a table, first its name; () if it has no such fact."""
     shown = []
     for fact, value in subject.facts.items():
@@ -541,7 +541,7 @@ def _select_table_facts(subject: Subject) -> tuple[tuple[str, object], ...]:
     return ((subject.kind, subject.name), *shown) if shown else ()
 
 
-def _make_subject_table(subject: Subject, rows: Sequence[Mapping[str, object]]) -> PlainTable:
+def _make_subject_table(subject: UsedSubject, rows: Sequence[Mapping[str, object]]) -> PlainTable:
     """Return the table of one kind of subject: texts in the first columns, then numbers."""
     text_columns: list[str] = []
     number_columns: list[str] = []
@@ -613,7 +613,7 @@ def _describe_program(program: Row, build: Row) -> tuple[str, str, str, str]:
     return program["program"], program["version"], folders, digest
 
 
-def _list_histories(subjects: Iterable[Subject]) -> list[str]:
+def _list_histories(subjects: Iterable[UsedSubject]) -> list[str]:
     """Return `generated` and `real`, as far as there are such repositories."""
     histories = []
     for subject in subjects:
@@ -624,7 +624,7 @@ def _list_histories(subjects: Iterable[Subject]) -> list[str]:
     return unique_values(histories)
 
 
-def _list_sizes(subjects: Iterable[Subject], study: Study) -> list[str]:
+def _list_sizes(subjects: Iterable[UsedSubject], study: Study) -> list[str]:
     """Return `ruby: 5,526 revisions, 30 MiB (13 % of the published 42,000 revisions)` for each repository."""
     sizes: dict[str, str] = {}
     for subject in subjects:
@@ -633,7 +633,7 @@ def _list_sizes(subjects: Iterable[Subject], study: Study) -> list[str]:
     return list(sizes.values())
 
 
-def _describe_size(subject: Subject, study: Study) -> str:
+def _describe_size(subject: UsedSubject, study: Study) -> str:
     facts = subject.facts
     is_generated = facts.get("source") == "generated"
     phrases = []

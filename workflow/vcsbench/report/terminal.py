@@ -214,7 +214,7 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         summary = Results(
             study=study,
             order={},
-            grid=results.read_grid(folder, name),
+            grid=results.read_cells(folder, name),
             measurements=runs,
             failures=results.read_failures(folder, name),
             findings=results.read_verdicts(folder, "findings", name),
