@@ -82,7 +82,8 @@ class Card:
     def _answering_cases(self, picks: Where, current: str) -> list[Case]:
         """Return the cases that fit the picks and compare the current value ("" for any).
 
-        Commands of svnbench decide nothing if there are others.
+        Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that the
+        other commands decide, but never make one: if log and export are undecided, so is the answer.
         """
         fitting = []
         for case in self.cases:
