@@ -170,7 +170,7 @@ def test_published_findings_have_two_bounds_or_direction():
     open_ended.add("many-clients-compressed-throughput")
     found = set()
     for study in FINDING_COUNTS:
-        for check in StudyParams(study, None).findings:
+        for check in StudyParams(study, ROOT, None).findings:
             bounds = check["expect"].keys() & {"at_least", "at_most"}
             if len(bounds) == 1:
                 found.add(check["id"])
