@@ -16,7 +16,7 @@ from vcsbench.config.models import unknown_name
 from vcsbench.config.study import Command, Study, TableDefinition
 from vcsbench.errors import UserError
 
-# An axis that is not in here has a list of values, each for the word {<name>} in a command.
+# Any other axis of a study has a list of values, which replace the placeholder {<name>} in its commands.
 AXES: dict[str, Axis] = {
     axis.name: axis
     for axis in (
@@ -40,7 +40,12 @@ def axis_of(name: str) -> Axis:
 
 
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis here. Raise UserError for an unknown word."""
+    """Return the values of each axis of a study, with this configuration and on this machine.
+
+    A study gives a list of values, or a word that stands for configured ones (Axis). For example
+    `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`.
+    Repositories whose definition names other studies only are left out. Raise UserError for an unknown word.
+    """
     values: dict[str, list[str]] = {}
     for name, given in study.axes.items():
         if isinstance(given, list):
@@ -48,6 +53,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
             continue
         # A word, such as `repositories`, stands for the names in the configuration.
         by_word = axis_of(name).values_by_word(env)
+        # Any axis can have the study's commands as values, also one with another name than `command`.
         by_word.setdefault(COMMANDS, list(study.commands))
         if given not in by_word:
             raise UserError(
@@ -77,8 +83,16 @@ def findings_of(study: Study, env: Environment) -> list[str]:
 
 
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis. Raise UserError for one that cannot be measured anywhere, or if a
-    table has nothing to compare."""
+    """Return the values of each axis that a study is to measure: `{"cache": ["cold", "hot"]}`.
+
+    Raise UserError in these cases:
+    - The study has the axis `build`, and the configuration has no build.
+    - No machine can measure a value, such as `cache: tepid`.
+    - A default is wrong (_check_defaults).
+    - A table compares the first value of a configured axis with the others, and there is only one value.
+
+    A value that only this machine cannot measure is no error: its cells are skipped later.
+    """
     values = values_of(study, env)
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
@@ -97,7 +111,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
-            # Only a table with the word `rest` can lack candidates, so its axis has a word, too.
+            # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces `rest`
+            # only on an axis with a word, such as `builds`. So the key `builds` is where to add a value.
             word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
             raise UserError(
                 f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
@@ -114,23 +129,33 @@ def _check_defaults(
     study: Study,
     env: Environment,
 ) -> None:
-    """Raise UserError for a default that no cell of the commands can have, or that has no effect.
+    """Raise UserError for a wrong default, or one without effect.
 
-    `key` is the place of the defaults in the study's file.
+    `defaults` are values of axes, such as `{"cache": "served"}`. They hold for cells without a value of their
+    own: the study lacks the axis, or it does not apply to the cell's command. `key` is their place in the
+    study's file: `defaults`, or `commands.log.defaults`. `commands` are the commands that they are for.
+
+    A default is wrong if vcsbench knows no such axis, or if no machine can measure its value. It has no
+    effect if the study has the axis, and the axis applies to each of the commands.
     """
+    # The errors add the closing backquote, some of them after the name of an axis.
     place = f"config/studies/{study.name}.yaml: `{key}"
-    # A default only sets keys of the recipe. The word of an axis outside the table is in no command.
+    # A default acts only through the keys of the recipe that it sets. Axes that set none are no axes here:
+    # `strategy`, for example, or an axis that a user has added.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
     unknown = unknown_name(defaults, with_effect)
     if unknown:
         raise UserError(f"{place}`: no axis {unknown}")
+    # For each command, the axes of the study that apply to it.
     applied = [set(study.axes).difference(command.inapplicable_axes or ()) for command in commands]
     for name, value in defaults.items():
         reason = AXES[name].why_invalid(value)
         if reason:
             raise UserError(f"{place}.{name}`: {value!r} {reason}.")
-        # Other values are defined by the configuration: this raises UserError for a missing one.
+        # The configuration defines other values, such as builds. recipe_keys() raises UserError if one is
+        # missing there. Its result is not needed.
         AXES[name].recipe_keys(value, env)
+        # Each cell of these commands then has its own value of the axis, so none takes the default.
         if name in study.axes and all(name in axes for axes in applied):
             raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
 
@@ -140,7 +165,11 @@ def order_of(
 ) -> dict[str, list[str]]:
     """Return the values of each axis in the order of tables and pages.
 
-    The order is the study's. If the configuration names the values, the published ones come first.
+    The order is the study's. On an axis with a word, such as `builds`, the configuration names the values.
+    Then the `published` values of the axis come first, in their order.
+
+    Example: with the word `repositories`, the published ["ruby", "wine"] and the configured ["mine", "ruby"]
+    become ["ruby", "wine", "mine"].
     """
     order = {}
     for name, values in values_of(study, env).items():
@@ -153,7 +182,12 @@ def order_of(
 def resolved_tables(
     study: Study, values: Mapping[str, Sequence[str]]
 ) -> dict[str, TableDefinition]:
-    """Replace `first` and `rest` in the tables of a study, on axes with configured values."""
+    """Return the tables of a study, with values in place of `first` and `rest`.
+
+    On an axis with a word, such as `builds`, a study cannot know the names of the values. So its tables can
+    have `baseline: first` and `candidates: rest`. With the builds a, b and c, the baseline is "a", and the
+    candidates are ["b", "c"]. Other tables stay as they are.
+    """
     tables = dict(study.tables)
     for table, definition in study.tables.items():
         if "compare" not in definition or definition["compare"]["axis"] not in study.axes_named():

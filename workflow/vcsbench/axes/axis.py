@@ -78,15 +78,17 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree, as last loaded or in the source.
+        """Return how many paths of a repository's tree a disk, or a working copy, cannot hold.
 
-        `behind` revisions before the youngest, they are those in the source.
+        `behind` is the number of revisions between the tree and the youngest one. For the youngest tree (0),
+        the numbers come from the record of an earlier load, if there is one. Otherwise the source is read.
         """
         source = self.sources[repo]
-        # A load has counted them, but in the youngest tree only. To count them in the source takes minutes.
+        # To count the paths in the source takes minutes. A load has counted those of the youngest tree only.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
+                # A record with another identity is about an earlier content of the source.
                 if record.get("identity") == source.identity():
                     return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)
@@ -96,30 +98,39 @@ class Environment:
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
 
+    A study gives each axis a list of values, such as `cache: [cold, hot]`. It may give a word instead, which
+    stands for values that are defined elsewhere: `build: builds` has the names of all configured builds.
+
     An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
-    word `{<name>}` in commands.
+    placeholder `{<name>}` in commands.
     """
 
     name: str
-    # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}.
+    # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}. {}: the
+    # axis has no word.
     values_by_word: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
-    # The place that defines the values of the word, for messages: "`builds`".
+    # The place that defines the values of the word, for messages: "`builds`", a key of the configuration. "":
+    # the study's file.
     source: str = ""
-    # A server that vcsbench starts has these values. It cannot set them on a server of somebody else.
+    # The values are settings of a server, or files that it reads. vcsbench can set them only for servers that
+    # it starts, so cells with such a value are skipped if the server is on another machine.
     needs_server: bool = False
     # A command may do other work with another value, so that its output differs: another repository.
     changes_work: bool = False
     # A clause on why a value can be measured nowhere, "" if it can: "is no packing. Use one of ...".
     why_invalid: Callable[[str], str] = lambda value: ""
-    # The values for the names in a part of the grid, of all values: `current` stands for one of them.
+    # The configuration can restrict a study's grid to some names of each axis. The function gets these names
+    # and all values of the axis. It returns the values that the names stand for: `current` may be f8.
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (
         named
     )
     # Return True if the axis applies to a cell with these values of the other axes.
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
-    # The keys of the recipe that a value sets.
+    # The keys of the recipe that a value sets: {"clients": 4}. The value is the cell's, or the default of the
+    # study for this axis, or "" without both.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
-    # A clause on why this machine cannot measure a cell with this draft of its recipe, "" if it can.
+    # A clause on why this machine cannot measure a cell with this draft of its recipe, "" if it can. The
+    # value is the cell's own, and not a default. The draft has the keys of both.
     why_not: Callable[[str, Recipe, Environment], str] = lambda value, draft, env: ""
     # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
@@ -128,7 +139,10 @@ class Axis:
     limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
 
     def defined_in(self, study: Study) -> str:
-        """Return the place that defines the values of a study's axis, for messages."""
+        """Return the place that defines the values of a study's axis, for messages.
+
+        Examples: "`builds`" if the study gives the word `builds`, or config/studies/merge.yaml for a list.
+        """
         is_word = isinstance(study.axes[self.name], str)
         if is_word and self.source:
             return self.source

@@ -44,7 +44,11 @@ def _build_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all."""
+    """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all.
+
+    These are the programs of Subversion in the build (why_lacking), and the other `needs` of the command.
+    A need is a program on the PATH, such as `git`, or a module of Python, such as `python3:breezy`.
+    """
     build, server = _find_build(value, env), draft["access"]["server"]
     reason = why_lacking(build, env.machine, draft["argv"], server)
     if reason:
@@ -61,14 +65,17 @@ def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with a build, in a clause; "" if it can.
 
-    `argv` is the template of the cell's command, `server` the kind of its server.
+    `argv` is the template of the cell's command, such as `{svn} export {url}`. `server` is the kind of its
+    server: httpd, svnserve, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
     """
     for side in (build.client, build.server):
-        # `environments` has the file of each conda environment by the name of its folder.
+        # Snakemake makes a conda environment below results/builds. `environments` has its file by the name of
+        # its folder. A build elsewhere is not in there.
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
 
+    # The reasons are "" for programs that exist. The server comes first, and the first reason is enough.
     reasons = []
     if server == "httpd":
         reasons.append(_why_no_httpd(build, machine))
@@ -82,6 +89,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if reason:
             return reason
 
+    # Started by root, the servers run as the user nobody. A build in /root would then start no server.
     prefix = build.server.prefix
     folder = closed_folder(Path(prefix)) if server and prefix else None
     if folder:
@@ -98,7 +106,11 @@ def _is_to_be_made(programs: Programs) -> bool:
 
 
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
-    """Return why one side of a build lacks a program, in a clause; "" if it has it."""
+    """Return why one side of a build lacks a program, in a clause; "" if the program is there and runs.
+
+    `programs.prefix` is the folder of a build. It is "" for the programs on the PATH.
+    """
+    # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
         return ""
     if not programs.prefix:
@@ -117,25 +129,39 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
 
 
 def _why_no_httpd(build: Build, machine: Machine) -> str:
-    """Return why a build has no httpd with Subversion's module, in a clause; "" if it has one."""
+    """Return why a build has no httpd with Subversion's module (mod_dav_svn), in a clause; "" if it has one.
+
+    - Programs of conda: never, because no package of conda has the module.
+    - Programs on the PATH (`prefix` is ""): the machine's httpd and its module are needed.
+    - Programs below a prefix, such as /opt/svn: the module must be there. httpd may be there, or be that of
+      the machine, which can load a module from elsewhere.
+    """
     programs = build.server
+    # has_made() is True for a folder that vcsbench makes from a conda file. `deployed` is True if Snakemake
+    # deploys a conda environment, whose programs are then on the PATH.
     is_of_conda = build.has_made(programs) if programs.prefix else machine.deployed
     if is_of_conda:
         return "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
+        # Without the module, Programs.httpd is "" on the PATH, so this looks for both.
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # The module of a build can run in the httpd of the machine.
+    # The build has the module. Programs.httpd is its own httpd or the machine's, whose own modules the server
+    # needs, too.
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
     return ""
 
 
 def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
-    """Return digests of the client's and the server's programs and of their Subversion libraries."""
+    """Return digests of the client's and the server's programs and of their Subversion libraries.
+
+    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. A
+    changed digest makes Snakemake measure the cell again. Conda environments have none (_has_digests).
+    """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
     return dict(
         binaries(
@@ -148,7 +174,11 @@ def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dic
 
 
 def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
-    """Return digests of all libraries of client and server: with another libc, it is another measurement."""
+    """Return digests of all libraries of client and server: `{"client": "0123...", "server": "4567..."}`.
+
+    They include libraries of the system. With another libc, it is another measurement. The key `server` is
+    missing for a cell without a server, or with a server in a conda environment.
+    """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
     linked = {"client": linked_digest(build.client, _digested_clients(build, draft, env))}
     server = _digested_server(build, draft, env)

@@ -125,17 +125,24 @@ def _why_no_state(value: str) -> str:
 
 
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why the caches cannot be cleared before a cell's runs, in a clause; "" if they can."""
+    """Return why the caches cannot be cleared before a cell's runs, in a clause.
+
+    "" means that they can be cleared, or that the state of the cell does not clear them. A `cold` run reads
+    its files from the medium. So it is also impossible where files are only in memory.
+    """
     state = CacheState(draft["state"])
     clearing = env.config.settings.clear_caches
     if not state.clears_caches:
         return ""
-    # To clear caches is possible here, and the run does not depend on a cold medium.
+    # A state such as `hot` clears the caches only to begin from a known state. It can do that on any medium.
     if not state.is_cold and env.machine.clearing(clearing):
         return ""
+    # A cell without a file system of its own uses only the storage. Here the storage has the same keys: the
+    # existing folder `root`, where vcsbench makes no file system (`make` is "").
     storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
     place = draft.get("filesystem", storage)
-    # The page cache of a guest is not the one that vcsbench clears.
+    # `make` is the kind of file system that vcsbench makes, such as tmpfs. `guest` exists if a virtual machine
+    # has the file system. vcsbench clears the page cache of this system, and not that of the guest.
     if place["make"] in IN_MEMORY or "guest" in place:
         return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, place["root"], clearing)

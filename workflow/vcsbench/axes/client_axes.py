@@ -28,7 +28,7 @@ MOST_CLIENTS = 256
 HIGHEST_LEVEL = 9
 LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
-# The keys of the recipe by value.
+# The keys of the recipe by value: {"4": {"clients": 4}}.
 NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
 # svnserve's level by value. The study of 2010 measured `off` and `on`.
 LEVELS = {str(level): str(level) for level in range(HIGHEST_LEVEL + 1)}
@@ -60,7 +60,8 @@ library has it clone each working file that equals its pristine. It shows what s
 def _choice(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
     """Return an axis with a fixed set of values.
 
-    `keys_of` has the keys of the recipe of each value. `expected` lists the values for an error: `off or on`.
+    `keys_of` has the keys of the recipe of each value: `{"4": {"clients": 4}}`. `expected` lists the values
+    for an error: `off or on`. `functions` are further fields of Axis, such as why_not.
     """
     return Axis(
         name,
@@ -71,6 +72,8 @@ def _choice(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions
 
 
 def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why no delay can be added to the network of a cell, in a clause; "" if it can, or need not."""
+    # The delays "" and "0" set no key of the recipe.
     if "delay" not in draft:
         return ""
     if "guest" not in draft.get("filesystem", {}):
@@ -79,8 +82,14 @@ def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def _why_no_pristines(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why svn cannot make a working copy without pristines, in a clause; "" if it can or need not.
+
+    Pristines are the unchanged copies of all files in the folder .svn. The value `none` leaves them out.
+    Example: `svn is 1.14.2, and can do without pristines since 1.15`.
+    """
     if value != "none":
         return ""
+    # The recipe is JSON, so it has the fields of Programs as a mapping.
     version = program_version(Programs(**draft["build"]["client"]), "svn")
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     if not version:
@@ -99,10 +108,16 @@ def reflink_library(root: Path) -> Path:
 
 
 def _reflink_keys(value: str, env: Environment) -> Recipe:
+    """Return the environment that preloads the library for cloning files, and the digest of its source.
+
+    Return {} for `off`, and without the axis. `{run}` stands for the folder of a run, to which the library
+    writes how many files it cloned.
+    """
     if value != "on":
         return {}
     library = str(reflink_library(env.root))
-    # The source stands for the library, whose bytes depend on the compiler.
+    # The bytes of the library depend on the compiler. So the digest is that of the source, and a cell is
+    # measured again only if the source changes.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
         "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
@@ -111,11 +126,18 @@ def _reflink_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be."""
+    """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be.
+
+    A clone (reflink) shares the blocks of another file: here, a working file those of its pristine. Examples:
+    `ext4 has no reflinks`, `a working copy without pristines has nothing to clone`.
+    """
     if value != "on":
         return ""
+    # These are options of svn that leave out the pristines, [] if svn stores them.
     if draft.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
+    # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "", and is
+    # not checked here.
     made = draft.get("filesystem", {}).get("make")
     if made and made not in REFLINK_KINDS:
         return f"{made} has no reflinks"

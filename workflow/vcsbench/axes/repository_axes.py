@@ -40,7 +40,12 @@ SHARD = 1000
 
 
 def _repository_keys(value: str, env: Environment) -> Recipe:
-    """Return the source of a cell's repository. Another `identity` means another content."""
+    """Return the source of a cell's repository, as the key `repository` of the recipe; {} for a cell without one.
+
+    Its keys are name, identity (it changes with the content), source (the kind, such as svn), scale,
+    description and head (the place of the youngest tree). The axes `format` and `packing` add further keys.
+    Raise UserError for a name that the configuration lacks.
+    """
     if not value:
         return {}
     unknown = unknown_name([value], env.sources)
@@ -59,13 +64,19 @@ def _repository_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why no disk or working copy can hold the tree of a repository, in a clause; "" if they can."""
+    """Return why no disk or working copy can hold the tree of a repository, in a clause.
+
+    "" means that they can, or that the command writes no tree. Example: `ruby has 2 paths named .svn, which a
+    working copy cannot hold, so its tree cannot be checked out`.
+    """
     if not value:
         return ""
     # An update begins with an older tree, which can have other paths than the youngest one.
     behind = draft.get("revisions_behind", 0)
+    # Both trees are checked, or one if `behind` is 0.
     for number in dict.fromkeys([0, behind]):
-        # To count the paths takes long, and few commands need the count.
+        # To count the paths takes minutes. why_not_on_disk() calls the function only for a command that writes
+        # the tree.
         count_paths = partial(env.odd_paths, value, number)
         reason = why_not_on_disk(draft, count_paths, number)
         if reason:
@@ -74,7 +85,11 @@ def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def current_format(env: Environment) -> str:
-    """Return the format of the baseline: as-is for a local FSFS repository, or svnadmin's own format."""
+    """Return the format of the baseline.
+
+    It is `as-is` if the only repository is a local FSFS repository, which can be copied. Otherwise it is the
+    newest format of the svnadmin here, such as `f8`.
+    """
     return AS_IS if env.shape else env.machine.newest_format
 
 
@@ -87,17 +102,26 @@ def _upgraded_formats(env: Environment) -> list[str]:
 
 
 def _offered_formats(env: Environment) -> list[str]:
-    """Return the formats of the user's own repository: as it is, upgraded, and those to load it into."""
+    """Return the formats to compare for the user's own repository, the baseline first.
+
+    They are its own format, an upgrade in place, and formats to load it into that the svnadmin here can make.
+    Example: `["as-is", "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6.
+    """
     newest = format_number(env.machine.newest_format)
     formats = [current_format(env), *_upgraded_formats(env)]
     for value in OFFERED_FORMATS:
         if format_number(parse_format(value).format) <= newest:
             formats.append(value)
+    # Without a local repository, the baseline f8 is also one of OFFERED_FORMATS.
     return list(dict.fromkeys(formats))
 
 
 def _select_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the formats of a part of the grid, with those that `current` and `upgraded` stand for."""
+    """Return the formats of a part of the grid, with those that `current` and `upgraded` stand for.
+
+    Example: for a local repository of f6, ["current", "upgraded", "f8"] becomes ["as-is", "as-is-to-f8",
+    "f8"]. `upgraded` stands for nothing if the repository has the newest format already.
+    """
     formats = []
     for name in named:
         if name == CURRENT:
@@ -121,6 +145,10 @@ def _why_no_format(value: str) -> str:
 
 
 def _format_keys(value: str, env: Environment) -> Recipe:
+    """Return the format of a cell's repository, and the settings of its db/fsfs.conf.
+
+    A copy as it is keeps the settings of the user's repository, {} if they are unknown.
+    """
     if not value:
         return {}
     form = parse_format(value)
@@ -133,17 +161,25 @@ def _format_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why the svnadmin here cannot make a repository of a format, in a clause; "" if it can."""
+    """Return why the svnadmin here cannot make a repository of a format, in a clause; "" if it can.
+
+    - `f7` or `f6-today`: svnadmin must be new enough to make the format.
+    - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
+    - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and from an older one.
+    """
     if not value:
         return ""
     form, newest = parse_format(value), env.machine.newest_format
+    # The present format of the user's repository, "" for a repository that svnadmin makes.
     own_format = ""
-    # A copy has the format of the user's repository. All others are made by the svnadmin here.
+    # svnadmin copies the user's repository in its own format. It makes all other repositories itself.
     if form.is_as_is:
+        # A study without the axis `repo` measures the only repository.
         name = draft.get("repository", {}).get("name", env.only_repository)
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
         if env.shape is None:
+            # `stored` is then a clause on why the files are unknown.
             return f"an exact copy needs a local Subversion repository: {env.stored}"
         own_format = env.shape.format
         if env.shape.number > format_number(newest):
@@ -160,7 +196,11 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def _format_findings(env: Environment) -> list[str]:
-    """Return sentences on the format of the user's repository, and the folder that exports read."""
+    """Return sentences on the format of the user's repository, and the folder that exports read.
+
+    Example: `It is of format 6: a copy ... (as-is) is the baseline.`, and `Exports read ...`. If its files cannot
+    be read, there is one sentence: `The baseline is f8, ...`, with the reason.
+    """
     value, shape = current_format(env), env.shape
     if shape is None:
         return [f"The baseline is {value}, the format of `svnadmin create` here: {env.stored}."]
@@ -174,6 +214,7 @@ def _format_findings(env: Environment) -> list[str]:
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
         )
     exported = "the root, with all branches and tags. TREE=project/trunk names a folder instead."
+    # The folder in the repository, such as `project/trunk`, "" for the root.
     tree = env.sources[env.only_repository].tree(env.root)
     if tree:
         exported = f"the folder {printable(tree)}."
@@ -187,7 +228,11 @@ def current_packing(env: Environment) -> str:
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the packings of a part of the grid, with those that `current` and `if_packable` stand for."""
+    """Return the packings of a part of the grid, with those that `current` and `if_packable` stand for.
+
+    `current` stands for the packing of the user's repository: `nopack`, `partly` or `pack`. `if_packable`
+    stands for `pack`. If the repository is too small for a full shard, `if_packable` is the same as `current`.
+    """
     current = current_packing(env)
     is_small = env.only_repository and env.revisions(env.only_repository) < SHARD
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
@@ -197,12 +242,15 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
 def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a repository cannot have a packing, in a clause; "" if it can.
 
-    The draft lacks the format if neither the study nor its defaults have one.
+    The packing is `nopack`, `partly` or `pack`, or "" for a cell without the axis. `svnadmin pack` joins the
+    revisions of each full shard (1,000 revisions by default) into one file. Old formats have no shards.
+    Example: `Subversion packs no repository of f3`.
     """
+    # The draft lacks the format if neither the study nor its defaults have one.
     repository = draft.get("repository", {})
     form = parse_format(repository["format"]) if repository.get("format") else None
     if form and form.is_as_is:
-        # A study without the axis has a default; "" without one.
+        # In a cell without the axis, the packing comes from a default of the study. It is "" without a default.
         return _why_not_packing_of_stored(value or repository.get("packing", ""), form, env)
     if value == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
@@ -224,8 +272,13 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) -> str:
-    """Return why a copy of the user's repository cannot have a packing. `form` is as-is, perhaps upgraded."""
+    """Return why a copy of the user's repository cannot have a packing, in a clause; "" if it can.
+
+    `form` is the copy's format: `as-is`, or upgraded in place, such as `as-is-to-f8`. The copy can keep its
+    packing, or be packed further. Example: `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
+    """
     shape = env.shape
+    # Without a shape, _why_not_format() has a reason already. "" asks for no packing.
     if shape is None or value in ("", current_packing(env)):
         return ""
     name = env.only_repository

@@ -82,11 +82,14 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 
 @cache
 def _check_files(folder: Path) -> None:
-    """Raise UserError for a file of a server configuration that cannot be used.
+    """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
 
-    A configuration has the files in its folder, and those of the defaults that it lacks.
+    A configuration consists of the files in its folder. Files that it lacks come from config/servers/default.
+    There is an error for a file with an unknown name in either folder, for one that cannot be read, and for
+    one that is in neither folder.
     """
     defaults = folder.parent / DEFAULTS
+    # The files that programs read: httpd.conf, svnserve.args, ...
     names: list[str] = []
     for access in ACCESS.values():
         for name in access["files"]:
@@ -99,19 +102,24 @@ def _check_files(folder: Path) -> None:
             unknown = unknown_name([path.name], names)
             if unknown and not is_note:
                 raise UserError(f"{path}: no program reads the file {unknown}")
-    # It raises an error for a file that cannot be read.
+    # This raises UserError for a file that cannot be read. The digest itself is not needed here.
     server_files_digest(folder, names)
     existing = server_files(folder, names)
     for name in names:
-        # `client` is a folder of files.
+        # `client` is a folder, so its files are `client/config` and the like.
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
             raise missing_server_file(defaults / name)
     for path in existing.values():
         if path.suffix == ".args":
+            # This raises UserError for options that cannot be parsed, such as an open quote.
             read_arguments(path)
 
 
 def _server_keys(value: str, env: Environment) -> Recipe:
+    """Return the folder of a server configuration: `{"server_folder": "config/servers/fast"}`.
+
+    It is "" for a cell without a configuration. Raise UserError for a configuration that is missing or wrong.
+    """
     if not value:
         return {"server_folder": ""}
     if value not in env.servers:
@@ -123,11 +131,12 @@ def _server_keys(value: str, env: Environment) -> Recipe:
 
 
 def _access_keys(value: str, env: Environment) -> Recipe:
+    """Return the access of a cell, and the user's server on another machine (`remote`), if there is one."""
     access, server = ACCESS[value], env.config.settings.server
-    # A cell without an access has no URL, so the user's server is no part of it.
+    # A cell without an access has no URL, so it does not use the server of the user.
     if not server or not value:
         return {"access": access}
-    # vcsbench does not start the user's server on another machine.
+    # The server of the user is on another machine and runs already, so vcsbench starts none ("").
     without_server: Access = {**access, "server": ""}
     return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
 

@@ -28,9 +28,11 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 
 
 def _storage_keys(value: str, env: Environment) -> Recipe:
-    """Return the storage of a cell, the configuration's without the axis.
+    """Return the storage of a cell; without the axis ("") it is the one in the configuration (`storage`).
 
-    Two storages may be one folder. Their cells share the copies, below the name of the first one (`shelf`).
+    Example: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`. Two names of storages may
+    lead to one folder. Then their cells share the copies of repositories, which lie below the name that comes
+    first in the configuration (`shelf`). Raise UserError for a storage that the configuration lacks.
     """
     settings = env.config.settings
     folders = settings.storages
@@ -47,13 +49,28 @@ def _storage_keys(value: str, env: Environment) -> Recipe:
 
 
 def _filesystem_keys(value: str, env: Environment) -> Recipe:
-    """Return the file system of a cell: the storage's, one to make, one in a guest, or the user's folder."""
+    """Return the file system of a cell; {} for a cell without one.
+
+    There are four kinds of values:
+    - `storage`: the folder of the configured storage. vcsbench makes a new ext4 there if that folder is on
+      ext4 without a journal, and if it can.
+    - A name with `make` in the configuration: vcsbench makes a file system of this kind on the storage.
+    - A name with `guest`: a virtual machine has the file system.
+    - A name with a folder: that folder.
+
+    The keys (RecipeFilesystem): `make` is the kind to make, such as "xfs", "" for an existing file system.
+    `root` is the folder below which the cell works. `mounted` has the kind and the mount point of an existing
+    one: ["xfs", "/srv"]. `guest` exists only for a virtual machine, and is the kind of its file system.
+
+    Raise UserError for a name that the configuration lacks, or a folder of another kind than its name.
+    """
     if not value:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
     if value == OF_STORAGE:
-        # Recently removed files would disturb an ext4 without a journal.
+        # ext4 without a journal skips the inodes of removed files for minutes. So it writes a tree several
+        # times slower after an earlier run has removed its own.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
         return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
@@ -69,8 +86,10 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         return {"filesystem": _guest_filesystem(value, place, env)}
     root = str(resolve(folder, env.root))
     kind, _ = _mounted(root)
-    # A folder that cannot be used is no error: why_not() skips its cells.
+    # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
+    # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
+    # A name that is no kind, such as `backup`, may be on any kind. A folder named `xfs` must be on xfs.
     if is_usable and kind not in KINDS.get(value, (kind,)):
         raise UserError(
             f"{place}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
@@ -79,7 +98,11 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
 
 
 def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesystem:
-    """Return a file system in a guest. Raise UserError, with the `place` of its key, if guests lack it."""
+    """Return the file system of a name that guests have: `nfs` or `guest-local`.
+
+    `root` is its folder inside the guest, `guest` the kind of file system, and `scratch` the folder of the
+    host that the guest may use. Raise UserError for another name. `place` begins its text: the file and key.
+    """
     if value not in guest.FOLDERS:
         raise UserError(
             f"{place}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
@@ -93,22 +116,33 @@ def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesys
 
 
 def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its file system here, in a clause; "" if it can."""
+    """Return why a cell cannot have its file system here, in a clause; "" if it can.
+
+    The file system is that of the draft, which may come from a default (`value` is then ""). There are three
+    kinds (_filesystem_keys): one in a guest, one that vcsbench makes, or an existing folder. A command that
+    clones files (`clones`) also needs reflinks.
+
+    Example: `ext4 has no reflinks`, or `/mnt/raid is no folder`.
+    """
     filesystem = draft.get("filesystem")
+    # Neither the axis nor a default gives the cell a file system of its own.
     if not filesystem:
         return ""
+    # The key `guest` exists only if a virtual machine has the file system.
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
         if not unavailable and draft.get("clones"):
             return f"{guest.KIND} has no reflinks"
         return unavailable
-    # A new file system is named by its kind. That of a folder is read from the mount.
+    # `make` is the kind of a file system that vcsbench makes, "" for an existing folder. The kind of a folder
+    # is that of its mount: `mounted` is ["xfs", "/srv"].
     kind = filesystem["make"] or filesystem["mounted"][0]
     if draft.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
     if filesystem["make"]:
         return why_cannot_make(kind)
     root = filesystem["root"]
+    # If a mount of /etc/fstab is missing there, files would go to the disk below it, under a wrong label.
     unmounted = why_unmounted(root)
     if not unmounted and not os.path.isdir(root):
         return f"{root} is no folder"
@@ -116,7 +150,7 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
-    # The storage's file system, and those in a guest, are not behind a loop device.
+    # LOOP is about images behind a loop device. The storage itself and a guest have none.
     others = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
     return [LOOP] if others else []
 
