@@ -36,8 +36,9 @@ Table = tuple[Mapping[str, Any], Sequence[Row]]
 class AdviceSettings:
     """A study as advice needs it.
 
-    `order` has the axes with their values. A reader cannot choose values of `scenario_axes`. Cells with equal
-    values of the axes `block` share their rounds.
+    `order` has the axes with their values, in the study's order. `scenario_axes` are those whose values a
+    reader cannot choose, such as the command. Cells with equal values of the axes `block` run next to each
+    other in each round.
     """
 
     order: Mapping[str, list[str]]
@@ -55,7 +56,12 @@ def advise(
     grid: Sequence[Row] = (),
     failures: Sequence[Row] = (),
 ) -> Advice:
-    """Return the advice. `tables` compare, `grid` and `failures` are rows of their files."""
+    """Return the advice on a study: a card for each question, and the best choice in each situation.
+
+    `frame` has a row for each run (measurements.csv). `tables` are the study's comparisons: definitions and
+    rows. `grid` has a row for each cell, with the reason why it was skipped ("" if not). `failures` has a row
+    for each failed round.
+    """
     axes = list(settings.order)
     rounds = by_round(frame, axes, MEAN)
     noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
@@ -69,7 +75,8 @@ def advise(
             mean = partial(geometric_mean, rounds, question.axis, axes, settings.block, noise)
             card = with_candidates(card, mean)
         cards.append(card)
-    # One answer over all cells leaves nothing to choose in a situation.
+    # If each question has one answer over all cells (`aggregate`), such as that for builds, a reader chooses
+    # nothing for a single situation.
     situations = []
     questions = settings.questions
     if not questions or not all(question.aggregate for question in questions):
@@ -92,7 +99,10 @@ def _card(
     grid: Sequence[Row],
     failures: Sequence[Row],
 ) -> Card:
-    """Return the card of a question, from the tables that compare times of its axis."""
+    """Return the card of a question, from the tables that compare times of its axis.
+
+    Without such a table, the first measured value of the axis is compared with the others.
+    """
     axis, axes = question.axis, list(settings.order)
     compared = [table for table in tables if decision.compares_times(table[0], axis)]
     # A study may ask a question without a table that compares its values.
@@ -101,7 +111,7 @@ def _card(
     reference = ""
     rows: list[Row] = []
     for definition, rows_of_table in compared:
-        # The baseline of the first table stays if a reader changes nothing.
+        # The reference is the value that stays if a reader changes nothing: the baseline of the first table.
         if not reference:
             reference = str(definition["compare"]["baseline"])
         rows += rows_of_table
@@ -119,7 +129,10 @@ def _card(
 
 
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
-    """Return the table that compares the first measured value of an axis with the others, [] without any."""
+    """Return the table that compares the first measured value of an axis with the others.
+
+    The first one is that of the study's order. Return [] with fewer than two measured values.
+    """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]
     if len(values) < 2:
@@ -145,9 +158,11 @@ def _situations(settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise) ->
 
 
 def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
-    """Return a sentence per exact metric and candidate with less or more work.
+    """Return a sentence per exact metric and candidate with less or more work than the baseline.
 
-    Example: `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.`
+    Exact metrics are counts, such as reads. Ratios below the smallest effect (`min_effect_pct`, such as 10)
+    are left out. Example: `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` If the
+    candidate has more work, the sentence begins with the baseline.
     """
     smallest = 1 + min_effect_pct / 100
     sentences = []
@@ -159,7 +174,8 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
         baseline = labels.value_label(compare["axis"], compare["baseline"])
         for value, ratios in _answered_ratios(records).items():
             candidate = labels.value_label(compare["axis"], value)
-            # The same change can save reads in one case, and cost some in another one.
+            # A ratio is baseline / candidate, so above 1 if the candidate has less work. The same change can
+            # save reads in one case, and cost some in another one.
             fewer = [ratio for ratio in ratios if ratio >= smallest]
             more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
             if fewer:
@@ -172,7 +188,10 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
 
 
 def _answered_ratios(records: Iterable[Row]) -> dict[str, list[float]]:
-    """Return the ratios baseline / candidate that are different or equal, by candidate."""
+    """Return the ratios baseline / candidate by candidate: {"pack": [2.4, 1.0, 3.0]}.
+
+    Only rows that show a difference, or that the counts are equal, are used. Undecided rows are left out.
+    """
     ratios: dict[str, list[float]] = {}
     for row in comparison_rows(records):
         is_answered = is_difference(row.call) or row.result == Result.EQUAL

@@ -1,4 +1,8 @@
-"""The texts of answers: what to choose, by how much it is faster, and where it is slower."""
+"""The texts of answers: what to choose, by how much it is faster, and where it is slower.
+
+A question asks for the best value of an axis, such as the format. A case compares its values for one
+combination of the other axes, such as the cold log over http. A group is a kind of case: `cold log`.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,10 @@ NO_DECISION = {
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its kind, one or two words, a sentence, and a short effect for the terminal.
+    """An answer: its kind, one or two words (`short`), a sentence, and a short effect for the terminal.
 
-    `value` is the value to choose, "" without a decision.
+    `value` is the value to choose, "" without a decision. Example: short `f7`, sentence `Choose f7: cold log
+    2.0x faster.`, effect `cold log 2.0x faster`.
     """
 
     kind: AnswerKind = AnswerKind.NOT_MEASURED
@@ -84,8 +89,9 @@ RESULT_OUTCOMES = {
 class CaseEffect:
     """The outcome of a value in one case.
 
-    `gain` is the factor by which it is faster, `regret` the one by which it is slower than the best value;
-    None if it is not. Both are possible: a value can be better than the reference and worse than the best.
+    `gain` is the factor by which it is faster than the value that it is compared with, None if it is not
+    faster. `regret` is the factor by which it is slower than the best value of the case, None if it is the
+    best. A value can have both: better than the reference, and worse than the best.
     """
 
     outcome: CaseOutcome
@@ -94,7 +100,18 @@ class CaseEffect:
 
 
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
-    """Return the effect of a value against another one; against itself, the slowest value takes its place."""
+    """Return the effect of a value in a case, compared with the value `against`.
+
+    If both are the same value, it is compared with the slowest other value instead. Example with the times f6
+    3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the regret 1.5.
+
+    - NOT_COMPARED: the case decides other values only.
+    - FASTER: it is faster than the other value.
+    - SLOWER: it is not faster than the other value, and slower than the best one.
+    - EQUAL: it is the best value, and the other one is as fast.
+    - TOO_SMALL, BOUNDED or UNDECIDED: the case does not decide the two values.
+    """
+    # The time of each decided value as a multiple of the best one: {"f6": 3, "f7": 1.5, "f8": 1}.
     costs = case.costs
     if value not in costs:
         if case.is_decided:
@@ -105,7 +122,8 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
         # None if the case does not decide the other value.
         other_cost = costs.get(against)
     else:
-        # A reader who has the reference can only lose, so that its gain is over the slowest value.
+        # The advice is to keep the reference. Against itself, it has no gain. So the text says by how much it
+        # is faster than the slowest value.
         other_costs = [costs[other] for other in costs if other != value]
         other_cost = max(other_costs, default=None)
     # The best value of the case has the cost 1.
@@ -130,9 +148,9 @@ def _outcome_without_decision(case: Case) -> CaseOutcome:
 class Effect:
     """The effect of a value over cases.
 
-    `gains` and `regrets` have the factors of its CaseEffects, by the group of their cases: `cold log`. The
-    group with the largest factor comes first, of commands that people run if there are any. `counts` are the
-    numbers of cases by outcome.
+    `gains` and `regrets` have the factors of its CaseEffects by group: `{"cold log": [2.4, 6.9]}`. The group
+    with the largest factor comes first. Groups of svnbench's commands come last, because nobody runs these at
+    work. `counts` are the numbers of cases by outcome.
     """
 
     gains: Mapping[str, Sequence[float]]
@@ -148,7 +166,11 @@ class Effect:
 
     @property
     def wins(self) -> str:
-        """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`."""
+        """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`.
+
+        The first group, with the largest gain, is named. Further groups share one range of factors. Return ""
+        without a gain.
+        """
         if not self.gains:
             return ""
         first_group, *other_groups = self.gains
@@ -166,7 +188,10 @@ class Effect:
 
     @property
     def losses(self) -> str:
-        """Return `cold log 7 to 12 % slower` if all losses are in one group, or `at most 12 % slower`."""
+        """Return `cold log 5.0 to 8.0 % slower` if all losses are in one group, or `at most 5.0 % slower`.
+
+        Return `slower in no case measured` without a loss.
+        """
         if not self.regrets:
             return "slower in no case measured"
         regrets = [regret for group in self.regrets.values() for regret in group]
@@ -193,7 +218,7 @@ class Effect:
 def combine_effects(
     value: str, cases: Sequence[Case], against: str, min_effect_pct: float
 ) -> Effect:
-    """Return the effect of a value over cases, against another value or, against itself, the slowest one."""
+    """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
     gains: dict[str, list[float]] = {}
     regrets: dict[str, list[float]] = {}
     counts: Counter[CaseOutcome] = Counter()
@@ -225,7 +250,14 @@ def in_cases(number: int, total: int) -> str:
 def answer_without_choice(
     kind: AnswerKind, value: str, cases: Sequence[Case], settings: AnswerSettings
 ) -> Answer:
-    """Return the answer if there is nothing to choose: equal, undecided, or without a result."""
+    """Return the answer if there is nothing to choose: equal, undecided, or without a result.
+
+    - NOT_MEASURED, NOT_COMPARED: a fixed sentence. Its value is "".
+    - EQUAL: `Within 10 % in 3 of 4 cases.`
+    - UNDECIDED: the most frequent reason, such as `Wide interval in 2 of 3 cases.`
+
+    `value` is the one to keep, "" if nothing is decided.
+    """
     short = str(kind)
     if kind in NO_DECISION:
         sentence = NO_DECISION[kind]
@@ -246,7 +278,7 @@ def answer_without_choice(
 
 
 def undecided_text(pair: Pair) -> str:
-    """Return why a pair is not decided, or the outcome of a decided one."""
+    """Return why a pair is not decided (`wide interval`), or the outcome of a decided one (`equal`)."""
     if pair.result == Result.UNDECIDED and pair.why_undecided:
         return texts.UNDECIDED[pair.why_undecided]
     return texts.RESULTS[pair.result]
@@ -259,15 +291,22 @@ def answer_with_choice(
     cases: Sequence[Case],
     settings: AnswerSettings,
 ) -> Answer:
-    """Return the answer that recommends a value. `kind` is VALUE or DEPENDS."""
+    """Return the answer that recommends a value. `kind` is VALUE or DEPENDS.
+
+    A reader who has picked a `current` value keeps it if the recommended one is faster in no case. Examples:
+    - VALUE: `Choose f7: cold log 2.0x faster (of 4 cases 3 faster, 0 slower, 1 equal).`
+    - VALUE, and the reader has f7: `You have f7: keep it if you change only this.`
+    - DEPENDS: `Choose f7 for cold log, f6 for export; f7 if you must choose one: ...`
+    """
     current, min_effect_pct = settings.current, settings.min_effect_pct
-    # The recommended value is compared with what the reader has, or would have without a change.
+    # The recommended value is compared with the reader's current value. If that is unknown, or is the
+    # recommended value itself, it is compared with the reference.
     against = settings.reference
     if current and current != value:
         against = current
     effect = combine_effects(value, cases, against, min_effect_pct)
     if current and not effect.gains:
-        # Of equal values the reader keeps the current one.
+        # The recommended value is faster than the current one in no case, so a change is not worth it.
         value = current
         effect = combine_effects(current, cases, settings.reference, min_effect_pct)
     if kind == AnswerKind.DEPENDS:
@@ -276,6 +315,7 @@ def answer_with_choice(
 
     label = labels.value_label(question.axis, value)
     short = label
+    # A question such as "Pack the repository?" has the answer yes or no.
     if question.yes_value:
         short = "yes" if value == question.yes_value else "no"
     text = _effect_text(effect, len(cases))
@@ -289,7 +329,10 @@ def answer_with_choice(
 
 
 def _effect_text(effect: Effect, cases: int) -> str:
-    """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`."""
+    """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
+
+    A single case (`cases` is 1) needs no numbers in brackets.
+    """
     parts = []
     if effect.gains:
         parts.append(effect.wins)
@@ -309,10 +352,12 @@ def _choice_that_depends(
 ) -> str:
     """Return the rule by kind of case if there is one, and the value to choose for all cases.
 
+    A reader of the rule can choose a value for each kind of case. `value` is for readers who cannot.
+
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`
     """
-    # The other cases leave open whether the reader's value is worse.
+    # The other cases do not show how fast the reader's current value is. "" stands for any value.
     decided = [case for case in cases if case.decides(settings.current)]
     label = labels.value_label(axis, value)
     most = labels.factor(effect.most)
@@ -327,10 +372,12 @@ def _choice_that_depends(
 
 
 def _rule_text(axis: str, value: str, rule: Rule, later_text: str) -> str:
-    """Return `f7 for cold log, f6 for export`, or a shorter text if the sentence is too long.
+    """Return the text of a rule: `f7 for cold log, f6 for export`.
 
-    `value` is the choice for all cases: `f6 for export, otherwise f7`. Return "" without a rule, or if both
-    are too long in front of the `later_text`.
+    `rule` has the groups of cases by the value to choose in them. `value` is the one to choose for all cases.
+    If the sentence has more than MAX_WORDS words, the text names only the exceptions from it: `f6 for
+    export, otherwise f7`. The sentence ends with the `later_text`. Return "" without a rule, or if also the
+    second text is too long.
     """
     if not rule:
         return ""
@@ -364,14 +411,19 @@ def has_less_work(axis: str, where: Where) -> bool:
 
 
 def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
-    """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
+    """Return the outcome of a pair: `f6 1.3x faster`, or `equal`.
+
+    The faster side is named. With `of_candidate` it is always the candidate: `f7 1.3x slower`, or
+    `wide interval (f7 2.0 % slower)`. If start-up hides a part of the difference: `f6 at least 1.2x faster`.
+    """
     candidate = labels.value_label(axis, pair.candidate)
     if pair.call not in DIFFERENCES:
         outcome = pair_outcome(pair)
         return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_candidate else outcome
     note = labels.slight([pair.ratio], min_effect_pct)
     ratio, at_least = pair.ratio, ""
-    # Start-up, which is part of both times, hides a part of the difference.
+    # Start-up takes the same time on both sides, so the ratio without it is larger. The end of the interval
+    # that is nearer to 1 is certain.
     if pair.is_at_least:
         ratio, at_least = pair.near_end, "at least "
     if of_candidate:
@@ -381,7 +433,11 @@ def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool =
 
 
 def pair_outcome(pair: Pair) -> str:
-    """Return the outcome of a pair without a difference, with its bound: `at most 13 % apart`."""
+    """Return the outcome of a pair without a difference, with the largest possible difference if it is known.
+
+    Examples: `at most 8.0 % apart` (bounded), `undecided: at most 1.3x apart`, `equal`.
+    """
+    # `within` is the largest possible factor between both times, 0 if it is unknown.
     if pair.result in (Result.BOUNDED, Result.UNDECIDED) and pair.within > 1:
         bound = f"at most {labels.factor(pair.within)} apart"
         return bound if pair.result == Result.BOUNDED else f"undecided: {bound}"

@@ -1,6 +1,7 @@
 """One answer over all cells for each candidate, such as a build, and what noise checks say about it.
 
-A candidate with the binaries of the baseline is a noise check (A/A test) and gets no answer.
+A study compares the first build (the baseline) with each other build (a candidate). A candidate with the
+binaries of the baseline is a noise check (A/A test) and gets no answer: any difference is noise.
 """
 
 import math
@@ -29,7 +30,11 @@ Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
 
 @dataclass
 class Candidate:
-    """A candidate, such as a build, with its comparisons, the values of their cases, and their average."""
+    """A candidate, such as a build, with its comparisons and their average.
+
+    `pairs` are its comparisons with the baseline. `wheres` has, in the same order, the values of the other
+    axes: {"command": "log", "cache": "cold"}. `average` is the mean ratio baseline / candidate.
+    """
 
     name: str
     pairs: list[Pair] = field(default_factory=list)
@@ -42,7 +47,11 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Add an answer for each candidate, and lines that compare it with each noise check."""
+    """Return the card with an answer for each candidate, and with sentences (`lines`) on noise checks.
+
+    `mean` returns the mean ratio of a candidate over its cases. The answer of the card is that of the first
+    candidate. Without a candidate it is a sentence: `No other build was compared.`
+    """
     candidates: dict[str, Candidate] = {}
     for case in card.cases:
         for pair in case.pairs:
@@ -60,6 +69,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     for check in checks:
         lines += _noise_check(check, others)
     lines += [missing.sentence(missing.value) for missing in card.missing]
+    # The notes become lines, so that a page shows each sentence once.
     lines += card.notes
     answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
     if answers:
@@ -77,12 +87,20 @@ def _nothing_compared(short: str) -> Answer:
 
 
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
-    """Return the answer for a candidate: `new: 1.2x slower in 1, 1.1x to 1.4x faster in 5 of 8`."""
+    """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.40x faster in 5 of 8`.
+
+    The head of the answer is the first of these that exists: the differences, the number of equal cells, or
+    the reasons why all are undecided. Other outcomes and the average follow as remarks: `Equal in 2; on
+    average 5.0 % faster (...).`
+
+    The kind is DEPENDS if the candidate is slower somewhere, VALUE if it is only faster, EQUAL if cells are
+    equal and none differs, otherwise UNDECIDED.
+    """
     pairs = candidate.pairs
     different = [pair for pair in pairs if pair.result == Result.DIFFERENT]
     slower = [labels.at_least_1(pair.ratio) for pair in different if pair.ratio < 1]
     faster = [labels.at_least_1(pair.ratio) for pair in different if pair.ratio > 1]
-    # The other pairs by their outcome in words: `equal`, `wide interval`.
+    # How many of the other pairs have each outcome in words: {"equal": 2, "wide interval": 1}.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     number_equal = sum(pair.result == Result.EQUAL for pair in pairs)
 
@@ -124,7 +142,13 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
 
 
 def _noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
-    """Return sentences on a noise check, whose average is the limit for those of the other candidates."""
+    """Return sentences on a noise check, and on each other candidate in comparison with it.
+
+    The two builds of a noise check are the same, so their average ratio shows the noise of the machine. A
+    candidate's average difference is more than noise only if it is larger. Examples: `Noise check: copy, the
+    same build: 0 of 8 differ; on average ...`, and `The average difference of new (1.2x) exceeds that of the
+    same build (at most 2.0 %).`
+    """
     pairs, average = check.pairs, check.average
     results = Counter(pair.result for pair in pairs)
     differ = results[Result.DIFFERENT]
@@ -137,15 +161,17 @@ def _noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
         summary += f"; {average_text}"
     lines = [f"Noise check: {check.name}, the same build: {summary}."]
 
-    # The end of the interval that is farther from 1, as a factor of at least 1.
+    # The interval of the average is, for example, 0.99 to 1.02. The end that is farther from 1 is the largest
+    # noise, as a factor of at least 1: 1.02. It is NaN if the average is unknown.
     largest_noise = max(average.high, 1 / average.low)
     for candidate in others:
         size = labels.at_least_1(candidate.average.value)
-        # One of the averages is unknown, with too few rounds for example.
+        # The sum is NaN if one of the averages is unknown, after too few rounds for example.
         if not math.isfinite(largest_noise + size):
             continue
         mean, limit = labels.factor(size), labels.factor(largest_noise)
         average_of = f"The average difference of {candidate.name} ({mean})"
+        # The average of the candidate differs from 1 for certain, because its interval does not contain 1.
         is_shown = not candidate.average.low < 1 < candidate.average.high
         if size > largest_noise and is_shown:
             lines.append(f"{average_of} exceeds that of the same build (at most {limit}).")
@@ -180,21 +206,28 @@ def geometric_mean(
     wheres: Sequence[Where],
     sides: tuple[str, str],
 ) -> Estimate:
-    """Return the geometric mean of the ratios baseline / candidate (`sides`), with its interval.
+    """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
-    `rounds` come from by_round, whose cells the axes in `order` identify. `wheres` are the values of the
-    other axes in the cases to average. Each round is averaged within a block, whose cells share their
-    rounds. Errors of blocks add up.
+    `sides` are the baseline and the candidate, two values of `axis`. `rounds` has a row for each cell, host
+    and round (by_round); the values of the axes in `order` identify a cell. `wheres` has the values of the
+    other axes of each case to average.
+
+    Cells with equal values of the axes `block` are a block: in each round they run next to each other. In a
+    block, the ratios of a round are averaged over the cases. The mean over the rounds is that of the block
+    (_block_mean). Blocks are averaged by their numbers of cases.
+
+    Return NO_ESTIMATE, with NaN, without a common round, with several hosts, or with a block of fewer than
+    three rounds.
     """
     other_axes = [name for name in order if name != axis]
     included = {tuple(where.get(name, "") for name in other_axes) for where in wheres}
-    # One row for both sides of each case and round, with the time of each.
+    # A row for each case and round, with the time of each side: `elapsed_s_baseline`, `elapsed_s_candidate`.
     pairs = pair_rows(rounds, axis, sides, [*other_axes, "host", "round"])
     keys = [*zip(*(pairs[name] for name in other_axes), strict=True)]
     logs = np.log(pairs[f"{DEFAULT}_baseline"] / pairs[f"{DEFAULT}_candidate"])
     pairs = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
     pairs = pairs[pairs["key"].isin(included)]
-    # Times of several hosts are never averaged.
+    # Hosts differ in speed, so an average over several of them would describe none of them.
     if pairs.empty or rounds["host"].nunique() != 1:
         return NO_ESTIMATE
     estimates = [
@@ -203,9 +236,10 @@ def geometric_mean(
     # One block with few rounds would make the interval of the whole too narrow.
     if any(estimate.n < MIN_AVERAGE_ROUNDS for estimate in estimates):
         return NO_ESTIMATE
-    # Each block counts by its number of cases.
+    # Each block counts by its number of cases (`averaged`).
     number = math.fsum(estimate.averaged for estimate in estimates)
     log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / number
+    # Blocks run at different times, so their errors are independent, and the variances add up.
     variances = []
     for estimate in estimates:
         share = estimate.averaged / number
@@ -222,15 +256,20 @@ def _block_mean(
 ) -> Estimate:
     """Return the mean ratio in a block, over the rounds in which all its cases were measured.
 
-    `pairs` has a row per case (`key`: its values of the other axes) and `round`, with the `log` of the ratio.
+    `pairs` has a row for each case and `round`: `key` has the values of the other axes as a tuple, and `log`
+    the logarithm of baseline / candidate. `sides` are the baseline and the candidate.
     """
+    # A row for each round, a column for each case. A round that lacks a case is dropped. Its mean would be
+    # that of fewer cases, and not comparable with the means of other rounds.
     logs = pairs.pivot(index="round", columns="key", values="log").dropna().sort_index()
     place = order.index(axis)
     baseline, candidate = sides
-    # The cells of each case, candidate first, whose duplicates show the noise of the ratio.
+    # The two cells of each case, the candidate first, each as its values of all axes. The noise of the ratio
+    # is looked up by these. `place` is where the axis of the sides stands among the axes.
     cells = []
     for key in logs.columns.to_list():
         before, after = key[:place], key[place:]
         cells.append(((*before, candidate, *after), (*before, baseline, *after)))
+    # One mean for each round. fsum() does not depend on the order of the cases.
     means = logs.apply(math.fsum, axis=1) / len(cells)
     return noise.with_error(ratio_interval(means, len(cells)), cells)

@@ -32,9 +32,12 @@ from vcsbench.words import count_of
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases.
-    `has_workload`: the cases have weights of the user's workload. An aggregate has `candidates` with an
-    answer each, and `lines`.
+    `reference` is the value that stays if nothing is changed. `shown` are the axes that distinguish cases.
+    `has_workload`: the cases have weights of the user's workload. `missing` has values without measurements,
+    `withheld` the comparisons without a result, and `notes` sentences on both.
+
+    A question with `aggregate`, such as that for builds, has one answer over all cells for each candidate
+    (`candidates`), and sentences on noise (`lines`) in place of `notes`.
     """
 
     question: CardQuestion
@@ -51,18 +54,24 @@ class Card:
     withheld: Sequence[Withheld] = ()
 
     def answer_for(self, picks: Where) -> Answer:
-        """Return the answer over the cases that fit `picks`, which may include the reader's current value.
+        """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
-        Cases that do not compare the current value are left out. Those that do not decide it count as
-        undecided.
+        `picks` may have the reader's current value of the question's axis: with `{"format": "f6", "ra":
+        "http"}`, the question about the format is answered for a reader who has f6 and uses http. {} is the
+        answer over all cases.
+
+        Only cases that fit the picks and compare the current value count. A case that compares it without a
+        decision counts as undecided. Without a case, the answer is NOT_COMPARED if a comparison of the
+        current value was withheld, and otherwise NOT_MEASURED.
         """
+        # "" if the reader has picked no value on this axis.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
-        # A case that does not decide the current value has no loss of it.
+        # Only a case that decides the current value shows how much slower that value is.
         deciding = [case for case in cases if not current or current in case.costs]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
-        # No case decides the current value. Perhaps some cases compare it, or could not be compared.
+        # No case decides the current value, so recommend() got no cases. The kind depends on the reason.
         if kind == AnswerKind.NOT_MEASURED:
             withheld = [comparison for comparison in self.withheld if fits(comparison.where, picks)]
             if cases:
@@ -80,7 +89,7 @@ class Card:
         return answer_without_choice(kind, value, cases, settings)
 
     def _answering_cases(self, picks: Where, current: str) -> list[Case]:
-        """Return the cases that fit the picks and compare the current value ("" for any).
+        """Return the cases that fit the picks and compare the current value, or any value if that is "".
 
         Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that the
         other commands decide, but never make one: if log and export are undecided, so is the answer.
@@ -90,7 +99,8 @@ class Card:
             if fits(case.where, picks) and any(pair.compares(current) for pair in case.pairs):
                 fitting.append(case)
         for_work = [case for case in fitting if not is_benchmark(case.where)]
-        # Between accesses svnbench never decides: over svn, its client does less work.
+        # The client of svnbench does less work over svn than over http. So its times never show which access
+        # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
         # If commands for work decide, those of svnbench only add cases to the answer.
@@ -102,7 +112,8 @@ class Card:
 class Choice:
     """A choice of values with its mean in `seconds`; `ratio` is over the best time.
 
-    `call` compares it with the best choice: slower, equal, bounded or undecided.
+    `call` is the outcome of its comparison with the best choice: slower, equal, bounded, undecided, or too
+    small if start-up explains the difference. The best choice itself has EQUAL.
     """
 
     values: Where
@@ -121,9 +132,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Situation:
-    """The choices in the cells of one scenario, the best one first.
+    """The choices in one situation, the best one first. `where` has its values: {"command": "log"}.
 
-    `why` is the reason for no best choice. `other_work` maps choices that did other work to the figures.
+    `why` is the reason for no best choice, and `choices` is then empty. `other_work` has a pair for each
+    choice that did other work than most: its values, and the figures that differ.
     """
 
     where: Where
@@ -141,7 +153,10 @@ class Situation:
 
     @property
     def gain(self) -> float | None:
-        """Return the factor over the slowest choice, None if it is not shown to be slower."""
+        """Return by which factor the best choice is faster than the slowest one: 2.0 for half of its time.
+
+        None if there is no choice, or if the slowest one is not shown to be slower.
+        """
         last = self.choices[-1] if self.choices else None
         return last.ratio if last and last.is_slower else None
 
@@ -179,7 +194,11 @@ def make_card(
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
 ) -> Card:
-    """Return a card with its answer over all cases. `axes` are the study's."""
+    """Return a card with its answer over all cases.
+
+    `axes` are the study's, in order. `reference` is the value that stays if nothing is changed. For the other
+    parameters see Card.
+    """
     # An axis with one value in all cases distinguishes none of them.
     shown = []
     for axis in axes:
@@ -200,9 +219,14 @@ def make_card(
 
 
 def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[Case]:
-    """Return the cases with their weights. The cases that match an operation share its weight."""
+    """Return the cases with their weights in per cent, 0 for a case that no operation matches.
+
+    The cases that match an operation share its weight: if `log` has 60 %, and three cases match, each gets
+    20. A case that several operations match gets a share of each.
+    """
     weights = [0.0] * len(cases)
     for operation in workload:
+        # The positions in `cases`.
         matching = [n for n, case in enumerate(cases) if fits(case.where, operation.where)]
         for number in matching:
             weights[number] += operation.weight / len(matching)

@@ -1,8 +1,15 @@
 """The cases of a question, and the decision rule: recommend the value with the smallest worst loss.
 
-The loss of a value in a case is its time divided by the best time there. A value without a decided
-comparison in a case counts as the reference, which stays if the user changes nothing. A comparison that is
-bounded has its bound as the largest loss. One that is mostly start-up has no loss.
+A question asks for the best value of an axis, such as the format. A case compares its values for one
+combination of the other axes: the cold log over http, for example.
+
+The loss of a value in a case is its time divided by the best time there: 1 for the best value, 1.5 for one
+that takes half as long again. A comparison is decided if it shows a difference, or that there is none worth
+noting. These losses are not measured:
+- A value without a decided comparison in a case has the loss of the reference. The reference is the value
+  that stays if the user changes nothing.
+- A bounded comparison shows that any difference is below 1.5 margins. The loss is the largest possible one.
+- A comparison of times that are mostly start-up says nothing on a value. The loss is 1.
 """
 
 import math
@@ -40,8 +47,10 @@ class WeightedOperation:
 class Pair:
     """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
 
-    `within` is the largest ratio, in either direction, that is possible. `fixed_share` is the larger share
-    of fixed cost of the two, 0 if unknown; `flags` are of both. `times` are the geometric means of both
+    `call` is the outcome for the candidate, `result` the class in which it is counted. `within` is the
+    largest ratio, in either direction, that is possible. `fixed_share` is the share of start-up in the time,
+    the larger one of both sides. `detectable` is the smallest ratio that would have been called. Each of
+    these numbers is 0 if it is unknown. `flags` are of both sides. `times` are the geometric means of both
     sides over their common rounds, in seconds: their quotient is the ratio.
     """
 
@@ -118,11 +127,17 @@ class Pair:
         return self.low if self.ratio > 1 else self.high
 
     def largest_loss(self, value: str) -> float:
-        """Return the largest factor by which one side of a bounded comparison can be slower."""
+        """Return the largest factor by which a side of the comparison can be slower than the other side.
+
+        `value` is this side. Example: f6 / f7 is 1.08, and at most 1.14 is possible (`within`). So f6 can be
+        slower by 1.14. The error is a factor of 1.14 / 1.08 = 1.056 in both directions. So f6 / f7 is at
+        least 1.08 / 1.056 = 1.02: f7 is not slower, and its factor is 1.
+        """
         faster = self.candidate if self.ratio > 1 else self.baseline
         if value != faster:
             return self.within
-        # `within` is the factor times the error. Against the direction of the factor, only the error counts.
+        # `within` is the ratio times the error, as factors. So the error alone is within / factor. At worst,
+        # the faster side is slower by the error divided by the factor, or not slower (1).
         factor = max(self.ratio, 1 / self.ratio)
         return max(1.0, self.within / factor**2)
 
@@ -146,19 +161,22 @@ class Case:
 
     @cached_property
     def costs(self) -> dict[str, float]:
-        """Return the time of each value as a multiple of the best one, from the decided pairs.
+        """Return the time of each value as a multiple of the best one, from the decided comparisons.
 
-        Pairs chain their values: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. Values
-        without a decided path to the first pair's baseline are missing.
+        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. A value
+        is missing if no chain of decided comparisons leads from it to the first baseline. Return {} if
+        nothing is decided.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
             return {}
         # The logarithm of the time of each value over that of the first baseline.
         logs = {decided[0].baseline: 0.0}
-        # Each pass reaches at least one more value, if there is a path to it.
+        # A comparison is usable once one of its sides is in `logs`. Each pass adds at least one value, if one
+        # can be added. So as many passes as comparisons suffice for any order of them.
         for _ in decided:
             for pair in decided:
+                # The logarithm of baseline / candidate.
                 step = math.log(pair.proven_ratio)
                 if pair.baseline in logs and pair.candidate not in logs:
                     logs[pair.candidate] = logs[pair.baseline] - step
@@ -190,7 +208,11 @@ class Case:
         return bool(self.small) and not self.costs
 
     def loss(self, value: str, reference: str) -> float:
-        """Return the factor by which a value is slower than the best one, at most."""
+        """Return the factor by which a value is slower than the best: 1 for the best, 2 for twice its time.
+
+        Take the first of these that exists: the value's decided cost, 1 if its times are mostly start-up, the
+        bound of its bounded comparisons, the cost of the `reference`, or 1.
+        """
         if value in self.costs:
             return self.costs[value]
         # What is mostly start-up counts neither for nor against a value.
@@ -209,7 +231,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Missing:
-    """A value that the grid has and no comparison shows: why, and how many cells."""
+    """A value that the grid has and no comparison shows.
+
+    `cells` is the number of its cells that were not measured, `reason` the most frequent reason for that.
+    """
 
     value: str
     reason: str
@@ -222,9 +247,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Withheld:
-    """A comparison of measured cells that has no result, with the reason and a remedy.
+    """A comparison of measured cells that has no result (it was withheld), with the reason and a remedy.
 
-    `where` has the values of the other axes.
+    An example is a comparison of times from two machines. `where` has the values of the other axes. `detail`
+    has the figures in which the works of both sides differ, "" if the reason is another one.
     """
 
     where: Where
@@ -251,7 +277,8 @@ class Withheld:
 def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
     """Return True if a table compares the elapsed times of values of an axis."""
     compare = definition.get("compare", {})
-    # Best or worst runs, and rows by copy or host, are no cases for a decision.
+    # A decision needs one row for each case, with mean times. `reduce` makes a table of best or worst runs.
+    # `by` makes several rows of a case, such as one for each host.
     is_special = "by" in definition or "reduce" in definition
     return compare.get("axis") == axis and name_in(definition) == DEFAULT and not is_special
 
@@ -264,8 +291,12 @@ def find_cases(
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `records` are rows of the tables that compare elapsed times of the axis. `axes` are the study's in
-    order, `values` restrict what is compared (all if empty).
+    `records` are rows of the tables that compare elapsed times of the axis. One row compares a baseline with
+    a candidate. `axes` are the study's, in order. `values` are the values that the question is about, such as
+    ["http", "svn"]: rows with another value are left out. () means all values.
+
+    Rows with the same values of the other axes become one case. Example: the cold log of f6 against f7, and
+    of f6 against f8, is one case with two pairs.
     """
     other_axes = [name for name in axes if name != axis]
     # By the values of the other axes, then by the two sides: two tables may compare the same cells.
@@ -273,12 +304,13 @@ def find_cases(
     withheld: list[Withheld] = []
     for row in comparison_rows(records):
         sides = (row.baseline, row.candidate)
-        # A question about http and svn has no case with file.
+        # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not set(values).issuperset(sides):
             continue
         where = {name: row.where.get(name, "") for name in other_axes}
         if row.has_ratio:
             pairs = pairs_of_case.setdefault(tuple(where.values()), {})
+            # The first row counts, if several tables have the same comparison.
             pairs.setdefault(sides, Pair.of_row(row))
         else:
             codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
@@ -304,9 +336,11 @@ def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
 def missing_values(
     axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
 ) -> list[Missing]:
-    """Return the values without any comparison, with the most frequent reason.
+    """Return the values of an axis without any comparison, with the most frequent reason.
 
-    `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
+    `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is not to
+    be measured (`skip`, "" if it is). `failures` has a row for each failed round, with `cell` and `reason`.
+    A value is left out if none of its cells was skipped or failed.
     """
     compared: set[str] = set()
     for case in cases:
@@ -329,9 +363,13 @@ def missing_values(
 
 
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
-    """Return the kind of the answer, and the value to choose even if the answer depends on the case.
+    """Return the kind of the answer to a question, and the value to choose. The first that holds is taken:
 
-    Without a decided case there is no value.
+    - NOT_MEASURED without a case, and UNDECIDED without a decided one. The value is "".
+    - EQUAL if no case shows a difference. The value is the reference, or the first decided value.
+    - VALUE if the user has a workload: the value with the smallest mean loss, weighted by the workload.
+    - VALUE if the best value (best_value) loses nowhere by more than the margin, such as 10 %.
+    - DEPENDS otherwise. The value is still the best one, for users who must choose one for all cases.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -341,7 +379,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     if all(cost <= 1 + SAME for case in decided for cost in case.costs.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
-    # An average over the user's workload decides also where a value loses in some cases.
+    # The weights say how much each case matters, so that losses and gains can be set off. The weights are 0
+    # without a workload.
     weights = [case.weight for case in cases]
     if any(weights):
         means = {
@@ -350,7 +389,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         }
         return AnswerKind.VALUE, min(means, key=lambda value: means[value])
     best = best_value(cases, reference, limits)
-    # A loss that is only possible does not make the answer depend on the case.
+    # Case.loss() also has bounds and assumptions. Only a loss that was shown (`costs`) is a reason to choose
+    # another value in that case.
     losses = [case.costs[best] for case in decided if best in case.costs]
     if max(losses, default=1.0) <= limits.margin + SAME:
         return AnswerKind.VALUE, best
@@ -358,7 +398,7 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
 
 
 def decided_values(cases: Iterable[Case]) -> list[str]:
-    """Return the values that the cases decide, in their order."""
+    """Return the values with a decided comparison in some case, in the order of the cases."""
     return list(dict.fromkeys(value for case in cases for value in case.costs))
 
 
@@ -370,10 +410,13 @@ def worst_losses(cases: Sequence[Case], reference: str) -> dict[str, float]:
 
 
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
-    """Return the value with the smallest worst loss.
+    """Return the value with the smallest worst loss. At least one case must be decided.
 
-    Worst losses that differ by less than the margin are a tie. The smallest mean loss breaks it, then the
-    reference. Needs a decided case.
+    The worst loss of a value is its largest loss over all cases. Worst losses within the margin of the
+    smallest one are a tie. Then the smallest mean loss decides. If that is equal, too, take the reference.
+
+    Example: f6 loses up to 1.5, f7 up to 1.05 and f8 up to 1.02. With the margin 1.1, f7 and f8 tie. If f7
+    has the smaller mean, f7 is best.
     """
     worst = worst_losses(cases, reference)
     least = min(worst.values())
@@ -381,14 +424,17 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     means = {value: mean_log_loss(value, cases, reference) for value in tied}
     smallest = min(means.values())
     best = [value for value in tied if means[value] <= smallest + SAME]
-    # Nobody has to change anything without a gain.
+    # The reference stays if it is among equally good values, because a change would gain nothing.
     return reference if reference in best else best[0]
 
 
 def mean_log_loss(
     value: str, cases: Sequence[Case], reference: str, weights: Sequence[float] = ()
 ) -> float:
-    """Return the (weighted) mean of the logarithms of a value's losses."""
+    """Return the mean of the logarithms of a value's losses, 0 for a value that is best in all cases.
+
+    `weights` has a weight for each case, () for equal ones. At least one weight must be above 0.
+    """
     logs = [math.log(case.loss(value, reference)) for case in cases]
     if not weights:
         return math.fsum(logs) / len(logs)

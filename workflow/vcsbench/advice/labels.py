@@ -54,7 +54,8 @@ def value_label(axis: str, value: str) -> str:
 def case_label(where: Where, shown: Sequence[str]) -> str:
     """Return the label of a case with its values of the axes `shown`, and always with command and cache.
 
-    Example: `export over svn, OS cache warm (f7, packed)`.
+    Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`. A case without any of these values is
+    `all cases`. Values in `where` are "" for axes that do not apply.
     """
     cache, access = where.get(CACHE_AXIS, ""), where.get(ACCESS_AXIS, "")
     state = cache_state(cache)
@@ -66,6 +67,7 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     warmth = ""
     if cache and not state.is_cold:
         warmth = value_label(CACHE_AXIS, cache)
+        # The label of such a state is about the cache of the server. Over file there is none.
         if state.keeps_server and access and access in WITHOUT_SERVER:
             warmth = WARM_WITHOUT_SERVER
 
@@ -83,7 +85,11 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
 
 
 def group_label(where: Where) -> str:
-    """Return the name that cells with the same command and temperature share: `cold log`, `warm log`."""
+    """Return the name that cells with the same command and temperature share: `cold log`, `warm log`.
+
+    Return `log` for a cell without a state of caches, and `cold` for one without a command. All states but
+    the cold one are warm.
+    """
     cache, command = where.get(CACHE_AXIS, ""), where.get(COMMAND_AXIS, "")
     if not cache:
         return command
@@ -118,7 +124,10 @@ def times_between(low: float, high: float) -> str:
 
 
 def factors(ratios: Sequence[float]) -> str:
-    """Return the range of factors of at least 1: `5.0 to 8.0 %`, `1.08x to 1.60x`, `2.4x to 6.9x`."""
+    """Return the range of factors of at least 1: `5.0 to 8.0 %`, `1.08x to 1.60x`, `2.4x to 6.9x`.
+
+    `ratios` are in any order, at least one. If both ends have the same text, it stands alone: `2.4x`.
+    """
     least, most = min(ratios), max(ratios)
     low, high = factor(least), factor(most)
     if low == high:
@@ -126,7 +135,8 @@ def factors(ratios: Sequence[float]) -> str:
     if high.endswith("%"):
         # Both are percentages, and the unit stands once.
         return f"{low.removesuffix(' %')} to {high}"
-    # A mixture of units is harder to read, so only small percentages stay: `3.0 % to 1.6x`.
+    # Two units in one range are hard to read: `8.0 % to 1.6x` becomes `1.08x to 1.60x`. Only small percentages
+    # stay (`3.0 % to 1.6x`), because 1.03x is less clear.
     if low.endswith("%") and least >= _TIMES_FROM:
         low = times(least)
     # Both ends get the same decimals: `1.16x to 1.21x`.

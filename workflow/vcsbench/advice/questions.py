@@ -58,19 +58,22 @@ def read_questions(
     definitions: Mapping[str, QuestionDefinition],
     settings: Mapping[str, Mapping[str, ServerSettings]],
 ) -> list[CardQuestion]:
-    """Return the questions of a study, in its order.
+    """Return the questions of a study, in its order, each with the actions that apply its values.
 
     `definitions` are the key `questions` of the study, by axis. `settings` has the settings of each server
-    configuration, by the axis `config` and its values; {} for a study without this axis.
+    configuration, by the axis `config` and its values, {} for a study without this axis. Example:
+    `{"config": {"fast": {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}}}`.
     """
     questions = []
     for axis, definition in definitions.items():
         actions = {}
-        # The actions of server configurations follow from their files, also those of the user.
+        # The files of a server configuration show how to apply it. So configurations of the user, which are
+        # not in words.yaml, have an action, too.
         for value, servers in settings.get(axis, {}).items():
             action = _settings_action(servers)
             if action:
                 actions[value] = action
+        # An action in words.yaml has precedence.
         actions |= _actions_of_words(axis)
         how_to_measure = None
         measuring = definition.get("how_to_measure")
@@ -91,8 +94,11 @@ def read_questions(
 
 
 def _settings_action(servers: ServerSettings) -> CardAction | None:
-    """Return the action that applies a server configuration, None if it has no settings."""
-    # A configuration may concern one of the servers only.
+    """Return the action that applies a server configuration, None if it has no settings.
+
+    `servers` has a text by server: {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}.
+    """
+    # A configuration may concern one of the servers only. The other server has "".
     changed = {server: text for server, text in servers.items() if text}
     if not changed:
         return None

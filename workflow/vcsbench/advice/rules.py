@@ -1,4 +1,8 @@
-"""The rule that splits an answer by the kind of case: `f7 for cold log, f6 otherwise`."""
+"""The rule that splits an answer by the kind of case: `f7 for cold log, f6 otherwise`.
+
+A question asks for the best value of an axis, such as the format. A case compares its values for one
+combination of the other axes, such as `log` over http with cold caches.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +18,19 @@ Rule = Mapping[str, Sequence[str]]
 
 
 def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> Rule:
-    """Return the groups of cases for each value: `{"f7": ["cold log"], "f6": ["export"]}`.
+    """Return which value to choose for which groups of cases: `{"f7": ["cold log"], "f6": ["export"]}`.
 
-    `best` is the value to choose over all cases. A group gets another value, and `best` keeps the others,
-    only if both parts win by more than the margin. The first grouping with such parts is taken, because
-    the first are the simplest. Return {} without one.
+    `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
+    stays if the user changes nothing (Case.loss).
+
+    Cases are grouped by command, then by cold or warm, and so on (_groupings). Simple groupings come first,
+    and the first one that gives a rule is taken. A grouping gives a rule under two conditions:
+    - In some groups, another value is faster than `best` by more than the margin (such as 10 %).
+    - In the remaining groups, `best` is faster than each of these other values by more than the margin.
+
+    Return {} if no grouping gives a rule. `best` then has no alternative for a kind of case.
     """
+    # The other cases show no difference between any two values.
     decided = [case for case in cases if case.is_decided]
     for group_of in _groupings(decided):
         groups: dict[str, list[Case]] = {}
@@ -27,17 +38,20 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
             groups.setdefault(group_of(case.where), []).append(case)
         rule = _rule_of_groups(groups, best, reference, limits)
         if rule:
-            # The last grouping separates cold from warm also where that makes no difference.
+            # The last grouping has `cold log` and `warm log`, also if both get the same value. Then `log` is
+            # shorter.
             return _without_temperature(rule)
     return {}
 
 
 def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[Where], str]]:
-    """Yield functions from a case's values to the name of its group, the simplest first.
+    """Yield functions from the values of a case to the name of its group, the simplest function first.
 
-    These are the command, cold or warm, each other axis, and command with cold or warm.
+    They group by command (`log`), by temperature (`cold`), by each other axis (`over http`, `packed`), and at
+    last by temperature and command (`cold log`).
     """
     yield lambda where: where.get(COMMAND_AXIS, "")
+    # Without its command, the label of a group is `cold` or `warm`.
     yield lambda where: labels.group_label({**where, COMMAND_AXIS: ""})
     axes = dict.fromkeys(axis for case in cases for axis in case.where)
     for axis in axes:
@@ -47,6 +61,7 @@ def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[Where], str]]:
 
 
 def _axis_group(axis: str, where: Where) -> str:
+    """Return the name of a case's group on an axis: `over http`, or the label of its value: `packed`."""
     value = where.get(axis, "")
     return f"over {value}" if axis == ACCESS_AXIS and value else labels.value_label(axis, value)
 
@@ -54,7 +69,11 @@ def _axis_group(axis: str, where: Where) -> str:
 def _rule_of_groups(
     groups: Mapping[str, Sequence[Case]], best: str, reference: str, limits: Limits
 ) -> Rule:
-    """Return the groups for each value if another value than `best` wins in some of them, otherwise {}."""
+    """Return the names of groups by the value to choose in them, `best` first.
+
+    Return {} if `best` is chosen in all groups, or in none. Also return {} if one of the other values is
+    nearly as fast as `best`, or faster, over the groups that `best` keeps.
+    """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():
         value = _value_of_group(cases, best, reference, limits)
@@ -62,16 +81,18 @@ def _rule_of_groups(
     others = [value for value in rule if value != best]
     if not others or not rule[best]:
         return {}
-    # Where the other values are not chosen, they must be worse: otherwise one of them would do everywhere.
+    # Suppose that f6 wins for export, and is as fast as the best value f7 for log. Then f6 would do for all
+    # cases, and no rule is needed. So each other value must lose in the groups that `best` keeps.
     remaining = [case for name in rule[best] for case in groups[name]]
     wins = [mean_win(best, value, remaining, reference) for value in others]
     return rule if min(wins) > limits.margin else {}
 
 
 def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> str:
-    """Return the value with the largest win over `best` in a group, `best` itself without such a value.
+    """Return the value with the largest win over `best` in a group, or `best` itself.
 
-    A value that loses by more than the margin in some case of the group is not taken.
+    The win of a value is the mean factor by which it is faster than `best`. It must be more than the margin.
+    In no case of the group may the value be slower than the best value there by more than the margin.
     """
     chosen, largest_win = best, limits.margin
     for value in decision.decided_values(cases):
@@ -85,7 +106,11 @@ def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Li
 
 
 def mean_win(value: str, other: str, cases: Sequence[Case], reference: str) -> float:
-    """Return by which factor a value is faster than another, as the geometric mean over cases."""
+    """Return by which factor `value` is faster than `other`, as the geometric mean over cases.
+
+    2.0 means that it takes half of the time, 0.5 that it takes twice as long. The loss of a value in a case
+    is its time divided by the best time there. So the quotient of two losses is the quotient of two times.
+    """
     logs = [
         math.log(case.loss(other, reference)) - math.log(case.loss(value, reference))
         for case in cases
@@ -94,9 +119,13 @@ def mean_win(value: str, other: str, cases: Sequence[Case], reference: str) -> f
 
 
 def _without_temperature(rule: Rule) -> dict[str, list[str]]:
-    """Return the rule with `log` in place of `cold log` and `warm log` of one value."""
+    """Return the rule with `log` in place of `cold log` and `warm log`, if both have the same value.
+
+    Example: {"f7": ["cold log", "warm log", "cold export"]} becomes {"f7": ["log", "cold export"]}.
+    """
     shortened = {}
     for value, names in rule.items():
+        # The keys of the mapping are the names, each of them once and in order.
         groups: dict[str, None] = {}
         for name in names:
             _, _, command = name.partition(" ")

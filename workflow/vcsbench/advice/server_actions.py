@@ -28,7 +28,10 @@ DEFAULT_CACHE = 16 << 20
 
 
 class ActionStep(NamedTuple):
-    """A command that applies a value; `server` if it concerns one server only."""
+    """A command that applies a value. `note` stands before it: where to enter it, or why.
+
+    `server` is httpd or svnserve if the step concerns that server only, otherwise "".
+    """
 
     command: str
     server: str = ""
@@ -41,11 +44,16 @@ RESTART = ActionStep(
 
 
 def setting_steps(server: str, settings: str) -> list[ActionStep]:
-    """Return the steps that apply settings: one per place, then one for each optional setting.
+    """Return the steps that apply the settings of a server configuration to httpd or svnserve.
 
-    `settings` is svnserve's command line, or the directives of httpd, one a line.
+    `settings` is svnserve's command line, or the directives of httpd, one a line. The steps are one for each
+    place with needed settings, one for each optional setting, and for httpd at last a restart.
+
+    Example: `svnserve -d -r ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`,
+    and a step with `--compression 0`, which only a fast network needs.
     """
-    # A reader who needs no block read, for example, can leave out its step.
+    # The optional settings, as they are written in `settings`, with the reason why not everybody needs them.
+    # Each has a step of its own, so that a reader can leave it out.
     reasons = {}
     for pattern, reason in OPTIONAL.items():
         match = pattern.search(settings)
@@ -63,6 +71,7 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
             steps.append(ActionStep(setting, server, f"{reason} {SVNSERVE_OPTION}"))
         return steps
 
+    # httpd refuses some directives in a <Location>, so the directives are sorted by their place.
     steps = []
     for place in (HTTPD_SERVER, HTTPD_LOCATION):
         directives = [line for line in lines if _httpd_place(line) == place]
@@ -78,9 +87,11 @@ def _httpd_place(directive: str) -> str:
 
 
 def settings_cost(settings: Mapping[str, str]) -> str:
-    """Return the memory that settings can take, and the restart. `settings` are by server.
+    """Return the memory that a server configuration can take, and the restart that applies it.
 
-    Example: `Up to 256 MiB of memory for svnserve. One restart (...).`
+    `settings` has the text of each server with settings (setting_steps). The largest cache of all servers
+    counts. Without a setting, it is the default of 16 MiB. Example: `Up to 256 MiB of memory for svnserve. One
+    restart (...).`
     """
     sizes = [size for server, text in settings.items() for size in cache_bytes(server, text)]
     mebibytes = max(sizes, default=DEFAULT_CACHE) / (1 << 20)

@@ -24,15 +24,20 @@ Cell = tuple[str, ...]
 def compare_choices(
     where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
 ) -> Situation:
-    """Return the choices, the fastest one first; comparisons with it are corrected as one family.
+    """Return the choices in a situation, the fastest one first, or the reason why none is best.
 
-    `rows` come from by_round in the situation, whose cells `axes` identify.
+    `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
+    row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
+
+    Each choice is compared with the fastest one. More comparisons find more differences by chance. Therefore
+    their significance is corrected for all of them together (Holm).
     """
-    # What was done is unknown by design (`work: unchecked`), so such a cell is no choice.
+    # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
+    # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-    # Only choices that did the same work are compared.
+    # Only cells with the most frequent work are compared: one that exported less was faster for that reason.
     alike = same_work.majority(works)
     other_work = []
     for cell in cells:
@@ -41,7 +46,8 @@ def compare_choices(
             other_work.append((values, _difference(cell, works, alike)))
     logs = _logs_by_round({cell: cells[cell] for cell in cells if cell in alike})
 
-    # The first reason that holds: a later one would be its consequence.
+    # The order matters, because one reason can cause a later one. After cells with other work are left out,
+    # for example, there may be only one choice.
     why = None
     if rows["host"].nunique() > 1:
         why = WhyNoBest.SEVERAL_HOSTS
@@ -55,6 +61,7 @@ def compare_choices(
     if why:
         return Situation(where, why=why, other_work=other_work)
 
+    # The share of a cell's time that is start-up, NaN if it is unknown.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
     ranked = _rank_cells(logs, shares, noise, limits)
     if all(cell.call == Call.TOO_SMALL for cell in ranked[1:]):
@@ -88,22 +95,26 @@ def _rank_cells(
     noise: Noise,
     limits: Limits,
 ) -> list[RankedCell]:
-    """Return the cells, the fastest one first.
+    """Return the cells, the fastest one first, with their calls (outcomes) against it.
 
-    `logs` has the logarithms of their times by round, `shares` their shares of fixed cost.
+    `logs` has the logarithms of their times in seconds by number of the round. `shares` has the share of
+    start-up in the time of each cell, NaN if it is unknown.
     """
     means = _common_means(logs)
+    # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
     ratios = []
     for cell in others:
         # A pair is compared over its common rounds, which can be more than those of all cells.
         shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
-    # The best choice is the candidate: a ratio above 1 means that the other one is slower.
+    # Each ratio is the time of the other cell / the time of the best cell. So a significant ratio above 1 is
+    # called SLOWER, and one below 1 FASTER. The latter is possible over the common rounds of a pair.
     slower = (Call.SLOWER, Call.FASTER)
     calls = call_ratios(ratios, noise.has_duplicates, slower, limits)
     ranked = [RankedCell(best, math.exp(means[best]))]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
+        # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
         if can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0)):
             call = Call.TOO_SMALL
         seconds = math.exp(means[cell])
@@ -112,7 +123,10 @@ def _rank_cells(
 
 
 def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float, float]]:
-    """Return the logarithms of the times by round, of the cells with enough rounds."""
+    """Return the logarithms of the times by number of the round, of the cells with at least two rounds.
+
+    One round has no scatter, so that nothing can be called.
+    """
     logs = {}
     for cell, rounds in cells.items():
         if len(rounds) >= CALLED_ROUNDS:
@@ -122,9 +136,10 @@ def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float,
 
 
 def _common_means(logs: Mapping[Cell, Mapping[float, float]]) -> dict[Cell, float]:
-    """Return the mean of each cell over the rounds that all have, if these are enough.
+    """Return the mean logarithm of each cell's time over the rounds that all cells have.
 
-    The machine may drift from round to round. A cell with fewer common rounds has the mean of all its own.
+    The machine may become slower from round to round. So means over different rounds are not comparable. If
+    fewer than two rounds are common to all cells, each cell has the mean of all its own rounds.
     """
     rounds = [set(by_round) for by_round in logs.values()]
     common = set.intersection(*rounds)
@@ -138,11 +153,15 @@ def _common_means(logs: Mapping[Cell, Mapping[float, float]]) -> dict[Cell, floa
 
 
 def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
-    """Return in which figures the work of a choice differs from the others: `9 files instead of 10`."""
+    """Return in which figures the work of a cell differs from the others: `9 files against 10`.
+
+    `works` has the work of each cell, `alike` the cells with the most frequent work, which may be none.
+    """
+    # The work of this cell is unknown, or its rounds did different work.
     refusal = same_work.refusal("", {"": works[cell]})
     if refusal:
         return refusal.reason
-    # Without a majority, the first choice that did other work is named.
+    # Without a majority, the cell is compared with the first cell whose work is known and different.
     compared = alike if alike else set(works)
     others = [works[other] for other in works if other in compared and works[other] != works[cell]]
     known = [work for work in others if not same_work.refusal("", {"": work})]

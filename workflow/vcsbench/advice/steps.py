@@ -1,7 +1,8 @@
 """The order of the changes that are worth it for a reader, decided once for each combination of picks.
 
-A change sets one axis to another value. It is judged by the comparisons that fit the reader's picks, and by
-those that fit the picks after earlier changes.
+Picks are the values that a reader of the page has chosen: `{"ra": "http", "format": "f6"}`. A change sets one
+axis to another value. It is judged by the comparisons that fit the reader's picks, and by those that fit the
+picks after earlier changes. A step is a change that the reader is advised to make.
 """
 
 import enum
@@ -73,7 +74,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ReaderState:
-    """What a reader has after some steps: the values by axis, and the numbers of these steps."""
+    """What a reader has after some steps: the values by axis, and the numbers of these steps.
+
+    Example: `{"ra": "http", "packing": "pack"}` after (1,), the first step.
+    """
 
     values: Where
     steps: tuple[int, ...] = ()
@@ -83,8 +87,8 @@ class ReaderState:
 class ValueChange:
     """A change of an axis to a value, with its outcomes and its worth.
 
-    `gain` is the sum of the logarithms of its factors, by which changes are ordered. `instead` is the
-    number of the step that it would replace, 0 for none.
+    `gain` orders the changes. It is the sum of the logarithms of the factors, those of slower outcomes with a
+    minus sign, so below 0 for a loss. `instead` is the number of the step that it would replace, 0 for none.
     """
 
     card: Card
@@ -106,7 +110,11 @@ class ValueChange:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The steps for a reader in their order, the other changes, and the states after the steps."""
+    """The steps for a reader in their order, the other changes, and the states after the steps.
+
+    `states` begins with the picks alone, and ends with the state after all steps. Between them are the states
+    after each selection of the steps, because a reader may leave out any of them.
+    """
 
     steps: Sequence[ValueChange]
     others: Sequence[ValueChange]
@@ -116,11 +124,15 @@ class StepPlan:
 def combinations_of(
     grid: Iterable[Row], axes: Mapping[str, Sequence[str]], most: int
 ) -> list[Where]:
-    """Return the combinations of picks that some cell fits, at most `most`. The first one is empty.
+    """Return the combinations of picks that some cell fits, at most `most`. The first one is {}.
 
-    `axes` are those of the picker with their values. The last axes are left out if there are too many.
+    `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. `axes` are those
+    that the page offers, with their values. With too many combinations, the last axes are left out.
+
+    Example: `{"ra": ["http"], "format": ["f6", "f7"]}` gives {}, {"format": "f6"}, {"format": "f7"},
+    {"ra": "http"}, {"ra": "http", "format": "f6"} and {"ra": "http", "format": "f7"}.
     """
-    # Few of the cells differ in these axes.
+    # Thousands of cells have few different values of these axes. So there are few fits to check below.
     cells: dict[tuple[str, ...], Where] = {}
     for row in grid:
         if not row.get("skip"):
@@ -143,8 +155,12 @@ def plan_steps(
 ) -> StepPlan:
     """Return the changes for a reader who has `picks`. A factor from the `margin` (such as 1.1) on matters.
 
-    Of the next possible steps, those come first that lose nowhere, also after one of the others; of these the
-    one with the largest gain.
+    One step after the other is chosen (_next_step) until no card has a further one. A change is a possible
+    step if it is worth it, does not interrupt the service (`condition`), and its axis has no step yet. Only
+    the best one of each axis counts. It is judged in the states before and after the earlier steps.
+
+    All other axes have their best change in `others`. An axis with a step has another change there if that
+    one gains more and has a condition.
     """
     steps: list[ValueChange] = []
     states = [ReaderState(picks)]
@@ -155,13 +171,15 @@ def plan_steps(
         # The best change of each card that interrupts no service.
         possible = []
         for changes in changes_of_cards:
+            # The changes of a card are sorted, the best one first.
             worthwhile = [c for c in changes if c.worth is Worth.DO and not c.condition]
             possible += worthwhile[:1]
         if not possible:
             break
         step = _next_step(possible, states[-1])
         steps.append(step)
-        # A reader may take any of the steps, so each state gets one with the step and one without.
+        # A reader may leave out any step. So each state stays, and a copy of it has the step, too: after two
+        # steps there are four states. Fewer steps come first, so the last state has all of them.
         with_step = [
             ReaderState({**state.values, step.axis: step.value}, (*state.steps, len(steps)))
             for state in states
@@ -169,7 +187,8 @@ def plan_steps(
         states = sorted([*states, *with_step], key=lambda state: len(state.steps))
 
     others = [changes[0] for changes in changes_of_cards if changes]
-    # A better value of the same card can have a condition.
+    # A step has no condition. Another value of the same axis can gain more, but interrupt the service. It is
+    # named as an alternative to the step. `states[:1]` is what the reader has now.
     for number, step in enumerate(steps, 1):
         for change in _changes_of(step.card, states[:1], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
@@ -180,7 +199,10 @@ def plan_steps(
 
 
 def _next_step(possible: Sequence[ValueChange], state: ReaderState) -> ValueChange:
-    """Return the change with the largest gain, of those that lose nowhere if there are any."""
+    """Return the change with the largest gain among those that lose nowhere, if there are any.
+
+    Otherwise return the one with the largest gain of all.
+    """
     by_gain = sorted(possible, key=lambda change: -change.gain)
     for change in by_gain:
         if not _loses(change, by_gain, state):
@@ -189,7 +211,11 @@ def _next_step(possible: Sequence[ValueChange], state: ReaderState) -> ValueChan
 
 
 def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderState) -> bool:
-    """Return True if a change is slower somewhere, now or after one of the other possible changes."""
+    """Return True if a change is slower somewhere, now or after one of the other possible changes.
+
+    For example, a setting of the server may be faster with f7 and slower with f6. It should then come after
+    the change to f7 rather than before it.
+    """
     outcomes = list(change.outcomes)
     for other in possible:
         if other.axis != change.axis:
@@ -199,7 +225,14 @@ def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderSt
 
 
 def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
-    """Return the outcomes of a change. Each operation has those of the last state that decides it."""
+    """Return the outcomes of the change to a value, from the comparisons that fit the states.
+
+    The states are what a reader has after more and more steps. An operation is a command with a state of
+    caches. It has the outcomes in the last state in which one of its comparisons is decided. If none is, it
+    has those of the first state with a comparison.
+
+    Return [] if no comparison fits. Commands of svnbench are left out if there are others.
+    """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
         for key, outcomes in _outcomes_in(card, value, state).items():
@@ -207,16 +240,21 @@ def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list
                 outcome.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.SMALL)
                 for outcome in outcomes
             )
+            # A later state replaces an earlier one only with something decided.
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
     found = [outcome for outcomes in by_operation.values() for outcome in outcomes]
-    # Commands of svnbench decide only if there are no others.
+    # Nobody runs the commands of svnbench at work. They count only if no other command was compared.
     for_work = [outcome for outcome in found if not is_benchmark(outcome.where)]
     return for_work if for_work else found
 
 
 def _outcomes_in(card: Card, value: str, state: ReaderState) -> dict[OperationKey, list[Outcome]]:
-    """Return the outcomes of a change in one state, by operation; {} if the reader has the value there."""
+    """Return the outcomes of the change to a value in one state, by operation.
+
+    They come from comparisons of the value with the one that the reader has, or with any if that is unknown.
+    Return {} if the reader has the value already, as after an earlier step.
+    """
     current = state.values.get(card.question.axis, "")
     outcomes: dict[OperationKey, list[Outcome]] = {}
     if current == value:
@@ -235,7 +273,8 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
     """Return the outcome of the change to `value`, one side of a pair, from the other side."""
     ratio = pair.ratio
     before_s, after_s = pair.times
-    # A table compares the baseline with each candidate. A reader who has a candidate changes the other way.
+    # The ratio is baseline / candidate, so above 1 if the change to the candidate is faster. A change to the
+    # baseline goes the other way.
     if value == pair.baseline:
         ratio = 1 / ratio
         before_s, after_s = after_s, before_s
@@ -251,6 +290,7 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
         where=case.where,
         effect=effect,
         factor=max(ratio, 1 / ratio),
+        # A time of 0 is unknown.
         before_s=before_s or None,
         after_s=after_s or None,
         flags=pair.flags,
@@ -264,12 +304,17 @@ def _change_to(
     margin: float,
     workload: Sequence[WeightedOperation],
 ) -> ValueChange:
-    """Return the change of a card's axis to a value, judged by its outcomes in the states."""
+    """Return the change of a card's axis to a value, judged by its outcomes in the states.
+
+    Its gain adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A workload
+    weighs the operations. Without one, each operation has the same weight.
+    """
     outcomes = find_outcomes(card, value, states)
     numbers = Counter(outcome.operation_key for outcome in outcomes)
     gain = 0.0
     for outcome in outcomes:
-        # The cases of an operation share its weight.
+        # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
+        # then has half of its weight.
         share = _weight(outcome.where, workload) / numbers[outcome.operation_key]
         if outcome.effect is ChangeEffect.FASTER:
             gain += share * math.log(outcome.factor)
@@ -279,14 +324,23 @@ def _change_to(
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
-    """Return the worth of a change. A workload weighs gains against losses, so that only `gain` counts."""
+    """Return the worth of a change, the first that holds:
+
+    - NOT_MEASURED without an outcome.
+    - DO or DEPENDS if some outcome is faster by the margin (such as 1.1) or more. With a workload, it is DO
+      if the `gain` is above 0. Without one, it is DO if no outcome is slower by the margin or more.
+    - KEEP if some outcome is slower by the margin or more.
+    - SLIGHT if there are smaller differences, EQUAL if some outcome is equal.
+    - SMALL if all outcomes are mostly start-up, otherwise UNDECIDED.
+    """
     if not outcomes:
         return Worth.NOT_MEASURED
     faster = [o.factor for o in outcomes if o.effect is ChangeEffect.FASTER]
     slower = [o.factor for o in outcomes if o.effect is ChangeEffect.SLOWER]
     is_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
-        # Without a workload, nobody knows what a loss is worth, so that the reader has to decide.
+        # Only a workload says how often each operation runs, and so whether the gains outweigh the losses.
+        # Without a workload, the reader has to decide.
         is_good = gain > 0 if has_workload else not is_loss
         return Worth.DO if is_good else Worth.DEPENDS
     if is_loss:
@@ -313,7 +367,9 @@ def _changes_of(
 ) -> list[ValueChange]:
     """Return the changes of a card, the best first.
 
-    Without a pick they lead to the recommended value. If there is none, to each value.
+    If the reader's value of the axis is known, there is a change to each other value. If it is unknown, there
+    is only the change to the value that the card recommends. Without a recommendation, there is a change to
+    each value.
     """
     present = states[0].values.get(card.question.axis, "")
     # All values that are compared with another one, in the order of the comparisons.
@@ -324,7 +380,7 @@ def _changes_of(
                 if side != present and side not in values and not pair.is_noise_check:
                     values.append(side)
     if not present:
-        # The answer after the most steps that gives one.
+        # The recommendation may depend on the steps. The last state has the most of them, and is asked first.
         for state in reversed(states):
             answer = card.answer_for(state.values)
             if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
@@ -335,7 +391,11 @@ def _changes_of(
 
 
 def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
-    """Return the choice of a situation that a reader has. Return None if several fit."""
+    """Return the choice of a situation that a reader has; None if no choice fits, or several do.
+
+    Several fit if the reader's values leave an axis open: with f7 alone, both (f7, packed) and (f7, not
+    packed) fit.
+    """
     if not values:
         return None
     fitting = [
@@ -347,7 +407,15 @@ def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
 def together(
     situations: Sequence[Situation], before: Where, after: Where, margin: float
 ) -> list[Outcome]:
-    """Return the measured effect of several steps together, for each operation."""
+    """Return the measured effect of several steps together, in each situation.
+
+    `before` has the reader's values by axis, `after` the values after the steps. Each is looked up among the
+    choices of the situation. A situation is left out if one of the two was not measured, or is not unique.
+
+    The effect is EQUAL if the two times differ by less than the margin. The two choices were not compared
+    with each other, but each with the best choice. So the effect is FASTER or SLOWER only if these
+    comparisons show a difference. Otherwise it is UNDECIDED.
+    """
     outcomes = []
     for situation in situations:
         if not fits(situation.where, before) or is_benchmark(situation.where):
@@ -356,10 +424,12 @@ def together(
         then = _choice_of_reader(situation, after)
         if not now or not then:
             continue
+        # Above 1 if the steps make the operation faster.
         ratio = now.seconds / then.seconds
-        # Calls are against the best choice: at least one of the two must be slower than that.
+        # If neither choice is slower than the best one, they are not shown to differ.
         is_called = now.is_slower or then.is_slower
-        # A choice without a call that is notably slower may be as fast as the best one.
+        # A choice may have a mean far above that of the best one, and wide intervals. Without a call, it may
+        # still be as fast as the best choice. Then the ratio of the two choices is open, too.
         is_open = any(
             not choice.is_slower and not choice.is_equal and choice.ratio >= margin
             for choice in (now, then)

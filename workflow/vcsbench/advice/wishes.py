@@ -1,4 +1,4 @@
-"""The wishes of a user for the own repository: each operation with the change that gains most.
+"""The wishes of a user for the own repository: each operation with the change that makes it fastest.
 
 Example: "First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s. `svnadmin pack REPO`,
 no downtime, 4 s for 20,000 revisions."
@@ -103,10 +103,14 @@ class Wish:
 
 
 def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
-    """Return the wishes of a user, the largest gain first.
+    """Return the changes that make an operation of the user faster, the largest gain first.
 
-    `current` has the values of the user's repository by axis, `work` the time that a change of an axis takes.
+    There are one or two for each command with a state of caches (_best_wishes).
+
+    `current` has the present values of the user's repository by axis: `{"format": "f6", "packing": "pack"}`.
+    `work` has the time that it took here to load or pack the repository, by axis.
     """
+    # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
     # A list with each access would be three times as long, and say nearly the same of each.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
@@ -121,9 +125,10 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
 
 
 def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
-    """Return the largest gain of a command with one state of caches, over any access.
+    """Return the change with the largest gain among those of one command with one state of caches.
 
-    If that change has a condition, such as a stop of commits, the largest gain without one comes with it.
+    If that change has a condition, such as a stop of commits, the best change without one follows, if there
+    is any. The `wishes` may be over http, svn and file. Those over file count only if all are.
     """
     # The largest factors are those over file, which has no connection. Few users work on the server itself.
     over_server = [wish for wish in wishes if wish.operation.access not in WITHOUT_SERVER]
@@ -139,22 +144,25 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
 def _wishes_of_card(
     card: Card, current: Where, work: Mapping[str, MeasuredWork], margin: float
 ) -> Iterator[Wish]:
-    """Yield a wish for each operation that a change of the card's axis makes faster by the margin."""
+    """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
+
+    A card has the comparisons of all values of one axis. Yield nothing if `current` lacks that axis.
+    """
     axis = card.question.axis
     present = current.get(axis, "")
-    # The access of a user is unknown, and so is the build.
+    # The repository shows its format, for example. It does not show the access or the build of the user.
     if not present:
         return
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
         if value == present:
             continue
-        # Only comparisons with what the user has now.
+        # This takes only comparisons of the value with the one that the user has now.
         outcomes = steps.find_outcomes(card, value, [ReaderState(current)])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
-            # Nobody waits for the commands of svnbench.
+            # The commands of svnbench, such as null-log, only measure a server. Nobody waits for them.
             if not is_gain or is_benchmark(outcome.where):
                 continue
             if outcome.before_s is None or outcome.after_s is None:
@@ -193,7 +201,11 @@ def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
 
 
 def _only_command(action: CardAction, where: Where) -> str:
-    """Return the command that applies a value for the access of a case, "" if it has several lines."""
+    """Return the command that applies a value for the access of a case, such as `svnadmin pack REPO`.
+
+    Return "" if there is no command, if there are several, or if the command has several lines.
+    """
+    # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
     server = ACCESS[where.get(ACCESS_AXIS, "")]["server"]
     commands = [step.command for step in action.steps if step.server in ("", server)]
     is_one_line = len(commands) == 1 and "\n" not in commands[0]

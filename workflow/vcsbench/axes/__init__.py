@@ -111,8 +111,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
-            # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces `rest`
-            # only on an axis with a word, such as `builds`. So the key `builds` is where to add a value.
+            # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces
+            # `rest` only on an axis with a word, such as `builds`. So a value is missing in the key `builds`.
             word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
             raise UserError(
                 f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "

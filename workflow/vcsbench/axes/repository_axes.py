@@ -40,7 +40,7 @@ SHARD = 1000
 
 
 def _repository_keys(value: str, env: Environment) -> Recipe:
-    """Return the source of a cell's repository, as the key `repository` of the recipe; {} for a cell without one.
+    """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
     Its keys are name, identity (it changes with the content), source (the kind, such as svn), scale,
     description and head (the place of the youngest tree). The axes `format` and `packing` add further keys.
@@ -75,8 +75,8 @@ def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
     behind = draft.get("revisions_behind", 0)
     # Both trees are checked, or one if `behind` is 0.
     for number in dict.fromkeys([0, behind]):
-        # To count the paths takes minutes. why_not_on_disk() calls the function only for a command that writes
-        # the tree.
+        # To count the paths takes minutes. why_not_on_disk() calls the function only for a command that
+        # writes the tree.
         count_paths = partial(env.odd_paths, value, number)
         reason = why_not_on_disk(draft, count_paths, number)
         if reason:
@@ -174,7 +174,7 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
     own_format = ""
     # svnadmin copies the user's repository in its own format. It makes all other repositories itself.
     if form.is_as_is:
-        # A study without the axis `repo` measures the only repository.
+        # The draft of a cell without a value of the axis `repo` names no repository.
         name = draft.get("repository", {}).get("name", env.only_repository)
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
@@ -198,8 +198,8 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
 def _format_findings(env: Environment) -> list[str]:
     """Return sentences on the format of the user's repository, and the folder that exports read.
 
-    Example: `It is of format 6: a copy ... (as-is) is the baseline.`, and `Exports read ...`. If its files cannot
-    be read, there is one sentence: `The baseline is f8, ...`, with the reason.
+    Example: `mine is of format 6: a copy of it ... (as-is) is the baseline.`, and `Exports read ...`. If its
+    files cannot be read, there is one sentence: `The baseline is f8, ...`, with the reason.
     """
     value, shape = current_format(env), env.shape
     if shape is None:
@@ -231,7 +231,7 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     """Return the packings of a part of the grid, with those that `current` and `if_packable` stand for.
 
     `current` stands for the packing of the user's repository: `nopack`, `partly` or `pack`. `if_packable`
-    stands for `pack`. If the repository is too small for a full shard, `if_packable` is the same as `current`.
+    stands for `pack`. If the repository is smaller than a shard, `if_packable` is the same as `current`.
     """
     current = current_packing(env)
     is_small = env.only_repository and env.revisions(env.only_repository) < SHARD
@@ -250,7 +250,7 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     repository = draft.get("repository", {})
     form = parse_format(repository["format"]) if repository.get("format") else None
     if form and form.is_as_is:
-        # In a cell without the axis, the packing comes from a default of the study. It is "" without a default.
+        # In a cell without the axis, the packing is the default of the study, or "" without a default.
         return _why_not_packing_of_stored(value or repository.get("packing", ""), form, env)
     if value == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
@@ -278,7 +278,7 @@ def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) 
     packing, or be packed further. Example: `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
     """
     shape = env.shape
-    # Without a shape, _why_not_format() has a reason already. "" asks for no packing.
+    # Without a shape, nothing is known of the packing. "" asks for none.
     if shape is None or value in ("", current_packing(env)):
         return ""
     name = env.only_repository
