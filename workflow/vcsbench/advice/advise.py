@@ -101,7 +101,9 @@ def _card(
 ) -> Card:
     """Return the card of a question, from the tables that compare times of its axis.
 
-    Without such a table, the first measured value of the axis is compared with the others.
+    `tables` has the definition and the rows of each table. If none compares the axis, the first measured
+    value is compared with the others here. `grid` has a row for each cell, `failures` one for each failed
+    round. These two show why a value is missing.
     """
     axis, axes = question.axis, list(settings.order)
     compared = [table for table in tables if decision.compares_times(table[0], axis)]

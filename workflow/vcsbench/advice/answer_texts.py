@@ -203,7 +203,7 @@ class Effect:
 
     @property
     def outcomes(self) -> str:
-        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`."""
+        """Return the numbers of cases by outcome: `of 24 cases 17 faster, 0 slower, 7 undecided`."""
         parts = []
         for outcome in CaseOutcome:
             number = self.counts[outcome]
@@ -218,7 +218,11 @@ class Effect:
 def combine_effects(
     value: str, cases: Sequence[Case], against: str, min_effect_pct: float
 ) -> Effect:
-    """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
+    """Return the effect of a value over cases, compared with the value `against` (effect_in_case).
+
+    The factors are collected by group: `{"cold log": [2.4, 6.9]}`. A case without a gain or a regret only
+    counts in `counts`. `min_effect_pct`, such as 10, is the smallest effect worth noting.
+    """
     gains: dict[str, list[float]] = {}
     regrets: dict[str, list[float]] = {}
     counts: Counter[CaseOutcome] = Counter()

@@ -93,8 +93,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     the reasons why all are undecided. Other outcomes and the average follow as remarks: `Equal in 2; on
     average 5.0 % faster (...).`
 
-    The kind is DEPENDS if the candidate is slower somewhere, VALUE if it is only faster, EQUAL if cells are
-    equal and none differs, otherwise UNDECIDED.
+    The kind is DEPENDS if the candidate is slower somewhere, and VALUE if it is only faster. Without a
+    difference, it is EQUAL if some cell is equal, otherwise UNDECIDED.
     """
     pairs = candidate.pairs
     different = [pair for pair in pairs if pair.result == Result.DIFFERENT]

@@ -36,8 +36,8 @@ class Card:
     `has_workload`: the cases have weights of the user's workload. `missing` has values without measurements,
     `withheld` the comparisons without a result, and `notes` sentences on both.
 
-    A question with `aggregate`, such as that for builds, has one answer over all cells for each candidate
-    (`candidates`), and sentences on noise (`lines`) in place of `notes`.
+    A question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
+    answer for each candidate (`candidates`). It has sentences on noise (`lines`) in place of `notes`.
     """
 
     question: CardQuestion

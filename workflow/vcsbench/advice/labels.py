@@ -37,7 +37,10 @@ def axis_label(axis: str) -> str:
 
 
 def value_label(axis: str, value: str) -> str:
-    """Return the label of a value of an axis: `not packed`, `f6 upgraded to f8`, `4 clients`."""
+    """Return the label of a value of an axis: `not packed`, `f6 upgraded to f8`, `4 clients`.
+
+    It is the label in words.yaml, or one made by rule. Otherwise it is the value itself: the name of a build.
+    """
     label = load_vocabulary().value(axis, value).label
     if label:
         return label
@@ -67,7 +70,7 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     warmth = ""
     if cache and not state.is_cold:
         warmth = value_label(CACHE_AXIS, cache)
-        # The label of such a state is about the cache of the server. Over file there is none.
+        # The label of this state is about the cache of the server. Over file there is none.
         if state.keeps_server and access and access in WITHOUT_SERVER:
             warmth = WARM_WITHOUT_SERVER
 
@@ -135,8 +138,8 @@ def factors(ratios: Sequence[float]) -> str:
     if high.endswith("%"):
         # Both are percentages, and the unit stands once.
         return f"{low.removesuffix(' %')} to {high}"
-    # Two units in one range are hard to read: `8.0 % to 1.6x` becomes `1.08x to 1.60x`. Only small percentages
-    # stay (`3.0 % to 1.6x`), because 1.03x is less clear.
+    # Two units in one range are hard to read: `8.0 % to 1.6x` becomes `1.08x to 1.60x`. Only small
+    # percentages stay (`3.0 % to 1.6x`), because 1.03x is less clear.
     if low.endswith("%") and least >= _TIMES_FROM:
         low = times(least)
     # Both ends get the same decimals: `1.16x to 1.21x`.

@@ -115,7 +115,7 @@ def _settings_action(servers: ServerSettings) -> CardAction | None:
 
 
 def _actions_of_words(axis: str) -> dict[str, CardAction]:
-    """Return the actions of an axis in words.yaml, by value."""
+    """Return the actions of an axis in words.yaml, by value. Values without an action there are left out."""
     actions = {}
     for value, words in load_vocabulary().axis(axis).values.items():
         action = words.action

@@ -49,8 +49,8 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
     `settings` is svnserve's command line, or the directives of httpd, one a line. The steps are one for each
     place with needed settings, one for each optional setting, and for httpd at last a restart.
 
-    Example: `svnserve -d -r ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`,
-    and a step with `--compression 0`, which only a fast network needs.
+    Example: `svnserve -d -r ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT
+    --threads`, and a step with `--compression 0`, which only a fast network needs.
     """
     # The optional settings, as they are written in `settings`, with the reason why not everybody needs them.
     # Each has a step of its own, so that a reader can leave it out.
@@ -90,8 +90,8 @@ def settings_cost(settings: Mapping[str, str]) -> str:
     """Return the memory that a server configuration can take, and the restart that applies it.
 
     `settings` has the text of each server with settings (setting_steps). The largest cache of all servers
-    counts. Without a setting, it is the default of 16 MiB. Example: `Up to 256 MiB of memory for svnserve. One
-    restart (...).`
+    counts. Without a setting, it is the default of 16 MiB. Example: `Up to 256 MiB of memory for svnserve.
+    One restart (...).`
     """
     sizes = [size for server, text in settings.items() for size in cache_bytes(server, text)]
     mebibytes = max(sizes, default=DEFAULT_CACHE) / (1 << 20)

@@ -270,7 +270,11 @@ def _outcomes_in(card: Card, value: str, state: ReaderState) -> dict[OperationKe
 
 
 def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
-    """Return the outcome of the change to `value`, one side of a pair, from the other side."""
+    """Return the outcome of the change to `value`, one side of a pair, from the other side.
+
+    Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
+    2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
+    """
     ratio = pair.ratio
     before_s, after_s = pair.times
     # The ratio is baseline / candidate, so above 1 if the change to the candidate is faster. A change to the

@@ -47,7 +47,11 @@ class Operation(NamedTuple):
 
     @property
     def occasion(self) -> str:
-        """Return when a user does it: `First log of the morning over svn (cold)`."""
+        """Return when a user does it: `First log of the morning over svn (cold)`.
+
+        Caches are cold after a night, warm with a new server after its restart, and warm with the same server
+        for a repeated command. A command without a state of caches has its name only: `Dump`.
+        """
         state = cache_state(self.cache)
         over = f" over {self.access}" if self.access else ""
         label = labels.value_label(CACHE_AXIS, self.cache)
@@ -84,7 +88,11 @@ class Wish:
 
     @property
     def text(self) -> str:
-        """Return the gain as one sentence, and the price as another one."""
+        """Return the gain as one sentence, and the price as another one.
+
+        Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.` and `svnadmin
+        pack REPO, no downtime, 4 s for 20,000 revisions.`
+        """
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
         gain = (
             f"{self.operation.occasion}: {self.change}, {labels.factor(self.factor)} faster, "

@@ -113,7 +113,7 @@ class Axis:
     # the study's file.
     source: str = ""
     # The values are settings of a server, or files that it reads. vcsbench can set them only for servers that
-    # it starts, so cells with such a value are skipped if the server is on another machine.
+    # it starts, so cells with a value are skipped if the server is on another machine.
     needs_server: bool = False
     # A command may do other work with another value, so that its output differs: another repository.
     changes_work: bool = False

@@ -42,9 +42,9 @@ SHARD = 1000
 def _repository_keys(value: str, env: Environment) -> Recipe:
     """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
-    Its keys are name, identity (it changes with the content), source (the kind, such as svn), scale,
-    description and head (the place of the youngest tree). The axes `format` and `packing` add further keys.
-    Raise UserError for a name that the configuration lacks.
+    `identity` changes with the content of the source, and `source` is its kind, such as svn. `head` is the
+    place of the youngest tree. The axes `format` and `packing` add further keys. Raise UserError for a name
+    that the configuration lacks.
     """
     if not value:
         return {}
@@ -147,7 +147,9 @@ def _why_no_format(value: str) -> str:
 def _format_keys(value: str, env: Environment) -> Recipe:
     """Return the format of a cell's repository, and the settings of its db/fsfs.conf.
 
-    A copy as it is keeps the settings of the user's repository, {} if they are unknown.
+    Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. A copy as it is
+    (`as-is`) keeps the settings of the user's repository. They are {} if its files cannot be read. Return {}
+    for a cell without a format.
     """
     if not value:
         return {}

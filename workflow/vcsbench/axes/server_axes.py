@@ -85,8 +85,8 @@ def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
 
     A configuration consists of the files in its folder. Files that it lacks come from config/servers/default.
-    There is an error for a file with an unknown name in either folder, for one that cannot be read, and for
-    one that is in neither folder.
+    The errors are: a file with an unknown name in one of the two folders, a file that cannot be read, and a
+    file that both folders lack.
     """
     defaults = folder.parent / DEFAULTS
     # The files that programs read: httpd.conf, svnserve.args, ...
