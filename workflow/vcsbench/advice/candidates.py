@@ -171,7 +171,7 @@ def _noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
             continue
         mean, limit = labels.factor(size), labels.factor(largest_noise)
         average_of = f"The average difference of {candidate.name} ({mean})"
-        # The average of the candidate differs from 1 for certain, because its interval does not contain 1.
+        # A difference is shown if the interval of the candidate's average does not contain 1 (equal times).
         is_shown = not candidate.average.low < 1 < candidate.average.high
         if size > largest_noise and is_shown:
             lines.append(f"{average_of} exceeds that of the same build (at most {limit}).")

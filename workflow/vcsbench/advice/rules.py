@@ -30,7 +30,7 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
 
     Return {} if no grouping gives a rule. `best` then has no alternative for a kind of case.
     """
-    # The other cases show no difference between any two values.
+    # A case without a decided comparison shows nothing about the values.
     decided = [case for case in cases if case.is_decided]
     for group_of in _groupings(decided):
         groups: dict[str, list[Case]] = {}

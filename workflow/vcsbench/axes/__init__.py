@@ -155,7 +155,8 @@ def _check_defaults(
         # The configuration defines other values, such as builds. recipe_keys() raises UserError if one is
         # missing there. Its result is not needed.
         AXES[name].recipe_keys(value, env)
-        # Each cell of these commands then has its own value of the axis, so none takes the default.
+        # If the axis applies to all of the commands, each of their cells has its own value of the axis. Then
+        # no cell takes the default.
         if name in study.axes and all(name in axes for axes in applied):
             raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
 
@@ -173,6 +174,7 @@ def order_of(
     """
     order = {}
     for name, values in values_of(study, env).items():
+        # Only an axis with a word: the configuration may name other values than the published ones.
         if name in study.axes_named():
             values = [*published.get(name, ()), *values]
         order[name] = list(dict.fromkeys(values))

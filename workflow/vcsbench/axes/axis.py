@@ -55,14 +55,18 @@ class Environment:
 
     @cached_property
     def stored(self) -> Shape | str:
-        """Return the files of the only repository on disk, or a clause on why they are unknown."""
+        """Return the layout of the only repository's files (Shape): its format, shards, packing and settings.
+
+        Return a clause on why it is unknown if the repository is no local FSFS repository, or if there are
+        several: `there are several repositories`.
+        """
         if not self.only_repository:
             return "there are several repositories"
         return self.sources[self.only_repository].read_layout()
 
     @property
     def shape(self) -> Shape | None:
-        """Return the files of the only repository on disk, None if they are unknown."""
+        """Return the layout of the only repository's files, None if it is unknown (`stored` has the reason)."""
         return None if isinstance(self.stored, str) else self.stored
 
     @cache  # noqa: B019 - there is one of it
@@ -73,7 +77,7 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> Head:
-        """Return the place of the youngest tree, without its history."""
+        """Return where the youngest tree of a repository is, such as a commit or a URL with a revision."""
         return self.sources[repo].head()
 
     @cache  # noqa: B019 - there is one of it

@@ -188,7 +188,7 @@ def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[
 
 
 def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[str, ...]:
-    """Return the programs of a cell's command that get digests."""
+    """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
     programs = programs_in(draft["argv"]) if _has_digests(build, build.client, env) else ()
     return (*programs, *draft.get("needs", []))
 
@@ -199,9 +199,10 @@ def _digested_server(build: Build, draft: Recipe, env: Environment) -> str:
 
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
-    """Return False for a side of a build in a conda environment.
+    """Return False for a side of a build in a conda environment, True for all others.
 
-    The name of its folder has a digest of its file, and Snakemake measures again after it deploys one.
+    A conda environment needs no digests. If vcsbench makes it, the name of its folder has the digest of its
+    file. If Snakemake deploys it, Snakemake measures again after each change.
     """
     if side.prefix:
         return not build.has_made(side)

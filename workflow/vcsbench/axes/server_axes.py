@@ -75,7 +75,11 @@ def _lines_of(path: Path) -> list[str]:
 
 
 def cache_bytes(server: str, settings: str) -> list[int]:
-    """Return the sizes of caches in server_settings(). [] means the server's default."""
+    """Return the sizes of caches in bytes that are set in `settings`. [] means the server's default.
+
+    `server` is httpd or svnserve, `settings` its text from server_settings(). Example: `svnserve -d -M 256`
+    gives [268435456].
+    """
     pattern, unit = CACHE_SIZES[server]
     return [int(number) * unit for number in pattern.findall(settings)]
 
