@@ -66,7 +66,7 @@ class Environment:
 
     @property
     def shape(self) -> Shape | None:
-        """Return the layout of the only repository's files, None if it is unknown (`stored` has the reason)."""
+        """Return the layout of the only repository's files, None if unknown (`stored` has the reason)."""
         return None if isinstance(self.stored, str) else self.stored
 
     @cache  # noqa: B019 - there is one of it
