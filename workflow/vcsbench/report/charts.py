@@ -2,6 +2,9 @@
 
 A chart is a specification of Vega-Lite. The page draws it, filters it by the reader's picks and shows numbers
 under the pointer. Print, readers without scripts and papers get the SVG of vl-convert.
+
+The picks are the axis values that a reader selects at the top of the page, such as the access `svn`. A factor
+is time of the baseline / time of the candidate: above 1, the candidate is faster.
 """
 
 from __future__ import annotations
@@ -24,9 +27,9 @@ if TYPE_CHECKING:
 
     AltairChart = altair.Chart | altair.LayerChart | altair.FacetChart
 
-# The value of a pick that fits every row.
+# The value of a pick that the reader has not made. It fits every row.
 ANY = "any"
-# Factors beyond are drawn at the end of the axis. Their numbers are in the tables.
+# Factors above 30 and below 1/30 are drawn at the end of the axis. Their numbers are in the tables.
 MAX_FACTOR = 30.0
 # The least range of an axis of factors: a difference of a few per cent must look small.
 LEAST_FACTOR = 1.3
@@ -39,7 +42,8 @@ BAND = "#e3e6ea"
 LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
 # More lines than colours differ by the shapes of their points.
 LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-# The style of a row of a card: its colour, and True if its dot is filled.
+# The styles of rows (card_rows.STYLES): the colour of the dot, and True if the dot is filled. "candidate" is
+# for a faster candidate, "reference" for a faster baseline.
 OUTCOMES = {
     "candidate": (BLUE, True),
     "reference": (ORANGE, True),
@@ -64,7 +68,10 @@ PADDING = {"right": 40}
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: its name in files, its title, and its specification. `key` explains its marks."""
+    """A chart: its name in files, its title, and its specification (the JSON object of Vega-Lite).
+
+    `key` is a sentence that explains the marks, "" if they need none.
+    """
 
     name: str
     title: str
@@ -74,9 +81,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class FindingDot:
-    """A finding in the plot of findings. Unknown numbers are None.
+    """A finding in the plot of findings: its statement (`label`), its verdict, and its factors.
 
-    `texts` has the numbers as texts by the columns of the tooltip: expected, published, measured, interval.
+    `low` and `high` are the ends of the 95 % interval. Unknown numbers are None, and so is an open end of the
+    expected range. `texts` has the numbers as texts by the columns of the tooltip: expected, published,
+    measured, interval.
     """
 
     label: str
@@ -92,7 +101,12 @@ class FindingDot:
 
 @dataclass(frozen=True)
 class LinePoint:
-    """A point of a line plot. `place` is its value on the horizontal axis."""
+    """A point of a line plot.
+
+    `line` is the label of its line, such as `log, f7`. `place` is its position on the horizontal axis, such
+    as the number of clients `8` or the baseline `before-upgrade`. `value` is its height, in the metric's
+    unit.
+    """
 
     line: str
     place: str
@@ -101,7 +115,11 @@ class LinePoint:
 
 @dataclass(frozen=True)
 class RoundDot:
-    """The time of a cell in a round, in per cent above the cell's mean. `where` is for the picks."""
+    """The time of a cell in the round `number`, in per cent above the cell's mean (negative if below).
+
+    `label` names the cell. `where` has the cell's axis values, by which the picks filter the dots. `seconds`
+    is the time as text: `1.24 s`.
+    """
 
     label: str
     where: Mapping[str, str]
@@ -117,7 +135,8 @@ def factor_ticks(low: float, high: float) -> list[float]:
     """
     decades = math.log10(high / low)
     digits = [1.0, 2.0, 5.0]
-    # Labels of a long axis would overlap, and a short axis would have only one.
+    # With 1, 2 and 5, the labels of more than three decades would overlap. Half a decade would have one
+    # label, so it gets more digits.
     if decades > 3:
         digits = [1.0]
     elif decades < 0.5:
@@ -133,7 +152,11 @@ def factor_ticks(low: float, high: float) -> list[float]:
 
 
 def _domain(values: Iterable[float | None]) -> list[float]:
-    """Return the ends of an axis of factors that shows some values, with a margin."""
+    """Return the two ends of an axis of factors that shows `values`, with a margin for the dots.
+
+    The axis has at least the factors from 1 / LEAST_FACTOR to LEAST_FACTOR, and none beyond MAX_FACTOR.
+    Without any value, the ends are 0.71 and 1.4. None is left out.
+    """
     shown = [1 / LEAST_FACTOR, LEAST_FACTOR]
     for value in values:
         # Factors of 0 and infinity have no place on a logarithmic axis.
@@ -143,7 +166,10 @@ def _domain(values: Iterable[float | None]) -> list[float]:
 
 
 def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
-    """Return the logarithmic axis of a field that shows some values, with ticks such as `2x`."""
+    """Return the logarithmic horizontal axis of a field (a key of the data). It has ticks such as `2x`.
+
+    `values` are all numbers that the axis must show. They decide its length.
+    """
     import altair
 
     domain = _domain(values)
@@ -154,7 +180,10 @@ def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> alta
 
 
 def _row_axis(order: Sequence[str]) -> altair.Y:
-    """Return the axis of rows in this order. A line break in a label makes a line of its own."""
+    """Return the vertical axis: a row for each label, in the given order from top to bottom.
+
+    A line break in a label breaks its text, too.
+    """
     import altair
 
     axis = altair.Axis(
@@ -170,7 +199,10 @@ def _row_axis(order: Sequence[str]) -> altair.Y:
 
 
 def _tooltip(titles: Mapping[str, str]) -> list[altair.Tooltip]:
-    """Return the numbers under the pointer. `titles` are by the field with its type: `label:N`."""
+    """Return what appears under the pointer: a line for each field, with its title.
+
+    A key is a field of the data with its type in Vega-Lite: `label:N` is a text, `seconds:Q` a number.
+    """
     import altair
 
     return [altair.Tooltip(field, title=title) for field, title in titles.items()]
@@ -185,16 +217,22 @@ def _line_at_1() -> altair.Chart:
 
 
 def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
-    """Return the parameters that the script of the page sets to the picks."""
+    """Return a parameter for each axis, such as `pick_access`. The page's script sets them to the picks.
+
+    Without a pick (and in the SVG) a parameter is ANY, so that all rows are drawn.
+    """
     import altair
 
     return [altair.param(name=f"pick_{axis}", value=ANY) for axis in axes]
 
 
 def _pick_filter(axes: Iterable[str], compared: str = "") -> str:
-    """Return the expression by which a row fits the picks. A row fits any value of an axis that it lacks.
+    """Return the Vega expression that is true for a row that fits the picks.
 
-    A pick on the `compared` axis fits a comparison of that value.
+    The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
+    pick_cache)`: a row without a value of an axis fits every pick. A row compares two values of the
+    `compared` axis, so a pick on that axis fits if the value is one of the two sides. `compared` is "" for
+    rows that compare nothing.
     """
     tests = ["true"]
     for axis in axes:
@@ -206,7 +244,7 @@ def _pick_filter(axes: Iterable[str], compared: str = "") -> str:
 
 
 def _specification(chart: AltairChart) -> dict[str, Any]:
-    """Return the specification with the look of the page."""
+    """Return the chart as a JSON object of Vega-Lite, in the fonts and colours of the page."""
     configured = (
         chart.configure(background="white", font="system-ui, sans-serif")
         .configure_view(stroke=None)
@@ -230,10 +268,12 @@ def forest_chart(
     picks: Sequence[str],
     margin: float,
 ) -> Chart:
-    """Return the comparisons of a card, one in each row: a dot with its interval, and the result as text.
+    """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
 
-    `sides` are the labels of both sides, `compared` is the axis of the question, `picks` are the axes of the
-    picks, and a ratio below the `margin` (such as 1.1) counts as equal.
+    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
+    `compared` is the axis of the card's question, such as `format`. `picks` are the axes on which a reader
+    can pick a value. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no
+    reason to change.
     """
     import altair
 
@@ -260,12 +300,13 @@ def forest_chart(
         }
     )
 
-    # Layers share the scales of both axes, so only one of them defines the horizontal axis.
+    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
+    # These layers have no data of their own: they take those of the whole chart, set at the end.
     fitting_rows = altair.Chart().transform_filter(_pick_filter(picks, compared)).encode(y=y)
     whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
         x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
@@ -290,7 +331,12 @@ def forest_chart(
 
 
 def _forest_record(row: CardRow) -> dict[str, object]:
-    """Return the data of a row. Without an interval, its line has no length."""
+    """Return a row of a forest plot as the data of Vega-Lite: texts, the ratio, and the interval's ends.
+
+    Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
+    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
+    The axis values of the row are keys, too, because the picks filter the rows by them.
+    """
     pair = row.pair
     result = row.text
     if row.times:
@@ -301,6 +347,7 @@ def _forest_record(row: CardRow) -> dict[str, object]:
         "baseline": pair.baseline,
         "candidate": pair.candidate,
         "ratio": pair.ratio,
+        # An unknown end is 0. The line of the interval then begins and ends at the dot, so it is invisible.
         "low": pair.low or pair.ratio,
         "high": pair.high or pair.ratio,
         "style": row.style,
@@ -311,7 +358,10 @@ def _forest_record(row: CardRow) -> dict[str, object]:
 
 
 def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart:
-    """Return all findings that are factors, grouped by verdict in this order, on one axis."""
+    """Return a plot with a row for each finding, on one axis of factors.
+
+    `verdicts` has each verdict of the dots. The rows are in the order of `verdicts`.
+    """
     import altair
 
     ends = [end for dot in dots for end in _ends_of(dot)]
@@ -352,10 +402,15 @@ def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart
 
 
 def _finding_row(dot: FindingDot) -> dict[str, object]:
-    """Return the data of a row. Its label has two lines at most, because a statement can be long."""
+    """Return a finding as the data of a row of Vega-Lite; a number is None if nothing is to be drawn for it.
+
+    The label is the statement in two lines, cut after about 128 characters. The tooltip has the whole
+    statement.
+    """
     expected_low = dot.expected_low
     expected_high = dot.expected_high
-    # An open end of the expected range reaches to the end of the axis. 0 has no place on the axis, either.
+    # `at least 2` has no upper end, and `at most 2` no lower one. The bar of such a range then ends where an
+    # axis of this finding alone would end. An end of 0 counts as open, because a logarithmic axis has no 0.
     axis_low, axis_high = _domain(_ends_of(dot))
     if expected_high and not expected_low:
         expected_low = axis_low
@@ -376,7 +431,7 @@ def _finding_row(dot: FindingDot) -> dict[str, object]:
 
 
 def _ends_of(dot: FindingDot) -> list[float | None]:
-    """Return all numbers that the axis should show for a finding."""
+    """Return all numbers that the axis should show for a finding, None for each that is unknown."""
     return [dot.published, dot.measured, dot.low, dot.high, dot.expected_low, dot.expected_high]
 
 
@@ -387,7 +442,11 @@ def line_chart(
     places: Sequence[str],
     labels: tuple[str, str],
 ) -> Chart:
-    """Return lines over `places`, on a logarithmic axis. `labels` are of both axes, the horizontal first."""
+    """Return a plot of lines, with the values on a logarithmic vertical axis.
+
+    Points with the same `line` are joined. `places` are the positions of the horizontal axis from left to
+    right, such as `1`, `4` and `8` clients. `labels` are the titles of the horizontal and the vertical axis.
+    """
     import altair
 
     place_label, value_label = labels
@@ -397,6 +456,7 @@ def line_chart(
         {"line": point.line, "place": point.place, "value": point.value} for point in shown_points
     ]
     lines = unique_values(point.line for point in shown_points)
+    # The first six lines have six colours and circles, the next six the same colours and squares, and so on.
     colours = []
     shapes = []
     for number in range(len(lines)):
@@ -434,9 +494,15 @@ def line_chart(
 
 
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
-    """Return the rounds of each cell, the noisiest cell first. `picks` are the axes of the picks."""
+    """Return a plot with a row for each cell, and in it a stroke for each round.
+
+    A stroke is at the round's distance from the cell's mean. The cell with the largest distance, above or
+    below its mean, is first. `picks` are the axes on which a reader can pick a value: the plot shows fitting
+    cells.
+    """
     import altair
 
+    # By the label of a cell: the largest distance of its rounds, without the sign.
     largest_pct: dict[str, float] = {}
     rows = []
     for dot in dots:
@@ -478,7 +544,10 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
 
 
 def time_chart(seconds: Mapping[str, float]) -> Chart:
-    """Return the use of the time by its parts, in seconds, as one bar."""
+    """Return one horizontal bar that consists of parts: `seconds` maps each part's name to its length.
+
+    Example of the parts: `{"preparation": 60, "measuring": 700}`, drawn in this order.
+    """
     import altair
 
     parts = list(seconds)
@@ -507,9 +576,10 @@ def script_bundle() -> str:
     """Return the JavaScript of Vega, Vega-Lite and vega-embed, which works offline."""
     import vl_convert
 
-    # Its stub requires a snippet. Without one, the bundle assigns vegaEmbed to the window.
+    # Without a snippet of code, the bundle assigns vegaEmbed to the window, as the page's script needs it.
+    # The type stub of vl_convert wrongly requires a snippet, so the cast to Any hides the call from mypy.
     bundle = cast(str, cast(Any, vl_convert).javascript_bundle())
-    # The end of a script element must not be in its text.
+    # HTML ends a script element at the first `</script`, even inside a string of JavaScript.
     return bundle.replace("</script", "<\\/script")
 
 
@@ -521,7 +591,7 @@ def draw(charts: Iterable[Chart]) -> dict[str, str]:
 
 
 def image_url(svg: str) -> str:
-    """Return an SVG as the address of an image inside the page."""
+    """Return an SVG as the address of an image inside the page: `data:image/svg+xml;base64,PHN2...`."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 

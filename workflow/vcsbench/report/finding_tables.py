@@ -24,9 +24,10 @@ REVERSED_FACTOR = 1.1
 
 @dataclass(frozen=True)
 class Reversal:
-    """A called comparison whose published ratio is on the other side of 1.
+    """A comparison with a measured difference, whose published ratio is on the other side of 1.
 
-    `keys` has the axis values of its place. Both ratios are time of the baseline / time of the candidate.
+    Example: published 1.2 (the candidate was faster), measured 0.8 (it is slower). `keys` has the axis values
+    of its place in the table `section`. Both ratios are time of the baseline / time of the candidate.
     """
 
     section: TableSection
@@ -36,7 +37,11 @@ class Reversal:
 
 
 def overlaps(where: Row, other: Row) -> bool:
-    """Return True if some cell fits both selections, which map axes to a value or a list of values."""
+    """Return True if some cell can fit both selections, which map axes to a value or a list of values.
+
+    `{"format": ["f6", "f7"]}` overlaps `{"format": "f7", "cache": "cold"}`: an axis that only one of them
+    names separates nothing.
+    """
     for axis in where.keys() & other.keys():
         if {*axis_values(where[axis])}.isdisjoint(axis_values(other[axis])):
             return False
@@ -46,10 +51,15 @@ def overlaps(where: Row, other: Row) -> bool:
 def find_table(
     definition: Row, tables: Mapping[str, TableDefinition]
 ) -> tuple[str, dict[str, object]]:
-    """Return the name of the table that shows a finding's numbers, "" if there is none, and its axis values.
+    """Return the name of the table that shows a finding's numbers, and the axis values of its places there.
 
-    A table that compares the same two values of an axis is best, also with the sides exchanged. Otherwise
-    it is a table of the finding's metric.
+    `definition` is the finding's entry in its file. The first table of this list is taken:
+
+    1. An expectation against a saved baseline: the table of that baseline, "" if the study has none.
+    2. A table of the same metric that compares the same two values, also if it has the sides exchanged. The
+       axis values then have the key CANDIDATE: `{"cache": "cold", "candidate": "f7"}`.
+    3. A table of the same metric, not compared, with some cell of the finding.
+    4. Any other table of the same metric, not compared. The name is "" without one.
     """
     where = dict(definition.get("where", {}))
     comparison = definition.get("compare", {})
@@ -60,6 +70,7 @@ def find_table(
 
     metric = metric_in(definition)
     sides = [comparison.get(side) for side in comparisons.SIDES]
+    # Tables that print the metric itself, not a comparison of it.
     level_tables = []
     for name, table in tables.items():
         is_same_metric = metric_in(table) is metric
@@ -85,7 +96,11 @@ def find_table(
 
 
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return the reversed comparisons that no finding covers, the largest first. Return None without any."""
+    """Return a table of reversed comparisons (Reversal), None without any.
+
+    Those in a place that a finding covers are left out, because the finding itself is shown as reversed. The
+    largest measured factor, in either direction, is first.
+    """
     tables_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
@@ -108,8 +123,14 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
 
 
 def _find_reversals(section: TableSection) -> list[Reversal]:
+    """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
+
+    A comparison is reversed if it is called a difference here, and if the study published that the other side
+    was faster by more than REVERSED_FACTOR.
+    """
     if not section.compared:
         return []
+    # The value of a point of a comparison is its ratio as a deviation from 1: 22.0 per cent for 1.22.
     published = {_place_of(point): point.value for point in section.published_points}
     reversals = []
     for point in section.measured_points:
@@ -120,7 +141,8 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         if not comparisons.is_difference(comparison.call):
             continue
         published_ratio = 1 + deviation_pct / 100
-        # The published factor by which the side was faster that is slower here.
+        # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster, below 1 if it
+        # was slower there, too.
         published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
             reversals.append(Reversal(section, point.keys, comparison, published_ratio))
@@ -132,7 +154,7 @@ def _place_of(point: Point) -> tuple[tuple[str, str], ...]:
 
 
 def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
-    """Return the texts of a row.
+    """Return the four texts of a row: the comparison, published, measured, and the 95 % interval.
 
     An example: `cold log over svn (ruby): f7 against f6`, `1.3x slower`, `1.2x faster`, and
     `1.1x to 1.3x faster`.

@@ -1,6 +1,9 @@
 """The answers for each combination of picks: a table of changes with effects, and an answer for each card.
 
-They are decided in advice/steps.py. The page shows those of the picked combination.
+The picks are the axis values that a reader has selected as what he has, such as format f6 and access svn. A
+combination maps some axes to values: `{"format": "f6"}`. A change sets one axis to another value. A step is a
+change that is advised. Both are decided in advice/steps.py. The page has the answers for all combinations and
+shows those of the picked one.
 """
 
 from collections.abc import Sequence
@@ -17,7 +20,7 @@ from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
 
-# The CSS classes of chips.
+# The CSS classes of chips, which are coloured texts in a table.
 STYLES = {
     ChangeEffect.FASTER: "candidate",
     ChangeEffect.SLOWER: "reference",
@@ -25,7 +28,7 @@ STYLES = {
     ChangeEffect.UNDECIDED: "undecided",
     ChangeEffect.SMALL: "small",
 }
-# Other effects have a factor.
+# The texts of effects without a factor. The others have one: `1.7x faster`.
 EFFECT_TEXTS = {
     ChangeEffect.EQUAL: "equal",
     ChangeEffect.UNDECIDED: "undecided",
@@ -66,7 +69,10 @@ class Chip:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """The results of a change in one state of the repository. `cells` has the chips of each operation."""
+    """The results of a change in one state of the repository, such as `after: packed` (`label`).
+
+    `cells` has a list of chips for each operation, in the order of the table's columns; [] without a result.
+    """
 
     label: str
     cells: Sequence[Sequence[Chip]]
@@ -76,7 +82,8 @@ class ProofRow:
 class ChangeView:
     """A part of the table: the change, its results, its price and the way back.
 
-    `lead` is `Do first: packed.` `cost` and `undo` are sentences, "" for a change that has none.
+    `lead` is `Do first: packed.`, and `anchor` is the place of the card on the page. `cost` and `undo` are
+    sentences, "" for a change that has none. `rows` are its results.
     """
 
     lead: str
@@ -88,7 +95,10 @@ class ChangeView:
 
 @dataclass(frozen=True)
 class CardAnswer:
-    """The answer of a card for the picks. `value` is the value to apply, "" for none."""
+    """The answer of a card for the picks. `value` is the value to apply, "" for none.
+
+    `kind` is one of codes.AnswerKind, `short` is the answer in a word, `sentence` the answer in full.
+    """
 
     anchor: str
     kind: str
@@ -123,10 +133,11 @@ def make_pick_answers(
     operations: Sequence[Where],
     marks_disturbed: bool = True,
 ) -> list[PickAnswer]:
-    """Return the answers for each combination of picks. `axes` are those of the picker.
+    """Return the answers for each combination of picks, in the same order.
 
-    `operations` are the commands with their states of the caches. With `marks_disturbed` the results that
-    other programs disturbed have a mark.
+    `axes` are those on which a reader can pick a value. An operation is a command with a state of the caches:
+    `{"command": "log", "cache": "cold"}`. With `marks_disturbed`, a mark is on each result that other
+    programs disturbed.
     """
     settings = ChipSettings(1 + advice.min_effect_pct / 100, marks_disturbed)
     return [_make_pick_answer(advice, picks, axes, operations, settings) for picks in combinations]
@@ -139,11 +150,16 @@ def _make_pick_answer(
     operations: Sequence[Where],
     settings: ChipSettings,
 ) -> PickAnswer:
-    """Return the answers for a reader who has `picks`."""
+    """Return the answers for a reader who has the values `picks`, by axis.
+
+    The table has a part for each step in order, then one for each change that is worth it only under a
+    condition. It has a column for each operation that some of these changes affect. All other changes are
+    remarks.
+    """
     # A card with one answer over all cells follows no pick.
     cards = [card for card in advice.cards if not card.question.aggregate]
     plan = steps.plan_steps(cards, picks, settings.margin, advice.workload)
-    # The table shows the steps, then changes that are worth it only under a condition.
+    # DO with a condition interrupts the service. DEPENDS is faster for some operations, slower for others.
     conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
     changes = [*plan.steps, *conditional]
     changed_operations = [outcome.operation for change in changes for outcome in change.outcomes]
@@ -175,7 +191,11 @@ def _make_change_view(
     operations: Sequence[Where],
     settings: ChipSettings,
 ) -> ChangeView:
-    """Return the part of the table with the change of a number, which counts from 1."""
+    """Return the part of the table for the change `number`, which counts from 1.
+
+    `changes` are all changes of the table, first those of `plan.steps`. After the last of several steps, a
+    row shows their effect together. `operations` are the columns.
+    """
     change = changes[number - 1]
     is_step = number <= len(plan.steps)
     if not is_step:
@@ -211,9 +231,11 @@ def _make_change_view(
 
 
 def _describe_order(number: int, changes: Sequence[ValueChange]) -> str:
-    """Return the place of a load or of packing, if their order matters: `, after step 2 if you take that`.
+    """Return a remark on the order of a load (a change of format) and of packing, "" for other changes.
 
-    A load makes a repository that is not packed, so a reader who does both packs last.
+    A load makes a repository that is not packed, so a reader who does both packs last. If packing is the
+    earlier step, both get a remark: the load `, before step 1 (the new repository is not packed)`, and
+    packing `, after step 2 if you take that`. The result is also "" if the load comes first anyway.
     """
     axes = [change.axis for change in changes]
     if "format" not in axes or "packing" not in axes:
@@ -230,12 +252,17 @@ def _describe_order(number: int, changes: Sequence[ValueChange]) -> str:
 
 
 def _describe_condition(change: ValueChange, advice: Advice) -> str:
-    """Return the condition of a change that is no step: `Only if you can stop commits for a load`."""
+    """Return the condition of a change that is no step: `Only if you can stop commits for a load`.
+
+    A change that is faster for some operations and slower for others has the condition `Only if cold log
+    matters more to you than export`. It is `Depends on what you run` if that does not tell them apart.
+    """
     conditions = []
     if change.worth is Worth.DEPENDS:
         faster = _operations_with(change, ChangeEffect.FASTER)
         slower = _operations_with(change, ChangeEffect.SLOWER)
-        # A workload has its own weights, and an operation on both sides is nothing to choose by.
+        # The user's workload already weighs the operations. And an operation that is faster in one case and
+        # slower in another would be named on both sides.
         if advice.workload or not {*faster}.isdisjoint(slower):
             if change.condition:
                 return f"Depends on what you run, only if {change.condition}"
@@ -264,12 +291,15 @@ def _make_proof_rows(
     operations: Sequence[Where],
     settings: ChipSettings,
 ) -> list[ProofRow]:
-    """Return a row for each state in which a change was measured: `as you are`, `after: packed`."""
+    """Return a row for each state of the repository in which a change was measured.
+
+    Labels are `as you are` (the picks), `after: packed` (after some steps), or `alone` (nothing is picked).
+    """
     # The first state is what the reader has, the others are after some of the steps.
     present = states[0].values
     rows = []
     for state in states:
-        # After its own step, a change is made already.
+        # In a state after its own step, the change is made already: there is nothing to show.
         if state.values.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
@@ -294,7 +324,11 @@ def _make_proof_rows(
 def _make_chips(
     outcomes: Sequence[Outcome], operation: Where, settings: ChipSettings
 ) -> list[Chip]:
-    """Return a chip for each effect on an operation: `1.7x faster in 2 of 3`."""
+    """Return a chip for each effect of a change on an operation, [] if none was measured.
+
+    Outcomes are those of single cases, such as log over svn and log over http. Those with the same effect
+    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes.
+    """
     outcomes_of_operation = [outcome for outcome in outcomes if outcome.operation == operation]
     chips = []
     by_effect = grouped_by(outcomes_of_operation, lambda outcome: outcome.effect)
@@ -324,7 +358,11 @@ def _make_chips(
 def _make_remarks(
     plan: StepPlan, cards: Sequence[Card], picks: Where, settings: ChipSettings
 ) -> list[tuple[str, str]]:
-    """Return headings with their texts: no reason to change, undecided, too small, and not measured."""
+    """Return headings with their texts, for all that is not in the table of changes.
+
+    Headings are those of HEADINGS for changes that are not worth it, then NOT_COMPARED and NOT_MEASURED for
+    cards without a case that fits the picks. Texts of one heading are joined by `; `.
+    """
     texts: dict[str, list[str]] = {}
     for change in plan.others:
         # Changes that are worth it are in the table.
@@ -336,6 +374,7 @@ def _make_remarks(
         if has_case:
             continue
         current = picks.get(card.question.axis, "")
+        # Measured cells are withheld from comparisons for a reason, for example because their output differs.
         is_withheld = any(
             fits(comparison.where, picks) and comparison.compares(current)
             for comparison in card.withheld
@@ -346,7 +385,11 @@ def _make_remarks(
 
 
 def _make_remark(change: ValueChange, picks: Where, settings: ChipSettings) -> str:
-    """Return `settings, default settings to tuned settings (cold log equal; export undecided)`."""
+    """Return a change with its result for each operation, as a remark.
+
+    Example: `settings, default settings to tuned settings (cold log equal; export undecided)`. Without a pick
+    on the axis, the present value is left out.
+    """
     operations: list[Where] = []
     for outcome in change.outcomes:
         if outcome.operation not in operations:
@@ -366,7 +409,12 @@ def _make_remark(change: ValueChange, picks: Where, settings: ChipSettings) -> s
 def _make_card_answer(
     card: Card, picks: Where, plan: StepPlan, changes: Sequence[ValueChange]
 ) -> CardAnswer:
-    """Return the answer of a card for the picks, with remarks if the steps or all cases differ from it."""
+    """Return the answer of a card for the picks.
+
+    Its sentence ends with a remark in two cases. The card keeps the picked value, but the table changes it:
+    `In the steps above, if you take the other steps: packed.` Or the answer over all cases is another one:
+    `Over all cases: yes: cold log 2.4x faster.`
+    """
     axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentence = answer.sentence
@@ -385,7 +433,10 @@ def _make_card_answer(
 
 
 def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
-    """Return `Other programs disturbed 3 of 24 comparisons (!).`, "" if they disturbed none for the picks."""
+    """Return `Other programs disturbed 3 of 24 comparisons (!).`, "" if they disturbed none.
+
+    Only comparisons of cases that fit the picks count, and only those with the picked value as one side.
+    """
     disturbed = 0
     compared = 0
     for card in cards:
@@ -404,6 +455,10 @@ def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
 
 
 def choose_operations(operations: Sequence[Where]) -> list[Where]:
-    """Return the operations that people run, or all if there are only commands of svnbench."""
+    """Return the operations that people run, without those of svnbench, Subversion's benchmark.
+
+    An operation maps the axes command and cache to values. If there are only commands of svnbench, return
+    all.
+    """
     run_by_people = [operation for operation in operations if not is_benchmark(operation)]
     return run_by_people or list(operations)

@@ -54,9 +54,10 @@ NUMBERS = {
     "runs",
     "others_cpu_pct",
 }
-# A comparison and the quotient of medians that are further apart need an explanation.
+# The ratio of a comparison and the quotient of its sides' medians differ a bit, because they are computed
+# otherwise. If they differ by a larger factor than this, the page explains both.
 NOTABLE_GAP = 1.05
-# A file with both columns has a row for each run, so neither is ever empty.
+# A file that must have both columns has a row for each run, so that neither is ever empty in it.
 COUNTS = frozenset({"round", "run"})
 # The columns that each file has at least.
 CSV_FILES = {
@@ -91,13 +92,25 @@ PROVENANCE = TypeAdapter(Provenance)
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a study as rows (numbers as float, the rest as text). Parts may be empty.
+    """The results of a study as rows (numbers as float, the rest as text). Any part may be empty.
 
-    `order` has the axes with their values in order. `tables` and `published` map a table's name to its
-    rows, `definitions` and `checks` an id to its check, `texts` a path to its content. `notes` has sentences
-    on each table that compares with a saved baseline, `history` the saved baselines, `moved` sentences on
-    lost or rejected nodes, `loads` the revisions and seconds of each repository's load. `own_repository` is
-    the user's repository, "" without one.
+    A cell is a command with all its settings: a value for each axis of the study. It is measured in several
+    rounds, and a cell-round has one or more timed runs. Some cells are measured twice: the second one is
+    called a duplicate, and only serves to estimate the noise.
+
+    `order` maps each axis to its values in the order of the study. A row of `grid` is a cell, a row of
+    `measurements` a timed run, a row of `failures` a cell-round without a result. `contexts` has a record of
+    each measured cell-round (records.Context), the oldest first.
+
+    `tables` and `published` map a table's name to its measured and its published rows. `findings` are
+    verdicts on published statements, `expectations` on those of the user. `definitions` maps the id of a
+    finding to its entry in config/published/findings.yaml, `checks` the id of an expectation to the user's
+    entry.
+
+    `notes` maps the name of each table that compares with a saved baseline to sentences on it. `history` has
+    the saved baselines, `texts` the content of files by path, `moved` sentences on lost or rejected nodes of
+    a cluster. `loads` maps a repository to the record of its load, with revisions and seconds.
+    `own_repository` is the user's repository, "" without one.
     """
 
     study: Study
@@ -125,7 +138,7 @@ class Results:
 
     @cached_property
     def valid_runs(self) -> Rows:
-        """Return the runs that count, without duplicates."""
+        """Return the runs that count: those with an invalid flag and those of duplicates are left out."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     @property
@@ -135,7 +148,7 @@ class Results:
 
     @property
     def thresholds(self) -> Row:
-        """Return the thresholds that the run's configuration sets."""
+        """Return the thresholds that the run's configuration sets by name, {} if it keeps all defaults."""
         thresholds: Row = self.provenance.config.get("thresholds", {})
         return thresholds
 
@@ -154,7 +167,7 @@ def unique_values(items: Iterable[Key]) -> list[Key]:
 
 
 def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
-    """Return a row's values of axes, "" for an axis that it lacks."""
+    """Return a row's values of axes in their order, "" for an axis that it lacks: `("log", "cold", "")`."""
     return tuple(row.get(axis, "") for axis in axes)
 
 
@@ -164,7 +177,11 @@ def values_label(row: Row, axes: Iterable[str]) -> str:
 
 
 def name_cells(results: Results) -> dict[str, str]:
-    """Return the words for each cell: `cold log over http (ruby, f6, not packed, default settings)`."""
+    """Return a label for each cell, by the cell's path in the column `cell`.
+
+    Example: `cold log over http (ruby, f6, not packed, default settings)`. The label of a duplicate ends with
+    `, duplicate`.
+    """
     names = {}
     for row in results.grid:
         cell = row["cell"]
@@ -174,22 +191,24 @@ def name_cells(results: Results) -> dict[str, str]:
 
 
 def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
-    """Return the axes on which the rows differ."""
+    """Return the axes on which the rows have at least two different values, in the order of `axes`."""
     return [axis for axis in axes if len({row.get(axis, "") for row in rows}) > 1]
 
 
 def read_records(
     path: str | Path, columns: Iterable[str] = (), texts: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, [] if it is missing. An unknown or infinite number is None.
+    """Return the rows of a CSV file as mappings from column to value, [] if the file is missing.
 
-    The columns NUMBERS are numbers, except for those in `texts`. Raise a UserError for a bad number, for a
-    missing one of the `columns`, and for a file that is not CSV.
+    The columns NUMBERS become floats, except for those in `texts`; all others stay text. An empty, infinite
+    or NaN number is None. Raise a UserError for a bad number, if the file lacks one of the `columns`, and for
+    a file that is not CSV.
     """
     if not Path(path).exists():
         return []
     required = list(columns)
     rows: list[dict[str, Any]] = list(read_rows(path, AGAIN, columns=required))
+    # In measurements, a row without its round or run is damaged. In other files such a number may be empty.
     never_empty = COUNTS if COUNTS.issubset(required) else frozenset()
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):
@@ -207,7 +226,7 @@ def _parse_number(text: str, is_count: bool) -> float | None:
     """
     number = float(text) if text else math.nan
     if is_count:
-        # This refuses NaN and infinity.
+        # int() raises ValueError for NaN and OverflowError for infinity.
         int(number)
     return number if math.isfinite(number) else None
 
@@ -224,9 +243,11 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`; missing files are left empty.
 
-    `definitions` is the file of the published findings, config/published/findings.yaml. `expectations` are
-    the user's, `baselines` the names of the saved ones to compare with. `repository_notes` are sentences on
-    the user's own repository. Raise UserError for a damaged file.
+    `definitions` is the path of the published findings, config/published/findings.yaml. `order` maps each
+    axis to its values in the order of the study. `expectations` are the entries of the user's file, each with
+    an `id`. `baselines` are the names of the saved baselines with which this run is compared.
+    `own_repository` is the user's repository, "" without one, and `repository_notes` are sentences on it.
+    Raise UserError for a damaged file.
     """
     name = study.name
     study = _with_all_tables(study, order, baselines)
@@ -261,22 +282,30 @@ def read_results(
 def _with_all_tables(
     study: Study, order: Mapping[str, Sequence[str]], saved: Iterable[str]
 ) -> Study:
-    """Return the study with its tables resolved for the values of this run, and one per saved baseline."""
+    """Return the study with all tables of this run by name, also one for each saved baseline.
+
+    In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the values
+    themselves, from `order`. The table of the baseline `before` is named `before-vs-now`.
+    """
     tables = resolved_tables(study, order)
     for baseline in saved:
-        # From the tables of the file: the table of a baseline has the rows and columns of the elapsed time.
+        # It gets the rows and columns of the study's table of elapsed time, so it is laid out in the same
+        # way.
         tables[table_name(baseline)] = table_definition(study.tables, baseline)
     return study.model_copy(update={"tables": tables})
 
 
 def read_cells(folder: Path, study: str) -> list[dict[str, Any]]:
-    """Return the cells of a study. Those of the empty repository only measure the fixed cost of others."""
+    """Return the cells of a study, a row each, with `skip` "" for a cell that can be measured.
+
+    Cells of the empty repository are left out: they only measure the fixed cost (start-up) of other cells.
+    """
     cells = read_records(folder / "grid" / f"{study}.csv", CSV_FILES["grid"])
     return [cell for cell in cells if cell.get("repo") != EMPTY]
 
 
 def read_failures(folder: Path, study: str) -> list[dict[str, Any]]:
-    """Return the cell-rounds of a study without a result, with their reasons."""
+    """Return a row for each cell-round of a study without a result: the columns cell, round and reason."""
     return read_records(folder / "failures" / f"{study}.csv", CSV_FILES["failures"])
 
 
@@ -293,7 +322,10 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
 
 
 def _read_definitions(path: Path, study: Study) -> dict[str, Row]:
-    """Return the definitions of the study's published findings by id."""
+    """Return the definitions of the study's published findings by id, from the file of all studies.
+
+    `study.findings` has the keys of the file whose findings belong to the study.
+    """
     by_study = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
     definitions: dict[str, Row] = {}
     for key in study.findings:
@@ -315,12 +347,16 @@ def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
 
 
 def _parse_reasons(text: str, path: Path) -> list[verdicts.Reason]:
-    """Return the reasons of a verdict from JSON, [] for "". Raise UserError if one has no text."""
+    """Return the reasons of a verdict from JSON, [] for "".
+
+    Raise UserError with the path of the CSV file if the JSON is damaged, or if a reason lacks a value that
+    its text needs.
+    """
     if not text:
         return []
     try:
         reasons = REASONS.validate_json(text)
-        # A reason that lacks a value of its text would fail later, where its file is unknown.
+        # The texts are made later, where an error could not name the damaged file. So each is tried here.
         for reason in reasons:
             reason_text(reason)
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -329,7 +365,10 @@ def _parse_reasons(text: str, path: Path) -> list[verdicts.Reason]:
 
 
 def read_advice(path: Path) -> Advice | None:
-    """Return None without the file. Raise UserError if another version of vcsbench wrote it."""
+    """Return the advice from its JSON file, None without the file.
+
+    Raise UserError if the file is damaged or another version of vcsbench wrote it.
+    """
     content = _read_json(path)
     if content is None:
         return None
@@ -360,9 +399,9 @@ def read_provenance(folder: Path, study: str) -> Provenance:
 
 
 def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
-    """Return the context of each measured cell-round, in the order of their starts.
+    """Return the record of each measured cell-round (records.Context), the oldest first.
 
-    The measurements name the cell-rounds, because the folder may also have results that are outdated.
+    Only cell-rounds in the measurements are read. The folder may have more of them, which are out of date.
     """
     contexts: list[Row] = []
     for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
@@ -382,7 +421,10 @@ def _read_baseline_notes(folder: Path, saved: Iterable[str]) -> dict[str, list[s
 
 
 def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
-    """Return the CSV files that a reader can save from the page, by their paths below `results`."""
+    """Return the content of each CSV file that a reader can save from the page, by its path below `results`.
+
+    The paths are `tables/<study>/<table>.csv` and `measurements/<study>.csv`. A missing file is left out.
+    """
     paths = [f"tables/{study.name}/{table}.csv" for table in study.tables]
     paths.append(f"measurements/{study.name}.csv")
     contents = {}
@@ -395,7 +437,8 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path) -> dict[str, Row]:
     """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
 
-    Its `pack_seconds` are those of the repository's slowest packing, 0 without any.
+    The records are in loaded/<repository>/*.json, those of packing in packed/<repository>/*.json. The key
+    `pack_seconds` is added: the seconds of the repository's slowest packing, 0 without any.
     """
     loads: dict[str, dict[str, Any]] = {}
     for path in sorted((folder / "loaded").glob("*/*.json")):
@@ -415,8 +458,8 @@ def _read_loads(folder: Path) -> dict[str, Row]:
 def _read_node_changes(folder: Path, study: str) -> list[str]:
     """Return sentences on the nodes of a cluster that were lost or rejected.
 
-    Example: `n2 was lost. Measured again on n1: log/ruby`. A lost node's blocks are named `<study>/<block>`,
-    and only those of the study are listed.
+    Example: `n2 was lost. Measured again on n1: log/ruby`. A block is a group of cells that are measured
+    on the same node. The files name it `<study>/<block>`, and only blocks of `study` are listed.
     """
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
@@ -434,7 +477,10 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
 
 
 def _read_json(path: Path, kind: type = dict) -> Any:
-    """Return the content of a JSON file, None if it is missing. Raise UserError if it is damaged."""
+    """Return the content of a JSON file, None if it is missing.
+
+    Raise UserError if it is damaged, or if its content is not of this `kind` (dict or list).
+    """
     try:
         with open(open_regular(path), "rb") as file:
             content: Any = json.load(file)
@@ -450,7 +496,7 @@ def _read_json(path: Path, kind: type = dict) -> Any:
 def median_seconds(runs: Rows) -> float:
     """Return the median over a cell's rounds of the medians of their runs, as in tables.
 
-    Invalid runs are left out. The result is NaN without a valid run.
+    Invalid runs and runs without a time are left out. The result is NaN if no run remains.
     """
     valid = []
     for run in runs:
@@ -463,10 +509,11 @@ def median_seconds(runs: Rows) -> float:
 
 
 def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
-    """Return True if the medians of two cells differ by another factor than `ratio`, by more than 5 %.
+    """Return True if the quotient of two cells' medians is more than 5 % from their comparison's `ratio`.
 
-    The page then explains both numbers, because a reader who divides the printed medians gets another factor
-    than the one of the card. Return False for an unknown median.
+    `medians` are the median seconds of the baseline and of the candidate. For 2.2 s and 2.0 s (quotient 1.1),
+    the ratio 1.2 is contradicted. The page then explains both numbers: a reader who divides the printed
+    medians gets another factor than the card shows. Return False if a median is unknown (NaN).
     """
     if not all(seconds > 0 for seconds in medians):
         return False
