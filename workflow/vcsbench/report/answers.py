@@ -1,4 +1,9 @@
-"""The cards of a page: each question with its answer, its comparisons, and commands that apply values."""
+"""The cards of a page: each question with its answer, its comparisons, and commands that apply values.
+
+A card has a question about one axis, such as the format. Its cases are groups of cells that differ only in
+this axis. A pair is a comparison of two values in a case. An aggregate card, such as one on builds, has one
+answer over all cells.
+"""
 
 import math
 from collections import Counter
@@ -22,11 +27,12 @@ from vcsbench.report.pick_answers import anchor_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in
 from vcsbench.report.summary import count_disturbed
 
-# A flag of more comparisons than this share distinguishes none of them.
+# A flag on more comparisons than this share is no help to tell them apart.
 NEARLY_ALL = 0.8
 # Flags that cards show in other words, or not at all.
 PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
-# An answer over few cells can rest on such a run. Elsewhere an interval contains the scatter.
+# Flags that only aggregate cards name: there, one answer over few cells can rest on such a run. On other
+# cards, the interval of each comparison already contains the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
@@ -44,7 +50,8 @@ class ValueAction:
 class CardView:
     """A card of the page. `left` and `right` name the sides of its forest plot.
 
-    `lines` are remarks below the answer, `costs` sentences on the measured price of a change.
+    `anchor` is its place on the page, `rows` are its comparisons. `lines` are remarks below the answer,
+    `costs` sentences on the measured price of a change.
     """
 
     card: Card
@@ -65,7 +72,7 @@ def make_card_views(results: Results) -> list[CardView]:
 
 
 def is_disturbed_everywhere(results: Results) -> bool:
-    """Return True if other programs disturbed all comparisons and nearly all runs."""
+    """Return True if other programs disturbed all comparisons and more than NEARLY_ALL of the valid runs."""
     disturbed, compared, _ = count_disturbed(results.advice.cards)
     disturbed_runs = [
         run for run in results.valid_runs if not BUSY.isdisjoint(run["flags"].split())
@@ -75,10 +82,11 @@ def is_disturbed_everywhere(results: Results) -> bool:
 
 
 def shown_flags(results: Results) -> set[str]:
-    """Return the flags that the rows of cards name.
+    """Return the flags that the rows of cards may name. A flag is a code of a doubt about runs.
 
-    A flag of nearly all comparisons is left out, and a disturbance of everything, because a mark on each row
-    tells a reader nothing.
+    Flags are left out if more than NEARLY_ALL of the comparisons have them, because a mark on each row tells
+    a reader nothing. So are PLAIN_FLAGS. The flags BUSY (disturbed by other programs) are always in it,
+    unless everything is disturbed.
     """
     number_of_pairs = 0
     counts: Counter[str] = Counter()
@@ -98,7 +106,11 @@ def shown_flags(results: Results) -> set[str]:
 
 
 def list_build_versions(results: Results) -> list[str]:
-    """Return the versions of each build in order: `trunk 1.15.0`. Return [] for a study without builds."""
+    """Return each build with its versions: `trunk 1.15.0`, in the order of the axis of builds.
+
+    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. Return [] for a study without
+    builds.
+    """
     versions_of_build: dict[str, list[str]] = {
         name: [] for name in results.order.get(BUILD_AXIS, ())
     }
@@ -121,7 +133,10 @@ def list_build_versions(results: Results) -> list[str]:
 
 
 def find_installed_format(results: Results) -> str:
-    """Return the format that the measured Subversion makes by default, "" if its version is unknown."""
+    """Return the repository format that the measured Subversion makes by default, such as `f8`.
+
+    Return "" if its version is unknown.
+    """
     for context in results.contexts:
         format_name = default_format(context["versions"].get("svn", ""))
         if format_name:
@@ -130,8 +145,12 @@ def find_installed_format(results: Results) -> str:
 
 
 def _make_card_view(card: Card, results: Results, flags: Collection[str]) -> CardView:
+    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags).
+
+    An aggregate card also gets a command that fails in CI if a candidate is slower.
+    """
     axis = card.question.axis
-    # The sides of a check of the noise are the same build, so that they answer nothing.
+    # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
     tested = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
     actions = _find_actions(card)
     if card.question.aggregate and tested:
@@ -150,14 +169,17 @@ def _make_card_view(card: Card, results: Results, flags: Collection[str]) -> Car
 
 
 def _name_side(axis: str, values: Sequence[str]) -> str:
-    """Return the label of a side of a forest plot: `f6`, `f7 or f8`, or `another value` for more of them."""
+    """Return the label of a side of a forest plot: `f6`, `f7 or f8`, or `another value` for three or more."""
     if len(values) > 2:
         return "another value"
     return " or ".join(value_label(axis, value) for value in values)
 
 
 def _find_actions(card: Card) -> list[ValueAction]:
-    """Return the commands that apply each measured value, then the one that measures more values."""
+    """Return the commands that apply each measured value, then the one that measures more values.
+
+    A value without a command is left out.
+    """
     measured = unique_values(value for case in card.cases for value in case.times)
     actions = []
     for value in measured:
@@ -171,18 +193,19 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 
 def _make_lines(card: Card, results: Results) -> list[str]:
-    """Return the remarks of a card: its own, then the values that are not in the grid or have no result."""
+    """Return the remarks of a card: its own, then values that the grid lacks, then those without a result."""
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
     values = results.study.axes.get(axis, ())
-    # A text names values that the configuration defines. A question can be about some values only.
+    # In a study, an axis has a list of values, or a text: the name of a configuration key, where the user has
+    # chosen the values. And a question that is about some values only needs no others.
     has_fixed_values = not isinstance(values, str) and not card.question.values
     if has_fixed_values:
         in_grid = {cell.get(axis) for cell in results.grid}
         outside = [value for value in values if value not in in_grid]
         if outside:
             lines.append(_describe_outside(card, outside, find_installed_format(results)))
-    # An answer over all cells has these in its own lines.
+    # The lines of an aggregate card already say which values have no result.
     if not card.question.aggregate:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
@@ -190,7 +213,9 @@ def _make_lines(card: Card, results: Results) -> list[str]:
 
 
 def _describe_outside(card: Card, outside: Sequence[str], installed_format: str) -> str:
-    """Return a sentence on values that the grid lacks. A format that svnadmin makes here has a command.
+    """Return a sentence on values that the grid lacks.
+
+    A format that svnadmin makes here is named with the command that measures it.
 
     An example: `Not in the grid of this session: f8. The installed svnadmin makes f8: ... measures it.`
     """
@@ -205,15 +230,20 @@ def _describe_outside(card: Card, outside: Sequence[str], installed_format: str)
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return the rows of a card: decided comparisons first, the largest factor first, noise checks last."""
+    """Return a row for each comparison of a card.
+
+    Decided comparisons are first, then the others, and noise checks (A/A tests) are last. Of each kind, the
+    largest factor in either direction is first. `flags` are those that rows may name.
+    """
 
     def rank(case_and_pair: tuple[Case, Pair]) -> tuple[bool, bool, float]:
+        """Return what to sort by. False is before True."""
         _, pair = case_and_pair
         return pair.is_noise_check, not pair.is_decided, -abs(math.log(pair.ratio))
 
     compared = [(case, pair) for case in card.cases for pair in case.pairs]
     compared.sort(key=rank)
-    # With one candidate, the head of the card has both sides.
+    # If all rows have the same candidate, the head of the card names both sides once.
     names_sides = len({pair.candidate for _, pair in compared}) > 1
     axes = list(results.order)
     runs_of_values = grouped_by(results.valid_runs, lambda run: values_in(run, axes))

@@ -40,9 +40,9 @@ MEANINGS = {
 }
 # Verdicts that possible reasons can explain.
 DIFFERENT = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
-# The calls of a pair that more rounds may decide.
+# The call of a comparison is its outcome for the candidate (codes.Call). More rounds may change these two.
 UNDECIDED_CALLS = (Call.BOUNDED, Call.UNDECIDED)
-# The calls of a pair, and of the same pair with its sides exchanged.
+# By the call of a comparison: the call of the same comparison with its sides exchanged. Others stay the same.
 EXCHANGED_CALLS = {
     Call.FASTER: Call.SLOWER,
     Call.SLOWER: Call.FASTER,
@@ -55,7 +55,11 @@ REPEAT = "Repeat the run on another machine."
 
 
 class Step(NamedTuple):
-    """A reason of a verdict in words, and what to do about it."""
+    """A reason of a verdict in words, and what to do about it.
+
+    `label` is `smaller scale`, and `text` has its facts: `ruby has 13 % of its published size`. `action` is a
+    sentence, "" without advice. `code` is one of codes.ReasonCode, or NO_REASON.
+    """
 
     code: str
     label: str
@@ -64,20 +68,21 @@ class Step(NamedTuple):
 
 
 class ReasonLine(NamedTuple):
-    """A reason, the number of its findings by verdict, and what to do."""
+    """A reason of several findings: its label, `3 weaker, 1 reversed` (`findings`), and what to do."""
 
     label: str
     findings: str
     action: str
 
 
-# The interval of a published value's last digits is shown from this share of the value on.
+# A published 1.2 can be anything from 1.15 to 1.25. The page shows this range if its width is at least this
+# share of the value.
 NARROW_ROUNDING = 0.1
 
 
 @dataclass(frozen=True)
 class FindingFacts:
-    """A finding in the head of a page, as texts."""
+    """A finding as texts, which the head of a page has for the index. A text is "" if it is unknown."""
 
     id: str
     statement: str
@@ -92,12 +97,18 @@ class FindingFacts:
 class FindingView(FindingFacts):
     """A finding or an expectation as the page shows it.
 
+    Texts are "" if there is nothing to say. A pair is a comparison of two cells.
+
     `published_interval` is the range that the last digits of published numbers leave open, "" if narrow.
-    `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
-    the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
-    of more pairs or cells than measured. `news` has the changes since it was published, `dot` is its
-    place in the plot of findings, None if it is no factor, `ratio` the value in words, `pairs` its
-    pairs or cells, and `anchor` the row of its table.
+    `published_all` is the published value over all pairs or cells, if fewer are measured. `ratio` says what
+    the number is (time of which side over which), `pairs` over which pairs or cells it was computed.
+
+    `is_different` is True for a verdict in DIFFERENT, such as weaker. `steps` are the reasons of the verdict:
+    for these findings, the possible causes. `notes` are other remarks. `note` has the flags of the runs in
+    the words of cards, `flags` their names. A flag marks a doubtful run.
+
+    `table` is the title of the table with its numbers, `anchor` the row there. `news` is a sentence on a
+    reversed finding. `dot` is its place in the plot of findings, None if it is no factor.
     """
 
     published_interval: str
@@ -117,7 +128,10 @@ class FindingView(FindingFacts):
 
 @dataclass(frozen=True)
 class FindingUnit:
-    """The unit of a finding's numbers: a factor for a comparison, otherwise the unit of its metric."""
+    """The unit of a finding's numbers: a factor for a comparison, otherwise the unit of its metric.
+
+    `suffix` stands behind a number: `x` for a factor, ` s` with its blank, "" for a metric without a unit.
+    """
 
     is_factor: bool
     suffix: str
@@ -149,7 +163,11 @@ class ComparedSides(NamedTuple):
 def make_finding_views(
     results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
-    """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
+    """Return the findings or expectations of a file in the order of MEANINGS: reversed ones first.
+
+    `rows` are those of the file (verdicts.OF_FINDINGS). `definitions` maps the id of each row to its entry in
+    the file of findings or expectations. `sections` are the tables of the page.
+    """
     named_flags = shown_flags(results)
     views = []
     for row in rows:
@@ -168,7 +186,8 @@ def _make_finding_view(
 ) -> FindingView:
     """Return a row of a file of findings (verdicts.OF_FINDINGS) as the page shows it.
 
-    `named_flags` are the flags that a row may name: those of nearly all runs are below Quality.
+    `named_flags` are the flags that a finding may name. Flags of nearly all runs are not among them, because
+    the section Quality names them once.
     """
     expect = definition["expect"]
     unit = _choose_unit(definition)
@@ -183,9 +202,11 @@ def _make_finding_view(
         measured=unit.format_number(row["measured"]),
         interval=unit.format_interval(row["low"], row["high"]),
     )
-    # The section is missing if the study has no table of this metric.
+    # `section` is None if the study has no table of this metric, or if the page leaves the table out.
     table, where = find_table(definition, results.study.tables)
     section = next((section for section in sections if section.name == table), None)
+    # For a mean, the reader sees how far its pairs differ. Otherwise a text such as `least of 12 cells` is
+    # enough.
     pairs = row["over"]
     if section and expect.get("over") == "mean":
         pairs = _describe_pairs(definition, section, where) or pairs
@@ -216,6 +237,7 @@ def _make_finding_view(
 
 
 def _choose_unit(definition: Row) -> FindingUnit:
+    """Return the unit of a finding's numbers, from its entry in the file of findings."""
     if definition.get("compare"):
         return FindingUnit(is_factor=True, suffix="x")
     # A metric without a unit, such as a number of calls, has no suffix.
@@ -223,7 +245,10 @@ def _choose_unit(definition: Row) -> FindingUnit:
 
 
 def _read_sides(definition: Row) -> ComparedSides | None:
-    """Return the compared sides, None for a finding on one metric and for a comparison with a baseline."""
+    """Return the two compared values of an axis, from a finding's entry in its file.
+
+    None is for a finding on one metric, and for an expectation that compares this run with a saved baseline.
+    """
     compare = definition.get("compare", {})
     if "candidate" not in compare:
         return None
@@ -233,7 +258,8 @@ def _read_sides(definition: Row) -> ComparedSides | None:
 def _describe_rounding(row: Row, unit: FindingUnit) -> str:
     """Return the range that the last digits of a published value leave open: `8.7x to 15x`.
 
-    A narrow range is "".
+    Published numbers are rounded, and a quotient of two rounded numbers can be far from the true one. The
+    result is "" if the range is unknown, or narrower than NARROW_ROUNDING of the value.
     """
     value, low, high = row["published"], row["published_low"], row["published_high"]
     if not value or low is None or high is None:
@@ -244,13 +270,13 @@ def _describe_rounding(row: Row, unit: FindingUnit) -> str:
 
 
 def _make_dot(row: Row, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
-    """Return the place of a finding in the plot of findings, None without a measured factor."""
+    """Return a finding for the plot of findings, None without a measured factor above 0."""
     if not row["measured"]:
         return None
     return FindingDot(
         label=row["statement"],
         verdict=row["verdict"],
-        # An axis of factors has no place for 0 and infinity: the band goes to its end there.
+        # A logarithmic axis has no place for 0 and infinity. None lets the chart choose where the bar ends.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,
         published=row["published"],
@@ -267,7 +293,12 @@ def _make_dot(row: Row, expected: ExpectedRange, facts: FindingFacts) -> Finding
 
 
 def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
-    """Return the reasons of a verdict, the most likely one first, and other remarks."""
+    """Return the reasons of a verdict, the most likely one first, and other remarks.
+
+    `row` is one of a file of findings. If its finding differs from the published one, only the codes
+    verdicts.EXPLAINING are reasons: the others do not cause a difference, so they become remarks. Without
+    such a code, the only reason is NO_REASON. For other verdicts, all codes are reasons.
+    """
     is_different = row["verdict"] in DIFFERENT
     steps: list[Step] = []
     notes = []
@@ -288,9 +319,10 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
 
 
 def summarise_reasons(findings: Iterable[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
-    """Return what to do about each reason, the one with most findings first.
+    """Return a line for each reason, the one with most findings first.
 
-    `findings` are verdicts and steps.
+    `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
+    1 reversed`, `Measure the repository at a larger scale.`
     """
     verdicts_by_label: dict[str, list[str]] = {}
     actions: dict[str, str] = {}
@@ -320,10 +352,10 @@ def _describe_all_published(row: Row, unit: FindingUnit) -> str:
 
 
 def _describe_value(row: Row, definition: Row) -> str:
-    """Return the measured quantity in words.
+    """Return what the number of a finding is, in words.
 
-    A comparison has `time of f6 ÷ time of f7: above 1x, f7 is faster`, a comparison with a saved baseline the
-    unit of its file, and a finding on one metric the title of the metric: `Client CPU`.
+    For a comparison it is `time of f6 ÷ time of f7: above 1x, f7 is faster`. For a comparison with a saved
+    baseline it is the column `unit` of the row. For one metric it is the metric's title: `Client CPU`.
     """
     metric = metric_in(definition)
     sides = _read_sides(definition)
@@ -331,7 +363,8 @@ def _describe_value(row: Row, definition: Row) -> str:
         baseline = value_label(sides.axis, sides.baseline)
         candidate = value_label(sides.axis, sides.candidate)
         is_better = metric.words.is_better
-        # If more is better, a candidate with less is worse.
+        # `gain` is -1 if a higher value is better, such as requests per second. Above 1x, the baseline is the
+        # higher one, so the candidate is lower.
         if metric.gain < 0:
             is_better = f"{metric.words.verb}lower"
         ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate}"
@@ -342,10 +375,13 @@ def _describe_value(row: Row, definition: Row) -> str:
 
 
 def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
-    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs.
+    """Return a text on the pairs of a mean, from the rows of its table; "" for fewer than two pairs.
 
-    Without "mixed", the pairs have the same outcome or some are undecided: `3 pairs, 2.0x, f7 faster in 2,
-    undecided in 1`. If all have one outcome, the text ends with the factors.
+    All pairs have the same outcome: `3 pairs, 1.9x to 2.1x`.
+    Some are undecided: `3 pairs, 1.2x to 2.0x, f7 faster in 2, undecided in 1`.
+    They have different outcomes: `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`.
+
+    `where` selects the rows: it maps axes to a value or a list of values.
     """
     rows = []
     for point in section.measured_points:
@@ -357,7 +393,8 @@ def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
     if len(rows) < 2:
         return ""
     sides = _read_sides(definition)
-    # The table may have the sides exchanged: packed against not packed.
+    # The finding may compare packed with not packed, and the table not packed with packed. Then its ratios
+    # and calls are turned round.
     is_exchanged = sides is not None and str(sides.baseline) != section.baseline
     ratios = [1 / row["ratio"] if is_exchanged else row["ratio"] for row in rows]
     text = f"{len(rows)} pairs, {times_between(min(ratios), max(ratios))}"
@@ -375,7 +412,10 @@ def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
 
 
 def _count_calls(rows: Rows, is_exchanged: bool) -> Counter[Call]:
-    """Return the outcomes of comparisons, in the order of their first rows."""
+    """Return the number of comparisons with each call, in the order of their first rows.
+
+    A comparison without a call counts as undecided. With `is_exchanged`, faster becomes slower.
+    """
     counts: Counter[Call] = Counter()
     for row in rows:
         call = Call(row["call"]) if row.get("call") else Call.UNDECIDED
@@ -386,9 +426,10 @@ def _count_calls(rows: Rows, is_exchanged: bool) -> Counter[Call]:
 def _describe_flags(
     results: Results, definition: Row, named_flags: set[str]
 ) -> tuple[str, list[str]]:
-    """Return the flags of a finding's runs in the words of cards, and the names of the flags.
+    """Return the remarks on a finding's runs as a text, and the names of the flags in it.
 
-    Example: `null-log: over svn, the client does less work; ! disturbed in 3 of 20 runs; apart`.
+    Example of the text: `null-log: over svn, its client does less work; ! disturbed in 3 of 20 runs; apart`.
+    It is "" without a remark. The names there are `["apart"]`. Only flags in `named_flags` are named.
     """
     cells = _select_cells(results, definition)
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
@@ -408,7 +449,10 @@ def _describe_flags(
 
 
 def _select_cells(results: Results, definition: Row) -> dict[str, list[str]]:
-    """Return the values of axes that select a finding's cells, such as `{"format": ["f6", "f7"]}`."""
+    """Return the values of axes that select a finding's cells, such as `{"format": ["f6", "f7"]}`.
+
+    Both compared values are among them. An axis without an entry may have any value.
+    """
     where = dict(definition.get("where", {}))
     sides = _read_sides(definition)
     if sides:
@@ -429,7 +473,10 @@ def _describe_reversal(row: Row, definition: Row) -> str:
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor of the first row of a table with a number of the finding, or that of the table."""
+    """Return the anchor of the first row of a table with a number of the finding: `table-elapsed-log-svn`.
+
+    `where` maps axes to a value or a list of values. Without such a row, return the anchor of the table.
+    """
     for pair in section.pairs:
         if not pair.measured:
             continue

@@ -1,4 +1,9 @@
-"""Lay out the points of a table as grids, with the same rows and columns as in the published study."""
+"""Lay out the points of a table as grids, with the same rows and columns as in the published study.
+
+A point is a number with its place. Its place is a value for each key: the axes, and in a table of comparisons
+also CANDIDATE. Some keys are in the rows of a table, some in its columns. The rest gives a grid for each
+combination of its values, such as a grid for each repository.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +18,8 @@ from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import COUNT
 from vcsbench.report.results import grouped_by, unique_values, values_in, values_label, varying
 
-# Rows of a comparison have this key next to the values of axes. Its values are of the compared axis.
+# A table that compares values of the axis `format` has this key in place of the axis. Its values are those
+# that are compared with the baseline, such as `f7` and `f8`.
 CANDIDATE = "candidate"
 
 
@@ -28,7 +34,7 @@ class PointKind(StrEnum):
     FAILED = "failed"
     # All results are of other settings, programs, or another version of vcsbench.
     OUTDATED = "outdated"
-    # The cell was measured, but no run counts.
+    # The cell was measured, but no run counts or its number is withheld for a reason.
     WITHHELD = "withheld"
     # The study has no published number for a measured cell.
     UNPUBLISHED = "unpublished"
@@ -38,12 +44,16 @@ class PointKind(StrEnum):
 class Point:
     """A place of a grid with its number, or with a text that explains why there is none.
 
-    `keys` has the axis values of the place, `value` is None without a number. `title` appears under the
-    pointer. `reason` is why a number is withheld, "" for any other point. `mark` has the signs next to the
-    number, such as `≈`, and `deviation` a sign for runs far from their cell's median. `is_small` points are
-    mostly start-up. `colour` is the CSS class of a comparison (table_points.colour_class), and `bar` the
-    length of a bar in per cent, None for a comparison. `cells` has the paths of the measured cells, the
-    baseline's first, and `row` the row of the table's CSV file.
+    `keys` has the axis values of the place. `value` is None without a number. For a comparison it is the
+    ratio as a deviation from 1: 22.0 per cent for 1.22. `text` is printed, `title` appears under the pointer.
+    `reason` is why the number of a measured cell is withheld, "" for any other point.
+
+    `mark` has the signs next to the number, such as `≈`, and `deviation` a sign for runs far from their
+    cell's median. `is_small` points are mostly start-up. `colour` is the CSS class of a comparison
+    (table_points.colour_class). `bar` is the length of a bar in per cent, None for a comparison.
+
+    `cells` has the paths of the measured cells, the baseline's first. `row` is the row of the table's CSV
+    file, None if it has none.
     """
 
     keys: Mapping[str, str]
@@ -63,7 +73,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading of an axis value over `span` columns. `starts_block` separates it from those on its left."""
+    """A heading of an axis value (`text`) over `span` columns.
+
+    With `starts_block`, a line separates it from the columns on its left.
+    """
 
     text: str
     span: int
@@ -73,7 +86,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class Label:
-    """An axis value in the header of a row. `is_repeated` if the row above has the same value."""
+    """An axis value (`text`) in the header of a row.
+
+    It is printed in grey if `is_repeated`, because the row above begins with the same values.
+    """
 
     text: str
     is_repeated: bool
@@ -122,7 +138,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Layout:
-    """The keys of a table's rows and columns, and the other keys (`rest`), with a grid for each value.
+    """The keys of a table's rows and columns, and the `rest`: the keys that select one of its grids.
 
     `order` has the values of each key in the order of the study. `compared` is the axis of the values of
     the key `candidate`, "" for a table that compares nothing.
@@ -143,9 +159,10 @@ class Layout:
         return case_label(values, list(values))
 
     def ordered_values(self, points: Iterable[Point], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the different values of points for some keys, in the order of the study.
+        """Return the different combinations of values that points have for `keys`, in the order of the study.
 
-        Values that the order lacks come last, numbers by size and other texts by alphabet.
+        Example for the keys cache and access: `[("cold", "http"), ("cold", "svn"), ("hot", "svn")]`. Values
+        that the order lacks come last, whole numbers by size and other texts by alphabet.
         """
         ranks_of_keys = []
         for key in keys:
@@ -154,6 +171,7 @@ class Layout:
             ranks_of_keys.append({value: rank for rank, value in enumerate(values_in_order)})
 
         def sort_key(values: tuple[str, ...]) -> list[tuple[int, str]]:
+            """Return the rank of each value. The text only decides between values that the order lacks."""
             parts = []
             for ranks, value in zip(ranks_of_keys, values, strict=True):
                 rank = ranks.get(value, len(ranks))
@@ -200,7 +218,11 @@ class LeftOut:
 
 
 def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]]) -> Layout:
-    """Return the layout of a table. `order` has the values of the study's axes in order."""
+    """Return the layout of a table: its rows and columns from its definition, the other keys as the rest.
+
+    `order` maps each axis of the study to its values in order. The compared axis of a table is replaced by
+    the key CANDIDATE.
+    """
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
     order_of_keys = dict(order)
@@ -220,7 +242,10 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 
 
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
-    """Return the points of the rows and columns with a number, and the numbers of the others."""
+    """Return the points without those of empty rows and columns, and how many of both are left out.
+
+    A row or column is empty if no point in it has a number. This is decided for each grid of the table.
+    """
     shown = []
     empty_rows = 0
     empty_columns = 0
@@ -243,7 +268,7 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
 
 
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
-    """Return a grid for each combination of values that are in neither rows nor columns."""
+    """Return a grid for each combination of values of the keys that are in neither rows nor columns."""
     sheets = grouped_by(points, lambda point: values_in(point.keys, layout.rest))
     return [
         _make_grid(sheets[values], layout) for values in layout.ordered_values(points, layout.rest)
@@ -251,13 +276,18 @@ def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
 
 
 def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
-    """Return the grid of points that differ only in the keys of rows and columns."""
+    """Return the grid of points that differ only in the keys of rows and columns.
+
+    An axis of the rows that has one value stands at the corner. Of several others, the first one becomes a
+    heading above groups of rows. The remaining ones label the rows.
+    """
     row_values = layout.ordered_values(points, layout.rows)
     column_values = layout.ordered_values(points, layout.columns)
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
     block_starts = _find_block_starts(column_values)
 
+    # The positions of the row axes with more than one value in this grid.
     varying_positions = []
     for position, values_of_axis in enumerate(zip(*row_values, strict=True)):
         if len({*values_of_axis}) > 1:
@@ -306,7 +336,11 @@ def _make_labels(
     positions: Sequence[int],
     axes: Sequence[str],
 ) -> list[Label]:
-    """Return the labels of a row: the values at some positions. Those that the row above has are grey."""
+    """Return the labels of a row: its values at some `positions`, with their axes.
+
+    A label is repeated (printed in grey) if all values up to it are those of the row above (`values_above`,
+    () for the first row).
+    """
     labels = []
     for position in positions:
         # The last label distinguishes a row from the one above, so it is never grey.
@@ -317,7 +351,7 @@ def _make_labels(
 
 
 def _make_title(point: Point, layout: Layout) -> str:
-    """Return the values that all points of a grid share: `ruby, f7`."""
+    """Return the values that all points of a grid share, from one of its points: `ruby, f7`."""
     values = {}
     for key in layout.rest:
         # The only candidate is in the title of the table.
@@ -328,6 +362,7 @@ def _make_title(point: Point, layout: Layout) -> str:
 
 
 def _label_column(values: Sequence[str], axes: Sequence[str]) -> str:
+    """Return the values of a column in words: `cold, tuned settings`."""
     texts = []
     for axis, value in zip(axes, values, strict=True):
         if value:
@@ -336,7 +371,11 @@ def _label_column(values: Sequence[str], axes: Sequence[str]) -> str:
 
 
 def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
-    """Return True for each column that begins a block: columns with the same first of several values."""
+    """Return for each column whether it begins a block.
+
+    Columns with several values form a block if their first value is the same: all `cold` columns are one
+    block. With only one value each, only the first column begins a block.
+    """
     starts = [True]
     for left, column in pairwise(columns):
         starts.append(len(column) > 1 and left[0] != column[0])
@@ -369,11 +408,13 @@ def align_published(
     layout: Layout,
     repositories: Sequence[str],
 ) -> list[Point]:
-    """Return the published points in the places of the measured ones, blank if nothing was published.
+    """Return the published points in the places of the measured ones, so that both grids look alike.
 
-    `repositories` are the axes whose values are names of repositories, which a user can choose.
+    A place without a published number gets a point with the text `·`. `repositories` are the axes whose
+    values are names of repositories. If none of the measured repositories was published, each measured place
+    gives a place for each published repository.
     """
-    # A user's own repository has no published numbers. Next to it stand those of all published repositories.
+    # By axis: the published repositories, if the user measured only other ones, such as his own.
     published_names: dict[str, list[str]] = {}
     for axis in repositories:
         names = unique_values(point.keys.get(axis, "") for point in published)
@@ -395,9 +436,10 @@ def align_published(
 
 
 def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
-    """Return points with their numbers as texts and bars.
+    """Return points of a table that compares nothing, with their numbers as texts and bars.
 
-    The numbers of a column have the same decimals. The largest number of a grid has a bar of 100 %.
+    The numbers of a column have the same decimals: 1.24 and 0.62. The largest number of a grid has a bar of
+    100 %. The points are grouped by grid and column, no longer in the order in which they came.
     """
     formatted = []
     for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():

@@ -10,15 +10,20 @@ from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, CACHE_AXIS, CLIENTS_AXI
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
-# A reader compares states of the caches, numbers of clients, and builds. They are nothing that a reader has.
+# Nobody "has" a state of the caches, a number of clients, or a build. A reader compares them, so they are no
+# picks.
 COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
-# The page has a table of answers for each combination of picks.
+# The page contains a table of answers for each combination of picks, so more would make it too large.
 MAX_COMBINATIONS = 300
 
 
 @dataclass(frozen=True)
 class Pick:
-    """An axis of "What I have": its values with their labels, and the preset value, "" for any."""
+    """An axis of "What I have", where a reader selects values at the top of the page.
+
+    `values` has each value with its label: `("nopack", "not packed")`. `preset` is the value that is selected
+    at first, "" for any value.
+    """
 
     axis: str
     label: str
@@ -28,7 +33,10 @@ class Pick:
 
 @dataclass(frozen=True)
 class SituationRow:
-    """A situation with its label, and the axis values by which the page filters it."""
+    """A situation with its label, and its axis values (`where`), by which the page filters it.
+
+    A situation has values that a reader cannot choose, such as the command, and the best choice of the others.
+    """
 
     label: str
     where: Where
@@ -36,8 +44,13 @@ class SituationRow:
 
 
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes that a reader can pick a value of. For an own repository, its values are preset."""
-    # An answer over all cells follows no pick.
+    """Return the axes on which a reader can pick a value, in the order of the study.
+
+    They are the axes with at least two values that can be measured here, except for those that readers
+    compare, the command and the repository. For the user's own repository, its present values are preset. The
+    first axes are taken until there are MAX_COMBINATIONS combinations. Return [] if all cards are aggregates:
+    their one answer over all cells follows no pick.
+    """
     if all(view.card.question.aggregate for view in cards):
         return []
     study = results.study
@@ -49,12 +62,13 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         values = [value for value in values_in_order if value in measurable]
         if axis in left_out or len(values) < 2:
             continue
-        # Each value, and any value.
+        # A reader picks one of the values, or none.
         combinations *= len(values) + 1
         if combinations > MAX_COMBINATIONS:
             break
         preset = ""
-        # The first value is the state of the user's repository. Its users can have any access.
+        # The first value of an axis is the present state of the user's repository. The access is no state of
+        # it: its users may have any.
         if results.own_repository and axis != ACCESS_AXIS:
             preset = values[0]
         labelled = [(value, labels.value_label(axis, value)) for value in values]
@@ -65,7 +79,8 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
     """Return the command and the state of the caches of each operation that a card compares.
 
-    An example: `[{"command": "log", CACHE_AXIS: "cold"}]`. They have the order of the grid.
+    An example: `[{"command": "log", "cache": "cold"}]`. They are in the order of the grid. Rows of aggregate
+    cards do not count.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     compared: set[tuple[str, ...]] = set()
@@ -80,7 +95,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
 
 
 def label_situations(results: Results) -> list[SituationRow]:
-    """Return each situation with the values that distinguish it from the others as its label."""
+    """Return each situation of the advice with a label of the values on which situations differ."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
     return [
@@ -94,5 +109,5 @@ def label_situations(results: Results) -> list[SituationRow]:
 
 
 def _without_empty(where: Where) -> Where:
-    """Return the values of the axes that apply."""
+    """Return the values without those that are "": an axis that does not apply to a cell has this value."""
     return {axis: value for axis, value in where.items() if value}

@@ -18,10 +18,11 @@ from vcsbench.report.results import Rows, grouped_by
 from vcsbench.statistics import comparisons, texts
 from vcsbench.statistics.comparisons import ComparisonRow
 
-# Signs next to a number, in this order. table_sections.KEY has their meanings.
+# The signs next to a number: first that of the comparison's outcome for the candidate (its call), then those
+# of flags. table_sections.MARK_MEANINGS has their meanings. `~`: the data leave the outcome open.
 CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
 FLAG_MARKS = {"same-binaries": "=", "low-n": "?"}
-# Signs that are hidden until the reader asks for them. A cell has one of these flags at most.
+# Signs that are hidden until the reader uses the switch above the tables. A point shows the first one it has.
 DEVIATION_MARKS = {"outlier-20": "‡", "outlier-10": "†"}
 # The text of a place without a number, and its meaning.
 ABSENT_TEXTS = {
@@ -55,12 +56,14 @@ def measured_points(
 ) -> list[Point]:
     """Return the points of a measured table: those of the expected rows in order, then of any other rows.
 
-    `rows` are those of the table's CSV file. A ratio is printed in per cent, as it was published (`+22`), or
-    with `prints_factors` as in cards (`1.2x faster`).
+    `rows` are those of the table's CSV file. `expected` are the rows that the cells of the grid should give.
+    An expected row that the file lacks gives a point with the reason in place of a number. A ratio is printed
+    in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
     key_names = list(expected[0].keys) if expected else []
 
     def place_of(row: Row) -> tuple[str, ...]:
+        """Return the axis values of a row, in the order of an expected row's keys if there is one."""
         names = key_names or list(comparisons.keys_of(row))
         return tuple(row[name] for name in names)
 
@@ -74,7 +77,7 @@ def measured_points(
             points.append(_point_without_row(expected_row))
         for row in rows_of_cell:
             points.append(_point_of_row(definition, row, expected_row, prints_factors))
-    # Without a grid, no row is expected.
+    # The file of the grid may be missing: then no row is expected, and all rows of the file are shown.
     for other_rows in rows_of_place.values():
         for row in other_rows:
             unexpected = ExpectedRow(comparisons.keys_of(row))
@@ -83,7 +86,10 @@ def measured_points(
 
 
 def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
-    """Return the points of a published table. Rows without a number are left out."""
+    """Return the points of a published table. Rows without a number are left out.
+
+    In a comparison, the column `value` is already the deviation in per cent: 22 for a ratio of 1.22.
+    """
     metric = metric_in(definition)
     points = []
     for row in rows:
@@ -106,7 +112,11 @@ def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
 def _point_of_row(
     definition: TableDefinition, row: Row, expected: ExpectedRow, prints_factors: bool
 ) -> Point:
-    """Return the point of a row: its number with sentences and marks, or the reason why there is none."""
+    """Return the point of a row of a table: its number with sentences and marks.
+
+    If the column `value` is empty, the point has the reason in place of the number. `expected` has the cells
+    of the row and their failed rounds.
+    """
     if not words.is_number(row["value"]):
         return _withheld_point(row, expected)
 
@@ -135,7 +145,12 @@ def _point_of_row(
 def _with_comparison(
     point: Point, comparison: ComparisonRow, metric: Metric, prints_factors: bool
 ) -> Point:
-    """Return the point with the ratio of its comparison, a colour, and the mark of the call."""
+    """Return the point with the ratio of its comparison, a colour, and the mark of the outcome.
+
+    The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE) unless the
+    comparison is called a difference. The mark is one of CALL_MARKS, such as `≈` for equal, before other
+    marks.
+    """
     ratio = ratio_of(comparison)
     deviation_pct = _deviation_pct(comparison)
     text = per_cent_text(ratio)
@@ -164,7 +179,11 @@ def _deviation_pct(comparison: ComparisonRow) -> float:
 
 
 def _point_without_row(expected: ExpectedRow) -> Point:
-    """Return the point of cells that the table has no row of, with the reason."""
+    """Return the point of cells that have no row in the table, with the reason.
+
+    The first of these reasons is taken: the cell cannot be measured here, its runs are invalid, its result is
+    out of date, its rounds failed. Otherwise no run counts, for an unknown reason.
+    """
     if expected.skip:
         return _absent_point(expected, PointKind.SKIPPED, f"not measured: {expected.skip}")
     # With invalid runs, the flags of the runs are the reason, not the rounds that failed.
@@ -178,12 +197,18 @@ def _point_without_row(expected: ExpectedRow) -> Point:
 
 
 def _absent_point(expected: ExpectedRow, kind: PointKind, title: str) -> Point:
+    """Return a point with a text such as `failed`. The pointer shows the `title`."""
     text, _ = ABSENT_TEXTS[kind]
     return Point(expected.keys, kind, text=text, title=title)
 
 
 def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a row without a number, with the reason."""
+    """Return the point of a row whose column `value` is empty, with the reason.
+
+    The first of these reasons is taken: the cell cannot be measured here, the codes in the column `withheld`
+    (such as other-work), the flags of the runs. A text is short, such as `other work`; the pointer shows
+    more.
+    """
     row_keys = comparisons.keys_of(row)
     if expected.skip:
         text, _ = ABSENT_TEXTS[PointKind.SKIPPED]
@@ -193,6 +218,7 @@ def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
     codes = (row.get("withheld") or "").split()
     if not codes:
         return Point(row_keys, PointKind.WITHHELD, text=text, title=_left_out_title(flags))
+    # The command did not do the same work in both cells, so that their times must not be compared.
     work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
     if work_texts:
         text = work_texts[0]
@@ -202,11 +228,13 @@ def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
 
 
 def _left_out_title(flags: Sequence[str]) -> str:
+    """Return `flagged cache-not-cold; see Flags`, or `no run of it counts; see Flags` without flags."""
     reason = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
     return f"{reason}; see Flags"
 
 
 def has_interval(comparison: ComparisonRow) -> bool:
+    """Return True if the ratio and the interval are known: they are NaN for published rows."""
     return math.isfinite(comparison.ratio) and math.isfinite(comparison.low)
 
 
@@ -223,7 +251,8 @@ def ratio_of(comparison: ComparisonRow) -> float:
 def factor_words(metric: Metric) -> tuple[str, str]:
     """Return the words after a factor, for a ratio above 1 and below 1: `faster` and `slower`.
 
-    Those of a metric with a verb lack it: `reads less often` becomes `less often`, as in `2.0x less often`.
+    Words of other metrics can begin with a verb. It is left out, because `reads less often` becomes `2.0x
+    less often` behind a factor.
     """
     above, below = metric.change_words
     if metric.words.verb:
@@ -241,13 +270,15 @@ def per_cent_text(ratio: float) -> str:
 def colour_class(deviation_pct: float, gain: int) -> str:
     """Return the CSS class of a deviation: `x3` for a better baseline, `y3` for a better candidate.
 
-    The number is the number of COLOUR_STEPS that the factor reaches. "" is for a factor below the first one.
-    `gain` is 1 if a ratio above 1 means a better candidate, otherwise -1.
+    `deviation_pct` is 22.0 for a ratio of 1.22. Its factor 1.22 reaches three of COLOUR_STEPS (1.05, 1.1 and
+    1.2), so the class ends with 3. Below the first step the class is "". `gain` is 1 if a ratio above 1 means
+    a better candidate, otherwise -1.
     """
     ratio = 1 + deviation_pct / 100
     # A published value of -100 % or less is a candidate that took infinitely longer.
     factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
-    # Rounding must not keep 1.1 from its step.
+    # 10 per cent give 1 + 10 / 100 = 1.1, but other ways to compute it give 1.0999999999999999. Such a factor
+    # must reach the step 1.1, too.
     step = bisect_right(COLOUR_STEPS, factor + 1e-9)
     if step == 0:
         return ""
@@ -257,9 +288,13 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 
 
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
-    """Return sentences on the number of a row: its rounds, and for a comparison its interval and its call."""
+    """Return the sentences that the pointer shows on the number of a row of a table.
+
+    Without a comparison, there is one: `1.24 s, the median over 5 rounds.` Those of a comparison also have
+    its interval and its outcome (_comparison_sentences).
+    """
     metric = metric_in(definition)
-    # A count of a separate run does not depend on the number of rounds.
+    # Some counts, such as of system calls, come from one separate run, so no round repeats them.
     rounds = words.count_of(int(row["n"] or 0), "round")
     basis = "counted once" if metric.once else f"over {rounds}"
     if "compare" in definition:
@@ -272,7 +307,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
 def _comparison_sentences(
     row: Row, definition: TableDefinition, rounds: str, basis: str
 ) -> list[str]:
-    """Return the sentences of a comparison.
+    """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
 
     The first one is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time of
     f7 = 1.22.` `rounds` is `5 rounds`, and `basis` is `over 5 rounds` or `counted once`.
@@ -298,7 +333,7 @@ def _comparison_sentences(
     sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
     is_open = comparison.call in (Call.BOUNDED, Call.UNDECIDED)
     excludes_1 = not comparison.low <= 1 <= comparison.high
-    # Readers wonder why such a number is not called a difference.
+    # An interval such as 1.02x to 1.3x excludes 1, and readers wonder why that is not called a difference.
     if is_open and excludes_1:
         sentences.append(CORRECTED)
     if math.isfinite(comparison.detectable):
