@@ -60,10 +60,11 @@ LINE_CHARTS = ("level", "history")
 class AnswerSection:
     """The answers of a page: what the reader picks, the cards, and the next runs.
 
-    `wishes` are for the reader's own repository, [] without one.
-    `min_effect` is the smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words,
-    for the script. `estimate` is for the size of the reader's repository, None without a measured load.
-    `own_command` measures the reader's own repository, "" if it is already measured.
+    `wishes` are changes of the reader's own repository that would help, [] without such a repository.
+    `condition` is a warning that gains differ from published ones, "" without one. `min_effect` is the
+    smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words, for the script.
+    `estimate` is for the size of the reader's repository, None without a measured load. `own_command`
+    measures the reader's own repository, "" if it is already measured.
     """
 
     wishes: Sequence[Wish]
@@ -115,7 +116,11 @@ class TablePart:
 
 @dataclass(frozen=True)
 class Page:
-    """The data of a page. `meta` has the texts of its head, `packed_details` JSON for its script.
+    """The data of a page, for the template.
+
+    `meta` has the texts of the page's head, such as `facts` for the index. `charts` maps a chart's name to
+    it, `cells` a cell's path to its label. `packed_details` is JSON with the runs behind each number, for the
+    script.
 
     `packed_details` is "" if nothing was measured. `images` has the address of each chart's image.
     """
@@ -147,7 +152,7 @@ class Page:
 
     @property
     def lines(self) -> list[str]:
-        """Return the names of the charts below Plots."""
+        """Return the names of the charts in the section Plots, which are line plots."""
         return [name for name in self.charts if name.startswith(LINE_CHARTS)]
 
     @property
@@ -171,7 +176,7 @@ def build_page_with_charts(results: Results, folder: Path) -> str:
 
 
 def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
-    """Return the page from its data and the SVG of each chart."""
+    """Return the HTML of the page. `svgs` maps a chart's name to its SVG, {} for a page without charts."""
     scripts = [read_scripts()]
     images = {name: charts.image_url(svg) for name, svg in svgs.items()}
     if images:
@@ -181,7 +186,7 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of a page."""
+    """Return the data of a page, section by section. Parts without data are empty."""
     study = results.study
     setup = describe_setup(results)
     tables = table_sections(results)
@@ -221,7 +226,11 @@ def describe_page(results: Results) -> Page:
 
 
 def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
-    """Return the section of answers: decided for each combination of picks, so that the script only shows."""
+    """Return the section of answers: what a reader picks, the cards, and the next runs.
+
+    The answers are decided here for each combination of picks. The script of the page only shows the ones of
+    the combination that the reader picked.
+    """
     cards = answers.make_card_views(results)
     picks = find_picks(results, cards)
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
@@ -233,7 +242,8 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
     steps = summary.suggest_next_steps(results, command) if originals(results.measurements) else []
     compared_in_cards = sum(len(view.rows) for view in cards)
     min_effect = f"{results.advice.min_effect_pct:g} %"
-    # A saved result is compared with later ones, which have their own limits and options.
+    # `make baseline` saves results and measures nothing, so limits and options of a run mean nothing to it.
+    # Only its configuration files matter.
     saved = replace(command, baseline="before", arguments=command.configfile_arguments)
     wishes: Sequence[Wish] = []
     if results.own_repository:
@@ -274,7 +284,10 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
 
 
 def _label_values(results: Results) -> dict[str, dict[str, str]]:
-    """Return the words for each axis, under "", and for each of its values."""
+    """Return the words for each axis, under "", and for each of its values.
+
+    Example: `{"packing": {"": "packing", "nopack": "not packed", "packed": "packed"}}`.
+    """
     labels: dict[str, dict[str, str]] = {}
     for axis, values in results.order.items():
         labels[axis] = {"": axis_label(axis)}
@@ -286,7 +299,10 @@ def _label_values(results: Results) -> dict[str, dict[str, str]]:
 def _describe_findings(
     results: Results, setup: Setup, tables: Sequence[TableSection]
 ) -> FindingSection:
-    """Return the section of findings. Without a finding, the page has no reversals either."""
+    """Return the section of findings and expectations.
+
+    Without a finding, the page has no table of other reversed comparisons either.
+    """
     views = make_finding_views(results, results.findings, results.definitions, tables)
     expectations = make_finding_views(results, results.expectations, results.checks, tables)
     return FindingSection(
@@ -301,13 +317,17 @@ def _describe_findings(
 
 
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
-    """Return the tables with the machine and the year of both numbers, such as `here, 2026`."""
+    """Return the tables, and for measured and published numbers their machine and year, as far as known.
+
+    Measured numbers have `here, 2026`, published ones the year first. A table without a section is listed by
+    its title.
+    """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]
     if setup.last:
         measured_where.append(str(setup.last.year))
     published_where = []
-    # The name has the year of the study, otherwise its source: fsfs-san-2014.
+    # The year of a study is in its name, such as fsfs-san-2014, or in the text of its source.
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
     if year:
         published_where.append(year.group())
@@ -319,7 +339,10 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
 
 
 def _describe_facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> PageFacts:
-    """Return the facts for the index. Duplicates are no cells of the study."""
+    """Return the facts for the index of all pages.
+
+    Duplicates (second measurements of a cell, for the noise) do not count as cells.
+    """
     return PageFacts(
         study=results.study.name,
         title=results.study.title,

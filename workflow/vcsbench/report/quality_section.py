@@ -51,7 +51,7 @@ ERROR = "The error of every comparison includes that."
 
 
 class FlagUse(NamedTuple):
-    """A flag with the number of runs that have it, and their cells."""
+    """A flag with the number of runs that have it, and the paths of their cells. A flag marks a doubtful run."""
 
     flag: str
     runs: int
@@ -74,7 +74,10 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 
 
 def describe_quality(results: Results) -> list[str]:
-    """Return the sentences of the section: invalid runs, noise, the method, and flags of nearly all runs."""
+    """Return the sentences of the section: invalid runs, noise, the method, and flags of nearly all runs.
+
+    Other flags are in a table (_make_flag_table).
+    """
     runs = results.measurements
     invalid = sum(is_invalid(run["flags"]) for run in runs)
     if invalid:
@@ -97,7 +100,11 @@ def describe_quality(results: Results) -> list[str]:
 
 
 def count_runs(runs: Rows, explanation: str = "") -> str:
-    """Return `930 timed runs of 58 cells and 14 duplicates`, with an `explanation` of cells behind them."""
+    """Return `930 timed runs of 58 cells and 14 duplicates`.
+
+    A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
+    all its settings)`, stands behind the number of cells.
+    """
     cells = unique_values(run["cell"] for run in runs)
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_runs = words.count_of(len(runs), "timed run")
@@ -107,7 +114,7 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
 
 
 def judge_noise(account: Account) -> str:
-    """Return a sentence on the noise of a run: acceptable or high, "" if it is unknown."""
+    """Return a sentence on the noise of the runs: acceptable up to NOISY_PCT, otherwise high; "" if unknown."""
     if not account.scatter_pct:
         return ""
     scatter = (
@@ -140,7 +147,11 @@ def _is_frequent(use: FlagUse, runs: Rows) -> bool:
 
 
 def _make_flag_table(results: Results) -> PlainTable:
-    """Return the table of flags. Those of nearly all runs are sentences: a list of all cells is no help."""
+    """Return the table of flags, with a row for each: its meaning, its cells, and its number of runs.
+
+    Flags of nearly all runs are left out, because a list of all cells is no help. They have a sentence
+    (describe_quality). Flags that make a run invalid are always in the table.
+    """
     rows = []
     for use in _count_flags(results.measurements):
         if _is_frequent(use, results.measurements):
@@ -157,7 +168,7 @@ def explain_flag(flag: str, thresholds: Row) -> str:
     """Return the explanation of a flag, with the values of the thresholds that it names.
 
     Example: "Fewer rounds than the threshold min_rounds (5): the interval is wide. Raise rounds. ..."
-    `thresholds` are those that the configuration changes.
+    `thresholds` maps the names of thresholds that the configuration changes to their values.
     """
     text = FLAGS[flag].sentence.strip()
     values = {**Thresholds().model_dump(), **thresholds}
@@ -169,7 +180,10 @@ def explain_flag(flag: str, thresholds: Row) -> str:
 
 
 def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
-    """Return the different texts of a column with their cells, the one with most cells first."""
+    """Return the different texts of a column with the paths of their cells, the one with most cells first.
+
+    Example: `[("no root", ["log/ruby/...", ...])]`. Rows in which the column is "" are left out.
+    """
     with_reason = [row for row in rows if row[column]]
     reasons = []
     for reason, members in grouped_by(with_reason, lambda row: row[column]).items():
@@ -178,9 +192,10 @@ def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
 
 def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why attempts were set aside and measured again, with their cells.
+    """Return why attempts were set aside and measured again, with their cells, the most frequent reason first.
 
-    The column `set_aside` has the flags of each attempt of a cell-round: `cache-not-warm, clock restarted`.
+    An attempt is a measurement of a cell-round whose results were not used. The column `set_aside` has the
+    flags of each attempt of a cell-round: `cache-not-warm, clock restarted`.
     """
     attempts = []
     for row in measurements:
@@ -194,7 +209,11 @@ def _make_reason_table(title: str, reasons: Sequence[tuple[str, list[str]]]) -> 
 
 
 def _make_fixed_cost_table(results: Results) -> PlainTable:
-    """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time."""
+    """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
+
+    The fixed cost is the start-up of the command: what it takes on an empty repository, and waits for delayed
+    acknowledgements. A row is a cell.
+    """
     runs = [
         run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
     ]
@@ -220,8 +239,9 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands: most runs must agree on it.
 
-    A row has a value of each axis on which the work depends, the output of most runs, their number, and the
-    number of runs with another output.
+    The output shows whether runs did the same work. Invalid runs do not count. A row has a value of each axis
+    on which the work depends, the output of most runs, their number, and the number of runs with another
+    output.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
@@ -245,7 +265,11 @@ def _make_work_table(results: Results) -> PlainTable:
 
 
 def _describe_duplicates(results: Results) -> str:
-    """Return a sentence on the difference between cells and their duplicates, the systematic noise."""
+    """Return a sentence on the systematic noise: the difference between cells and their duplicates.
+
+    A duplicate is a cell that is measured a second time with the same settings. NO_DUPLICATES is the sentence
+    if the difference is unknown.
+    """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
     # Without two rounds of a cell and its duplicate, the deviation of a comparison is unknown.
     deviations = []
@@ -266,7 +290,7 @@ def _describe_duplicates(results: Results) -> str:
 
 
 def _select_elapsed_comparisons(results: Results) -> list[Row]:
-    """Return the rows of the tables of elapsed time, without comparisons with saved baselines."""
+    """Return the rows of all tables of elapsed time, without those of comparisons with saved baselines."""
     rows: list[Row] = []
     for name, table in results.tables.items():
         if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT:
@@ -275,7 +299,11 @@ def _select_elapsed_comparisons(results: Results) -> list[Row]:
 
 
 def _make_detectable_table(results: Results) -> PlainTable:
-    """Return the table of the median detectable difference of each group of cells with the same noise."""
+    """Return the table of the smallest detectable differences.
+
+    A row is a group of cells that are assumed to scatter alike (the same values of the study's
+    variance_group). It has the number of comparisons and the median of their detectable differences.
+    """
     comparisons = []
     for row in _select_elapsed_comparisons(results):
         if not row.get("withheld") and words.is_number(row.get("detectable")):

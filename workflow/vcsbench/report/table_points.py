@@ -218,7 +218,7 @@ def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
     codes = (row.get("withheld") or "").split()
     if not codes:
         return Point(row_keys, PointKind.WITHHELD, text=text, title=_left_out_title(flags))
-    # The command did not do the same work in both cells, so that their times must not be compared.
+    # The command did other work than in similar cells, or nobody knows its work. So nothing is compared.
     work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
     if work_texts:
         text = work_texts[0]
@@ -234,7 +234,7 @@ def _left_out_title(flags: Sequence[str]) -> str:
 
 
 def has_interval(comparison: ComparisonRow) -> bool:
-    """Return True if the ratio and the interval are known: they are NaN for published rows."""
+    """Return True if the ratio and its interval are known. They are NaN if published, or after one round."""
     return math.isfinite(comparison.ratio) and math.isfinite(comparison.low)
 
 
@@ -277,8 +277,7 @@ def colour_class(deviation_pct: float, gain: int) -> str:
     ratio = 1 + deviation_pct / 100
     # A published value of -100 % or less is a candidate that took infinitely longer.
     factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
-    # 10 per cent give 1 + 10 / 100 = 1.1, but other ways to compute it give 1.0999999999999999. Such a factor
-    # must reach the step 1.1, too.
+    # Rounding of floats can make 1.0999999999 of the factor 1.1, which must reach the step 1.1.
     step = bisect_right(COLOUR_STEPS, factor + 1e-9)
     if step == 0:
         return ""

@@ -25,7 +25,8 @@ from vcsbench.report.results import (
 )
 from vcsbench.statistics.comparisons import ComparisonRow
 
-# The sign of numbers whose medians have another quotient.
+# The sign of a comparison whose ratio differs from the quotient of both medians
+# (results.contradicts_medians).
 MEDIANS_MARK = "m"
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
@@ -36,7 +37,7 @@ MARK_MEANINGS = {
     MEDIANS_MARK: "the medians of both sides differ by another factor: click the number for both",
 }
 PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
-# From here on, cards print a factor in place of per cent.
+# From here on (a ratio of about 1.1), cards print a factor in place of per cent, so the key explains both.
 LARGE_PCT = 9.95
 BAR = ("▁", "its length is the number's share of the largest one in the table")
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
@@ -48,7 +49,7 @@ REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """A table of texts. A cell with a list of texts is folded to their number.
+    """A table of texts. A field with a list of texts shows only their number until a reader unfolds it.
 
     Columns from the index `numbers_from` on are aligned right, none if it is None. With `is_folded` the
     reader sees only the title and the number of rows.
@@ -64,7 +65,7 @@ class PlainTable:
 
 @dataclass(frozen=True)
 class Download:
-    """A file next to the page, its content as a data URL, and the name to save it with."""
+    """A file that a reader can save: its path seen from the page, its content as a data URL, and a name."""
 
     path: str
     data: str
@@ -73,7 +74,7 @@ class Download:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A measured and a published grid in the same layout. One of them may be missing."""
+    """A measured and a published grid in the same layout. One of them may be None."""
 
     title: str
     measured: Grid | None
@@ -90,7 +91,10 @@ class Swatch:
 
 @dataclass(frozen=True)
 class Legend:
-    """The colours of a table, from those of the better baseline (`left`) to those of the better candidate."""
+    """The colours of a table in one line, from those of a better baseline to those of a better candidate.
+
+    `left` and `right` are the texts at both ends: `f6 faster` and `f7 faster`.
+    """
 
     left: str
     swatches: Sequence[Swatch]
@@ -102,12 +106,13 @@ class TableSection:
     """A table of the study.
 
     `reading` explains its numbers. A table that compares has a `legend`; it compares the value `baseline` of
-    the axis `compared` with other values. Both are "" for other tables. `pairs` are its grids.
-    `published_in_full` has the published table if the pairs show only a part of it. `not_measured` is the
-    reason why the whole table has no number, "" if it has some. `nothing_published` is a sentence, "" if the
-    published numbers exist. `left_out` has the number of rows and columns without a result, "" without any.
-    `withheld` maps reasons to labels of places without a number. `key` has the signs in the table with their
-    meanings.
+    the axis `compared` with other values. Both are "" for other tables. `pairs` are its grids, measured and
+    published side by side. `published_in_full` has the published table if the pairs show only a part of it.
+    `not_measured` is the reason why the whole table has no number, "" if it has some. `nothing_published` is
+    a sentence, "" if the published numbers exist. `left_out` has the number of rows and columns without a
+    result, "" without any. `withheld` maps reasons to the places (`cold log over svn (ruby, f7)`) that were
+    measured and have no number for that reason. `key` has the signs in the table with their meanings.
+    `anchor` is its place on the page.
     """
 
     name: str
@@ -141,13 +146,16 @@ class TableSection:
 
 
 def make_download(results: Results, path: str, name: str) -> Download | None:
-    """Return a CSV file of the results, compressed if its `name` ends with .gz. None without the file."""
+    """Return a CSV file of the results, None without the file. It is compressed if `name` ends with .gz.
+
+    `path` is below the folder `results`, and `name` is the name under which a reader saves it.
+    """
     if path not in results.texts:
         return None
     content = results.texts[path].encode()
     media_type = "text/csv;charset=utf-8"
     if name.endswith(".gz"):
-        # Without a time, the same results give the same page.
+        # gzip would store the present time, and the same results are to give the same page.
         content = gzip.compress(content, 9, mtime=0)
         media_type = "application/gzip"
     data = base64.b64encode(content).decode()
@@ -157,7 +165,8 @@ def make_download(results: Results, path: str, name: str) -> Download | None:
 def table_sections(results: Results) -> list[TableSection]:
     """Return a section for each table of the study, featured ones first.
 
-    Tables without a cell in the grid are left out. Without a grid, all have a section.
+    A table has no section if the grid has none of its cells. If the file of the grid is missing, all tables
+    have one: only published numbers are shown.
     """
     study = results.study
     runs_of_cell = grouped_by(results.measurements, lambda run: run["cell"])
@@ -174,11 +183,15 @@ def table_sections(results: Results) -> list[TableSection]:
 
 
 def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]]:
-    """Return sentences on the revisions that commands on working copies cover, by command."""
+    """Return sentences on the revisions that each command on working copies covers, by command.
+
+    Example: `update-1000` updates a working copy from revision 951 to 1001. Other commands are missing.
+    """
     notes: dict[str, list[str]] = {}
     for context in contexts:
         first, last = context["working_copy"].get("revisions", (0, 0))
-        # The working copy of another command is of the youngest revision.
+        # Without old revisions to update from, the working copy is already of the youngest revision: the
+        # command covers no distance. (0, 0) is for a cell without a working copy.
         if not 0 < first < last:
             continue
         command = study.command_name(context["axes"])
@@ -220,7 +233,7 @@ def _make_section(
     notes_of_command: Mapping[str, Sequence[str]],
     medians_s: Mapping[str, float],
 ) -> TableSection:
-    """Return the section of a table.
+    """Return the section of the table `name`, with its measured and published grids.
 
     `notes_of_command` has the sentences of distance_notes, `medians_s` the median seconds of each cell.
     """
@@ -262,14 +275,19 @@ def _make_section(
 
 def _has_published_numbers(results: Results, name: str) -> bool:
     """Return True if the study published the numbers of a table, so that it prints ratios as published."""
-    # Comparisons with a saved baseline have notes. They are no tables of the study.
+    # A table against a saved baseline is none of the study. All such tables, and no others, are keys of
+    # `notes`.
     is_of_study = name not in results.notes
     is_published = results.study.tables[name].get("published", True)
     return results.study.published is not None and is_of_study and is_published
 
 
 def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> str:
-    """Return why no cell of a table has its count, for example without strace; "" if the reasons differ."""
+    """Return the reason why no cell of a table of counts has a number, such as a missing strace.
+
+    Return "" if some cell has a number, if the reasons differ, and for other tables. Cells that cannot be
+    measured here do not count.
+    """
     if not metric_in(definition).exact:
         return ""
     reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
@@ -278,7 +296,10 @@ def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> s
 
 
 def _why_nothing_published(study: Study, published: Sequence[Point], has_published: bool) -> str:
-    """Return a sentence if the study has published numbers, but none in this table."""
+    """Return a sentence if the study has published numbers, but none in this table; otherwise "".
+
+    `has_published` tells whether the study published this table, so that its file is only missing.
+    """
     if study.published is None or published:
         return ""
     if has_published:
@@ -292,11 +313,11 @@ def _rest_of_published(
     layout: Layout,
     definition: TableDefinition,
 ) -> list[Grid]:
-    """Return the whole published table if the pairs show only a part of it."""
+    """Return the whole published table as grids if the pairs show only a part of it, otherwise []."""
     number_shown = 0
     for pair in pairs:
         if pair.published:
-            # Other places are those of measured cells, blank where nothing was published.
+            # The other points stand for measured cells without a published number.
             number_shown += sum(
                 point.kind == PointKind.PUBLISHED for point in pair.published.points
             )
@@ -308,7 +329,11 @@ def _rest_of_published(
 def _measured_points(
     results: Results, name: str, medians_s: Mapping[str, float], prints_factors: bool
 ) -> list[Point]:
-    """Return the points of a measured table. Ratios of times that medians contradict have a mark."""
+    """Return the points of the measured table `name`. Ratios of times that medians contradict have a mark.
+
+    `medians_s` has the median seconds of each cell. With `prints_factors`, ratios are printed as `1.2x
+    faster` and not in per cent.
+    """
     study = results.study
     definition = study.tables[name]
     expected = expected_rows(
@@ -345,7 +370,10 @@ def _mark_medians(point: Point, medians_s: Mapping[str, float]) -> Point:
 
 
 def _withheld_places(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
-    """Return the labels of the places without a number, by the reason."""
+    """Return the labels of measured places without a number, by the reason.
+
+    Example: `{"other work: ...": ["cold log over svn (ruby, f7)"]}`.
+    """
     places: dict[str, list[str]] = {}
     for point in points:
         if point.reason:
@@ -360,7 +388,12 @@ def _make_notes(
     compared: str,
     points: Sequence[Point],
 ) -> list[str]:
-    """Return the notes on a table: on a saved baseline, on distances, and on commands with less work."""
+    """Return the notes on a table: on a saved baseline, on covered revisions, and on commands with less work.
+
+    `notes_of_command` has the sentences of distance_notes. `compared` is the axis that the table compares, ""
+    for other tables. Over svn, some commands of Subversion's benchmark do less work in the client, so a
+    comparison of accesses needs a note.
+    """
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
     for command, notes_on_distance in notes_of_command.items():
@@ -375,7 +408,7 @@ def _make_notes(
 
 
 def _make_grids(points: Sequence[Point], layout: Layout, definition: TableDefinition) -> list[Grid]:
-    """Return the grids of points. Numbers that are no comparisons get their texts and bars."""
+    """Return the grids of points. In a table that compares nothing, numbers get their texts and bars here."""
     if "compare" not in definition:
         points = grids.format_numbers(points, layout, metric_in(definition).unit)
     return grids.make_grids(points, layout)
@@ -390,12 +423,14 @@ def _pair_grids(
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    Without a measured number, the published grids stand alone. `repositories` are the axes whose values are
+    The published grid is None if nothing was published for any of its places. Without a measured point, the
+    published grids stand alone. `repositories` are the axes whose values are
     names of repositories.
     """
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
+    # A sheet is the set of values that select a grid, such as the repository: ("ruby",).
     published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
     pairs = []
     for grid in _make_grids(measured, layout, definition):
@@ -412,7 +447,7 @@ def _pair_grids(
 
 
 def _make_reading(definition: TableDefinition, caption: str, has_published: bool) -> str:
-    """Return the explanation of a table's numbers, and the caption of its grids."""
+    """Return the explanation of a table's numbers, followed by the caption of its grids."""
     if "compare" in definition:
         reading = _comparison_reading(definition, has_published)
     else:
@@ -436,7 +471,8 @@ def _level_reading(definition: TableDefinition) -> str:
 def _comparison_reading(definition: TableDefinition, has_published: bool) -> str:
     """Return the formula of a comparison, and the basis of its numbers.
 
-    An example: `100 x (time of f6 ÷ time of f7 - 1), in per cent: above 0, f7 is faster. Measured: ...`.
+    Without published numbers, it is `f7 against f6: the geometric mean of the rounds' ratios.` Otherwise an
+    example is: `100 x (time of f6 ÷ time of f7 - 1), in per cent: above 0, f7 is faster. Measured: ...`.
     """
     baseline, candidates = table_points.side_labels(definition)
     if not has_published:
@@ -466,22 +502,27 @@ def make_title(definition: TableDefinition) -> str:
 
 
 def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
-    """Return the legend of a comparison: the colours of a better baseline on the left.
+    """Return the legend of a comparison: a line of colours with the number at which each begins.
 
-    The edges are printed as the numbers of the table: in per cent as published, or as factors.
+    For times of f6 and f7 it begins with `f6 faster`. Then come the colours for a faster f6 from strong to
+    weak, no colour, and those for a faster f7 from weak to strong. It ends with `f7 faster`. The numbers look
+    as in the table: with published numbers in per cent (`-20`, `+20`), otherwise as factors (`1.2x` on both
+    sides).
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
     steps = table_points.COLOUR_STEPS
     swatches = []
+    # The ratios are baseline / candidate: from 1/4 over 1/1.05 and 1.05 to 4.
     for ratio in (*(1 / step for step in reversed(steps)), *steps):
         deviation_pct = 100 * (ratio - 1)
         edge = factor(at_least_1(ratio))
         if has_published:
             edge = words.percentage(deviation_pct)
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
-    # In the middle there is no difference.
+    # The swatch in the middle has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
+    # If a higher value is better (gain -1), a ratio above 1 is a better baseline, which belongs to the left.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better
@@ -491,7 +532,11 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 def _make_key(
     points: Sequence[Point], definition: TableDefinition, has_published: bool
 ) -> list[tuple[str, str]]:
-    """Return the signs that occur in a table, with their meanings."""
+    """Return the signs that occur in a table, with their meanings: `("≈", "equal: ...")`.
+
+    First come pictograms of cache states, then marks of numbers, the printed form of numbers, and texts of
+    places without a number.
+    """
     key = []
     caches = {point.keys.get("cache", "") for point in points}
     for cache, pictogram in pictograms().items():
