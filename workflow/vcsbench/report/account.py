@@ -1,5 +1,7 @@
 """The account of a study: its time, the results of its comparisons, and the gain of more time.
 
+A block is a group of cells that get their rounds together, because they are compared with each other.
+
 `make_tables` writes it into results/budget/<study>.json (statistics.budget.budget_report).
 """
 
@@ -26,7 +28,10 @@ class BlockAccount:
 
 @dataclass(frozen=True)
 class OutlookMoment:
-    """The comparisons of each table that are still undecided after further seconds."""
+    """The comparisons of each table that are still undecided after further `seconds` of measuring.
+
+    `left` maps the name of a table to their number.
+    """
 
     seconds: float
     left: Mapping[str, int]
@@ -42,10 +47,11 @@ class Account:
 
     `taken_s` are the seconds of all sessions, `spent_s` those of their steps, and `timed_s` those of the
     timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown. `tables` counts
-    the comparisons of each table by result. `more_rounds` has the further rounds of all cells that decide
-    each open comparison, `outlook` the same over time. `minutes` is the limit of a session, None if it had
-    a number of rounds instead. `why` is the reason for the end of the measuring (codes.StopReason), "" if
-    the session was interrupted or had a number of rounds.
+    the comparisons of each table by result. `more_rounds` has a number for each open comparison that more
+    rounds can decide: the further rounds of all cells that it needs, the least first. `outlook` has the
+    comparisons that stay undecided after further times, the shortest time first. `minutes` is the limit of a
+    session, None if it had a number of rounds instead. `why` is the reason for the end of the measuring
+    (codes.StopReason), "" if the session was interrupted or had a number of rounds.
     """
 
     taken_s: float = 0.0
@@ -85,7 +91,10 @@ ACCOUNT = TypeAdapter(Account)
 
 
 def describe_results(account: Account) -> str:
-    """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`, "" without comparisons."""
+    """Return how many comparisons have an answer (different or equal), and why the others have none.
+
+    Example: `74 of 82 comparisons, 4 too small to compare, 4 undecided`. It is "" without comparisons.
+    """
     counts = account.count_results()
     total = counts.total()
     if not total:

@@ -17,7 +17,9 @@ LIMITS_PCT = (5, 10, 15, 20, 30, 50)
 def make_guard(results: Results, axis: str, pairs: Sequence[Pair]) -> CardAction:
     """Return the command that writes the expectations into FILE and checks them.
 
-    The limit of each expectation is the smallest of LIMITS_PCT that the noise of the comparisons allows.
+    `axis` is the compared one, such as `build`, and `pairs` are its comparisons. Each compared baseline and
+    candidate gives an expectation: the candidate is nowhere slower by more than a limit. The limit is the
+    smallest of LIMITS_PCT that is at least the largest detectable difference, or the last one if none is.
     """
     detectable = max(pair.detectable for pair in pairs)
     possible = [limit for limit in LIMITS_PCT if 1 + limit / 100 >= detectable]
@@ -39,7 +41,7 @@ def make_guard(results: Results, axis: str, pairs: Sequence[Pair]) -> CardAction
         "It fails unless the 95 % interval of the slowest case is within the limit. "
         f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit_pct / 100:g}. "
     )
-    # 0 if it is unknown.
+    # Such as 1.08, and 0 if it is unknown.
     if detectable:
         note += (
             f"Here differences from {detectable_text(detectable)} on are detectable. "

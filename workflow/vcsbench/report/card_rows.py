@@ -14,7 +14,8 @@ from vcsbench.codes import Call
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.report.results import Rows, contradicts_medians, median_seconds, unique_values
 
-# The CSS class of a row by the call of its comparison. Other calls are undecided.
+# The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
+# answer, so they have UNDECIDED_STYLE. "reference" is a faster baseline.
 STYLES = {
     Call.FASTER: "candidate",
     Call.SLOWER: "reference",
@@ -59,10 +60,11 @@ def make_card_row(
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
-    """Return the row of a comparison. `runs_of_sides` are the valid runs of the baseline and the candidate.
+    """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
 
-    With `names_sides` the label has both sides: `f8 against f6: cold log over svn`. `shown_flags` are the
-    flags that rows name.
+    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] if there is none. With
+    `names_sides` the label has both sides: `f8 against f6: cold log over svn`. `shown_flags` are the flags
+    that rows may name.
     """
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)
@@ -72,7 +74,7 @@ def make_card_row(
         same_build = " (the same build)" if pair.is_noise_check else ""
         label = f"{candidate}{same_build} against {baseline}: {label}"
 
-    # Both times are measured ones, so that readers find them in the table of the same cells.
+    # The times of both sides in seconds, 0 if unknown.
     times = []
     if all(pair.times):
         times = labels.seconds_of_both(pair.times)
@@ -107,14 +109,18 @@ def make_card_row(
 
 
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:
-    """Return the notes on the numbers of a comparison: runs, detectable size, fixed cost, and medians."""
+    """Return the notes on the numbers of a comparison, [] if it needs none. ROW_KEY explains their words.
+
+    They are: the number of runs (in an answer over all cells), the detectable difference (if none was found),
+    a large fixed cost (start-up, if one was found or excluded), and medians with another quotient.
+    """
     notes = []
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(baseline_runs)} and {len(candidate_runs)} runs in {rounds}")
     is_no_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
-    # 0 if it is unknown.
+    # `detectable` is a ratio such as 1.05, and 0 if it is unknown.
     if is_no_difference and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
@@ -128,7 +134,10 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
 
 
 def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
-    """Return the words and flags in the notes of a card's rows, with their meanings."""
+    """Return the words and flags in the notes of a card's rows, with their meanings.
+
+    The meaning of a flag that this version does not know is "".
+    """
     key = []
     for term, meaning in ROW_KEY.items():
         if any(term in row.note for row in rows):
@@ -147,7 +156,9 @@ def flag_texts(
 ) -> tuple[str, list[str]]:
     """Return `! disturbed in 3 of 20 runs`, "" for undisturbed runs, and the names of the other shown flags.
 
-    `is_hot` if all files of the runs are in memory.
+    `flags` are those of a comparison or of runs, with repetitions. Only `shown_flags` are named. `is_hot` is
+    True if all files are in memory during the `runs`: then it does not matter where the copies lie on a
+    device.
     """
     names = [flag for flag in unique_values(flags) if flag in shown_flags]
     disturbed = ""

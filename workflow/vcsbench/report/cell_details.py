@@ -1,4 +1,8 @@
-"""The details behind each number of a page, for its script (workflow/report/script/detail.js)."""
+"""The details behind each number of a page, for its script (workflow/report/script/detail.js).
+
+A reader clicks a number, and a dialog shows the cells that it compares, their runs, and commands to measure
+them.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean, mean, median
@@ -16,14 +20,16 @@ SIGNIFICANT_DIGITS = 4
 
 
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers, for JSON.
+    """Return the details of all numbers, for JSON, with these keys:
 
-    `of` has what the commands of the dialog need. `runs` has a list per column: the round, the flags, and
-    each metric of a table. A cell has its first run and its number of runs in these lists. `counted` has the
-    units of the counts that cells have. `tables` are by anchor.
+    `of`: what the commands of the dialog need, such as the study and the arguments of the last run.
+    `counted`: the title of each count, such as bytes read, with its unit. `cells`: the facts of each cell by
+    its path (_describe_cells). `runs`: a list for each column: `round`, `flags`, and each metric of a table.
+    The runs of a cell are next to each other in these lists. `tables`: the facts of each table by its anchor.
     """
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    # In the order of the cells: a cell's runs are next to each other.
+    # A cell has only the index of its first run and its number of runs, so its runs must be next to each
+    # other.
     runs = [run for members in runs_by_cell.values() for run in members]
     metrics = {
         section.anchor: metric_in(results.study.tables[section.name]) for section in sections
@@ -49,7 +55,7 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
 
 
 def _select_counts(runs: Rows) -> list[Metric]:
-    """Return the metrics that are counts, such as bytes read, and that a run of the page has above 0."""
+    """Return the metrics that are counts, such as bytes read, and that are above 0 in some run."""
     counts = []
     for metric in METRICS.values():
         if metric.exact and any(_compute(metric, run) for run in runs):
@@ -60,7 +66,12 @@ def _select_counts(runs: Rows) -> list[Metric]:
 def _describe_cells(
     results: Results, runs_by_cell: Mapping[str, Rows], counts: Sequence[Metric]
 ) -> dict[str, Row]:
-    """Return the name, the times, the counts, the evidence and the runs of each cell."""
+    """Return the facts of each cell by its path.
+
+    `words` is its label. `spent` has the five times of summarise_times, `counted` the median of each of
+    `counts`. `evidence` has sentences. `runs` is the index of its first run in the columns of runs, and the
+    number of its runs: `[120, 5]`.
+    """
     names = name_cells(results)
     cells: dict[str, Row] = {}
     first_run = 0
@@ -90,6 +101,7 @@ def _make_run_columns(runs: Rows, metrics: Iterable[Metric]) -> dict[str, list[o
 
 
 def _describe_table(section: TableSection, metric: Metric) -> Row:
+    """Return what the dialog shows of a table: its metric, the unit of its numbers, and what it compares."""
     return {
         "name": section.title,
         "metric": metric.name,
@@ -102,7 +114,10 @@ def _describe_table(section: TableSection, metric: Metric) -> Row:
 
 
 def _compute(metric: Metric, run: Row) -> float | None:
-    """Return the value of a metric in one run, None if a column that it needs is missing or 0 divides."""
+    """Return the value of a metric in one run, None if a column that it needs is empty.
+
+    It is None, too, for a quotient with the divisor 0.
+    """
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     parts = {name: compute(run) for name, compute in metric.parts.items()}
@@ -114,6 +129,7 @@ def _compute(metric: Metric, run: Row) -> float | None:
 
 
 def _median_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the median without unknown values (None), None if no value is known."""
     known = [value for value in values if value is not None]
     return median(known) if known else None
 
@@ -143,6 +159,7 @@ def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
 
 
 def _describe_clearing(runs: Rows) -> str:
+    """Return a sentence on how the caches were cleared before the runs of a cell."""
     ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
     named = [way for way in ways if way]
     if not named:
@@ -201,7 +218,7 @@ def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> st
 
 
 def summarise_times(runs: Rows) -> list[float | None]:
-    """Return five times of a cell's valid runs in seconds, [] without such a run; a time is None if unknown.
+    """Return five times of a cell's valid runs in seconds, None for an unknown one; [] without a valid run.
 
     They are the median elapsed time over the rounds, as in tables; the geometric mean, as in cards; and the
     medians of the client's CPU time, the server's CPU time, and the waiting. Waiting is the time in which

@@ -1,4 +1,8 @@
-"""The measured costs of a change of format or packing: time of a load or of packing, and bytes of files."""
+"""The measured costs of a change of format or packing: time of a load or of packing, and bytes of files.
+
+A load is `svnadmin load` of a dump into new repositories, one of each format. It is how a repository gets
+another format. Packing is `svnadmin pack`.
+"""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -14,8 +18,9 @@ from vcsbench.report.results import Results
 class LoadEstimate(TypedDict):
     """The basis of an estimate for a reader's number of revisions, which a script of the page makes.
 
-    `seconds` and `pack_seconds` are the times of the load with the most revisions. `bytes` has the length of
-    all files of its repository by format and packing.
+    `seconds` and `pack_seconds` are the times of the load with the most revisions, 0 for an unknown packing.
+    `in_memory` is True if it was loaded into memory, where it is faster than on a disk. `bytes` has the
+    length of all files of its repository by format and packing: `{"f7": {"nopack": 36700160}}`.
     """
 
     revisions: int
@@ -42,7 +47,10 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 
 
 def measured_work(results: Results) -> dict[str, MeasuredWork]:
-    """Return the time that loading and packing took, by the axis that they change; {} without a load."""
+    """Return the time that loading and packing took, by the axis that they change; {} without a load.
+
+    Loading changes the axis `format`, packing the axis `packing`. One without a known time is missing.
+    """
     estimate = make_estimate(results)
     if not estimate:
         return {}
@@ -57,8 +65,8 @@ def measured_work(results: Results) -> dict[str, MeasuredWork]:
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the length of files, and on each load or packing, for the card of an axis.
 
-    Other axes than format and packing have no costs. An example: `Packing 5 526 revisions took 2 s in memory
-    (not measured on a disk).`
+    Return [] for other axes than format and packing, which have no costs. An example: `Packing 5 526
+    revisions took 2 s in memory (not measured on a disk).`
     """
     if axis not in (FORMAT_AXIS, PACKING_AXIS):
         return []
@@ -85,8 +93,9 @@ def describe_costs(results: Results, axis: str) -> list[str]:
 def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[str]:
     """Return a sentence on the bytes of each format or packing, [] if only one is known.
 
-    `sizes` has bytes by format and packing. An example: `Length of all files here (on disk more, if not
-    packed): f6 80.0 MiB, f7 35.0 MiB.`
+    `sizes` has bytes by format and packing. Formats are compared without packing. Packings are compared in
+    the first format that has both. An example: `Length of all files here (on disk more, if not packed): f6
+    80.0 MiB, f7 35.0 MiB.`
     """
     subject = "Length of all files"
     compared: Mapping[str, int] = {}
@@ -108,7 +117,8 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     texts = [
         f"{value_label(axis, value)} {words.size(size)}" for value, size in sorted(compared.items())
     ]
-    # Files take whole blocks, so that a disk loses most with many small ones.
+    # Files take whole blocks on a disk. A repository that is not packed has many small files, so it takes
+    # more than their length.
     return [f"{subject} here (on disk more, if not packed): {', '.join(texts)}."]
 
 
@@ -123,6 +133,7 @@ def _find_loads(results: Results) -> dict[str, Row]:
 
 
 def _sizes_of(results: Results, repository: str) -> dict[str, dict[str, int]]:
+    """Return the bytes of a repository by format and packing, "" for one that it lacks."""
     sizes: dict[str, dict[str, int]] = {}
     for context in results.contexts:
         facts = context["repository"]

@@ -33,7 +33,8 @@ def describe_origin(study: Study) -> str:
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page, by their names on it.
 
-    They depend on the results only, not on the code that renders them.
+    Names are Study, Measured, Made by, Command and Configuration; the last two are missing if unknown. The
+    facts are those of the run that measured, not of the version that makes the page.
     """
     provenance = results.provenance
     facts = {"Study": describe_origin(results.study), "Measured": "Nothing."}
@@ -61,7 +62,11 @@ def _describe_commit(provenance: Provenance) -> str:
 
 
 def make_bibtex(results: Results, setup: Setup) -> str:
-    """Return the BibTeX entry of a page. A year that is not known is left out."""
+    """Return the BibTeX entry of a page, which begins `@misc{vcsbench-fsfs-san-2014,`.
+
+    Its note has the version, the commit, the configuration and the machines, as far as they are known. The
+    year is the one of the last measurement, and is left out if nothing was measured.
+    """
     study, provenance = results.study, results.provenance
     notes = [f"vcsbench {provenance.vcsbench}".strip()]
     if provenance.commit:

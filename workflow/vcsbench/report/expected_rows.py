@@ -18,8 +18,8 @@ class ExpectedRow:
 
     `keys` has the axis values of the row, `cells` the paths of its cells, the baseline's first. `skip` is
     the reason why a cell cannot be measured here, "" if all can. `failures` has a sentence for each failed
-    round, `flags` the flags of invalid runs. `is_outdated` if no round failed for another reason than that
-    its result is out of date.
+    round, `flags` the flags that made runs invalid. `is_outdated` is True if rounds have no result, and each
+    only because its result is out of date.
     """
 
     keys: Mapping[str, str]
@@ -39,8 +39,9 @@ def expected_rows(
 ) -> list[ExpectedRow]:
     """Return the rows that the cells of a grid give in a table, in the order of the grid.
 
-    `grid` has the columns cell, skip and `axes`, `failures` has cell, round and reason, and `measurements`
-    has cell and flags.
+    A table that compares has a row for each pair of cells, otherwise one for each cell. Duplicates and cells
+    that the table does not select are left out. `grid` has the columns cell, skip and `axes`, `failures` has
+    cell, round and reason, and `measurements` has cell and flags.
     """
     failures_of_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_of_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -57,7 +58,7 @@ def expected_rows(
             failed += failures_of_cell.get(path, [])
             for run in runs_of_cell.get(path, []):
                 flags.update(run["flags"].split())
-        # An outdated result is no failure of its cell: the next run measures it again.
+        # An outdated result is listed as a failure, but nothing went wrong: the next run measures it again.
         is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
         row = ExpectedRow(
             keys=keys,
@@ -76,7 +77,13 @@ def expected_rows(
 def _rows_of_grid(
     compare: ComparisonDefinition | None, axes: Sequence[str], grid: Rows
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
-    """Yield the keys of each row of a table, and its cells: one, or the baseline and the candidate."""
+    """Yield the keys of each row of a table, and its cells.
+
+    Without a comparison, a row has the cell itself: `{"command": "log", "format": "f7"}`, and one cell. A
+    comparison of formats has `{"command": "log", "candidate": "f7"}`, with the cells of the baseline and the
+    candidate. A candidate without a baseline in the grid has no row. A comparison with a saved baseline has
+    one cell.
+    """
     if compare is None:
         for cell in grid:
             yield {axis: cell[axis] for axis in axes}, [cell]
@@ -89,7 +96,8 @@ def _rows_of_grid(
     for cell in grid:
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
-            # A saved baseline has the same cells as the grid. It is compared with this run.
+            # The compared axis is none of the study: it is the time. A saved baseline has no cells in this
+            # grid, so the only cell is the one of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
             baseline = cell_at.get(values_in({**cell, compared: compare["baseline"]}, axes))

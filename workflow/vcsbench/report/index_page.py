@@ -21,7 +21,12 @@ FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
 
 @dataclass(frozen=True)
 class PageFacts:
-    """The facts in the head of a page: texts, numbers of cells, and findings. `date` is "" if unknown."""
+    """The facts in the head of a page: texts, numbers, and findings.
+
+    `date` is the time of the last measurement, `2026-11-21T14:05Z`, "" if unknown. `cells` is the number of
+    cells of the study, `measured` and `skipped` how many of them have runs or cannot be measured. `failures`
+    is the number of cell-rounds without a result.
+    """
 
     study: str
     title: str
@@ -48,9 +53,10 @@ class StudyView:
 
 
 def read_entries(folder: Path) -> dict[str, PageFacts | None]:
-    """Return the facts of each page in a folder by its file, the newest one first.
+    """Return the facts of each page in a folder by the name of its file, the last measured one first.
 
-    They are None if another version wrote them in another form. A file without facts is no page.
+    The facts are None if another version of vcsbench wrote them in another form. A file without facts is no
+    page of vcsbench, so it is left out.
     """
     entries: dict[str, PageFacts | None] = {}
     for path in sorted(folder.glob("*.html")):
@@ -66,6 +72,7 @@ def read_entries(folder: Path) -> dict[str, PageFacts | None]:
             entries[path.name] = None
 
     def date(entry: tuple[str, PageFacts | None]) -> str:
+        """Return what to sort by. Pages without a date come last, because the order is reversed."""
         _, facts = entry
         return facts.date if facts else ""
 
@@ -75,7 +82,12 @@ def read_entries(folder: Path) -> dict[str, PageFacts | None]:
 def build_index(
     entries: dict[str, PageFacts | None], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
 ) -> str:
-    """Return the index. `studies` are the name, the title and the findings of each study."""
+    """Return the HTML of the index.
+
+    `entries` has the facts of each page by file, the newest first (read_entries). `studies` has the name, the
+    title and the definitions of the findings of each study. The index shows each finding with the verdict of
+    the newest page of its study, `not measured` without one.
+    """
     newest: dict[str, tuple[str, PageFacts]] = {}
     for file, facts in entries.items():
         if facts and facts.study not in newest:

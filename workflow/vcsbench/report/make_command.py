@@ -78,8 +78,9 @@ class MakeCommand:
 def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a command line, without its limits of time and cores.
 
-    `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. A command line that
-    is empty or has an unbalanced quote gives `make report`.
+    Options that make has as variables (VARIABLE_OPTIONS) become variables, all other ones become ARGS.
+    Options that suppress the measuring are left out. `vcsbench run --study=builds --minutes=9 -k` gives `make
+    report STUDY=builds ARGS=-k`. A command line that is empty or has an unbalanced quote gives `make report`.
     """
     try:
         typed = shlex.split(command_line)

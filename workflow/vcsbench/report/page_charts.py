@@ -30,7 +30,11 @@ def make_charts(
     findings: Sequence[FindingView],
     picks: Sequence[str],
 ) -> list[Chart]:
-    """Return all charts of a page that have data. `picks` are the axes of the picker."""
+    """Return all charts of a page that have data, in the order of the page.
+
+    They are: a forest plot of each card, all findings, line plots, the noise, and the use of time. `picks`
+    are the axes on which a reader can pick a value.
+    """
     made = [make_forest_chart(view, picks) for view in cards if view.rows]
     dots = [view.dot for view in findings if view.dot]
     if dots:
@@ -48,7 +52,10 @@ def make_charts(
 
 
 def _make_level_charts(results: Results) -> list[Chart]:
-    """Return a chart of each table that the study shows over an axis, such as the number of clients."""
+    """Return a line plot of each table that the study shows over an axis, such as the number of clients.
+
+    The axis is the key `over` of the table. The other axes with several values distinguish the lines.
+    """
     made = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
@@ -73,7 +80,11 @@ def _make_level_charts(results: Results) -> list[Chart]:
 
 
 def _make_history_charts(results: Results) -> list[Chart]:
-    """Return a chart for each block over the saved baselines and this run, [] for fewer than two times."""
+    """Return a line plot for each block: elapsed seconds at the time of each saved baseline and of this run.
+
+    A block is a group of cells that are compared with each other, such as those of one repository. Return []
+    for fewer than two times.
+    """
     study = results.study
     points = results.history.get("points", [])
     times = [time["name"] for time in results.history.get("times", [])]
@@ -96,7 +107,10 @@ def _make_history_charts(results: Results) -> list[Chart]:
 
 
 def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[LinePoint]:
-    """Return a point for each row with a value. Rows that differ on `line_axes` are different lines."""
+    """Return a point for each row with a value.
+
+    `over` is the column of the horizontal axis. Rows that differ on `line_axes` belong to different lines.
+    """
     points = []
     for row in rows:
         if words.is_number(row.get("value")):
@@ -106,7 +120,11 @@ def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[L
 
 
 def _make_round_dots(results: Results) -> list[RoundDot]:
-    """Return the mean of each round of each cell, against the mean of its cell. Both are geometric."""
+    """Return a dot for each round of each cell: its mean time, and how far that is from the cell's mean.
+
+    Both means are geometric: 1.1 s in a cell with a mean of 1.0 s is 10 per cent above it. Invalid runs and
+    duplicates are left out.
+    """
     valid = []
     for run in originals(results.measurements):
         is_known = words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
@@ -140,7 +158,11 @@ def _average_log(runs: Rows) -> float:
 
 
 def split_time(account: Account) -> Mapping[str, float]:
-    """Return the seconds of all sessions by step, {} if they are unknown."""
+    """Return the seconds of all sessions by step, {} if they are unknown.
+
+    The rest of the time, which no step covers, is OTHER_STEPS. Example: `{"preparation": 60, "measuring":
+    700, "waiting between cell-rounds": 21, "start, analysis and report": 59}`.
+    """
     if not account.spent_s:
         return {}
     seconds = {STEPS.get(step, step): spent_s for step, spent_s in account.spent_s.items()}

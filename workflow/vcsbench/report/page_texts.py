@@ -34,9 +34,10 @@ SIDE_BY_SIDE = (
 def describe_head(results: Results, setup: Setup) -> list[str]:
     """Return the lines below the title of a page.
 
-    The first has the repositories and their storage: `ruby: 5,526 revisions, on ext4 (virtual disk)`. The
-    second has the rest: `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and
-    report; 360 timed runs of 72 cells (a command with all its settings)`.
+    Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
+    Otherwise there are two lines. The first has the repositories and their storage: `ruby: 5,526 revisions,
+    on ext4 (virtual disk)`. The second has the rest: `Subversion 1.14.2 on here (2 cores); 21 November 2026,
+    14 min with preparation and report; 360 timed runs of 72 cells (a command with all its settings)`.
     """
     if not originals(results.measurements):
         if any(row["reason"] == OUTDATED for row in results.failures):
@@ -80,23 +81,23 @@ def _describe_place(results: Results, setup: Setup) -> str:
 
 
 def describe_condition(results: Results, setup: Setup) -> str:
-    """Return a warning that gains of cold commands are other than published, "" if nothing suggests that.
+    """Return a warning that gains of cold commands can be other than published, "" if nothing suggests that.
 
-    They depend on the storage and on the size of the repository. Example, which a link to the findings
-    follows: `Measured on ext4 (virtual disk) with 5,526 revisions. Other storage (published: spinning disk)
-    changes the gains of cold commands:`
+    A cold command finds no file in memory, so its gains depend on the storage and on the size of the
+    repository. Example, which a link to the findings follows: `Measured on ext4 (virtual disk) with 5,526
+    revisions. Other storage (published: spinning disk) changes the gains of cold commands:`
     """
     published = results.study.published
     storage = setup.conditions.storage
     is_cold = any(cache_state(run.get("cache")).is_cold for run in results.measurements)
-    # The user's own repository is not to reproduce anything.
+    # Results of the user's own repository are not meant to reproduce published ones.
     if results.own_repository or not published or not storage or not is_cold:
         return ""
     repositories = [context["repository"] for context in results.contexts]
     changes = []
     if published.storage not in storage:
         changes.append(f"other storage (published: {published.storage})")
-    # An exact copy of a repository has no scale.
+    # The scale is the size as a share of the original: 0.13. A real repository has no scale, or None.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
         changes.append("a larger repository")
@@ -116,7 +117,8 @@ def describe_condition(results: Results, setup: Setup) -> str:
 def describe_missing(results: Results) -> str:
     """Return what has no result, "" if nothing is missing.
 
-    Example: `2 cell-rounds failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`.
+    A cell is a command with all its settings, and a cell-round one of its rounds. Example: `2 cell-rounds
+    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`.
     """
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
@@ -147,7 +149,8 @@ def count_skipped(results: Results) -> int:
 def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if all are answered.
 
-    `in_cards` is the number of comparisons that the cards show. `steps` are the next runs.
+    `in_cards` is the number of comparisons that the cards show: the tables can have more. `steps` are the
+    advised next runs. Without a run of more rounds among them, a sentence says that these would not help.
     """
     account = results.account
     counts = account.count_results()
@@ -156,7 +159,7 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
     if not too_small and not undecided:
         return []
     answered = f"Over all cases, answered: {describe_results(account)}"
-    # On a noisy machine, this is the likely reason.
+    # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
         answered += f" (runs of a cell scatter by {account.scatter_pct:.2g} %)"
     sentences = [f"{answered}."]
@@ -201,7 +204,11 @@ def describe_time(account: Account) -> list[str]:
 
 
 def describe_limits(results: Results, setup: Setup) -> list[str]:
-    """Return sentences on what the numbers of the page do not show: of its commands, then of its axes."""
+    """Return sentences on what the numbers of the page do not show.
+
+    First come those of measured commands (the key `caveat`), then those of the axes with their measured
+    values.
+    """
     study = results.study
     limits = []
     measured_commands = {study.command_name(cell) for cell in results.grid}
@@ -218,7 +225,11 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
 
 
 def list_words(results: Results) -> dict[str, str]:
-    """Return the words of the page with their meanings: verdicts, general words, and values of the grid."""
+    """Return the words of the page with their meanings: verdicts, general words, and values of the grid.
+
+    Verdicts are left out on a page without findings. Example of a value: `{"not packed": "... (nopack in
+    commands and files)"}`.
+    """
     meanings: dict[str, str] = {}
     if results.findings or results.expectations:
         for verdict, meaning in MEANINGS.items():
@@ -239,9 +250,11 @@ def list_words(results: Results) -> dict[str, str]:
 
 
 def make_history_table(history: Row) -> PlainTable | None:
-    """Return a table of the saved baselines and this run; None for fewer than two.
+    """Return a table of the saved baselines and this run; None for fewer than two of them.
 
-    `history` is the file results/history/<study>.json (baseline_comparison.history).
+    A row is a baseline or this run. It has the outcomes of its comparisons with the one before (`4 faster, 2
+    equal`), and what changed since then. `history` is the file results/history/<study>.json
+    (baseline_comparison.history).
     """
     times = history.get("times", [])
     if len(times) < 2:
@@ -257,7 +270,7 @@ def make_history_table(history: Row) -> PlainTable | None:
                 outcomes.append(f"{number} {texts.CALLS[call]}")
         calls = ", ".join(outcomes)
         changed = "; ".join(time["changed"])
-        # The first baseline of a host has none before it, so both cells stay empty.
+        # The first baseline of a host has none before it, so its last two columns stay empty.
         if time["before"]:
             calls = calls or "not comparable"
             changed = changed or "nothing known"

@@ -51,7 +51,10 @@ ERROR = "The error of every comparison includes that."
 
 
 class FlagUse(NamedTuple):
-    """A flag with the number of runs that have it, and the paths of their cells. A flag marks a doubtful run."""
+    """A flag with the number of runs that have it, and the paths of their cells.
+
+    A flag is a code of a doubt about a run, such as `cpu-busy`.
+    """
 
     flag: str
     runs: int
@@ -114,7 +117,10 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
 
 
 def judge_noise(account: Account) -> str:
-    """Return a sentence on the noise of the runs: acceptable up to NOISY_PCT, otherwise high; "" if unknown."""
+    """Return a sentence on the noise of the runs, "" if it is unknown.
+
+    It is acceptable if single runs of a cell scatter by at most NOISY_PCT, otherwise high.
+    """
     if not account.scatter_pct:
         return ""
     scatter = (
@@ -192,7 +198,9 @@ def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
 
 def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why attempts were set aside and measured again, with their cells, the most frequent reason first.
+    """Return why attempts were set aside and measured again, with their cells.
+
+    The reason with most cells is first.
 
     An attempt is a measurement of a cell-round whose results were not used. The column `set_aside` has the
     flags of each attempt of a cell-round: `cache-not-warm, clock restarted`.

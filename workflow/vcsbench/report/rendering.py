@@ -20,9 +20,10 @@ SCRIPTS = ("state", "tables", "charts", "detail", "page")
 
 
 def render(template: str, content: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
-    """Fill a template with `content` and inline `scripts`.
+    """Return the HTML of a template with `content` and inline `scripts`.
 
-    All text is escaped unless the template marks it as safe, because texts of results are not to be trusted.
+    The keys of `content` are names in the template. All text is escaped unless the template marks it as safe,
+    because texts of results are not to be trusted.
     """
     # Jinja is needed for a page only, and takes time to import.
     import jinja2

@@ -322,8 +322,8 @@ def _describe_machine(context: Row) -> str:
         facts.append(host["os"])
     if host.get("kernel"):
         facts.append(f"kernel {host['kernel']}")
-    # "" is a real machine, "yes" a virtual one of unknown kind, None unknown. Other texts name the
-    # hypervisor.
+    # "" is a real machine, "yes" a virtual one of unknown kind, None unknown. Other texts name the vendor of
+    # the virtual machine.
     virtualized = host.get("virtualized")
     if virtualized == "":
         facts.append("not virtual")
@@ -369,7 +369,10 @@ def _list_mount_facts(storage: Row) -> list[str]:
 
 
 def _describe_storage_kind(context: Row) -> str:
-    """Return `ext4 (virtual disk)`. Without the kind it is `ext4`, without the file system `(virtual disk)`."""
+    """Return the file system and the kind of a storage: `ext4 (virtual disk)`.
+
+    If one of them is unknown, return the other one: `ext4` or `(virtual disk)`.
+    """
     filesystem = context["storage"].get("filesystem", "")
     kind = storage_label(context["storage"], context["host"])
     return f"{filesystem} ({kind})".strip() if kind else filesystem
@@ -383,7 +386,7 @@ def _describe_layout(context: Row) -> str:
 
 
 def _describe_network(contexts: Rows) -> str:
-    """Return whether the server is on the client's machine or on another one, "" if no command has a server."""
+    """Return whether the server is on the client's machine or another one, "" if no command has a server."""
     remote_servers = [context["remote"] for context in contexts if context["remote"]]
     if remote_servers:
         hosts = unique_values(remote["host"] for remote in remote_servers)
@@ -392,7 +395,7 @@ def _describe_network(contexts: Rows) -> str:
 
 
 def _describe_remote_server(context: Row) -> str:
-    """Return sentences on a server on another machine, "" if the server is on this one or if there is none."""
+    """Return sentences on a server on another machine, "" if it is on this one or if there is none."""
     remote = context["remote"]
     if not remote:
         return ""
@@ -737,7 +740,7 @@ def _describe_whole(repository: str, study: Study) -> str:
 
 
 def compare_setup(setup: Setup, study: Study) -> PlainTable | None:
-    """Return a table of the published and the measured conditions; None for a study without published numbers.
+    """Return a table of the published and the measured conditions, None without published numbers.
 
     A row is a condition. The history and the network are left out if they are unknown.
     """

@@ -28,7 +28,10 @@ LARGER_FILE = "larger.yaml"
 
 
 class NextStep(NamedTuple):
-    """A run that improves the answers: its name, its effect, and its command."""
+    """A run that improves the answers: its name, its effect, and its command.
+
+    Example: `More rounds`, `12 min more decide 8 of 10 undecided comparisons`, `make report MINUTES=26`.
+    """
 
     name: str
     effect: str
@@ -36,7 +39,10 @@ class NextStep(NamedTuple):
 
 
 class Disturbance(NamedTuple):
-    """The comparisons that other programs disturbed, all comparisons, and True if most are disturbed."""
+    """The number of comparisons that other programs disturbed, and the number of all.
+
+    `is_most` is True if more than half of them are disturbed.
+    """
 
     disturbed: int
     compared: int
@@ -44,7 +50,7 @@ class Disturbance(NamedTuple):
 
 
 class LongerRun(NamedTuple):
-    """A longer run: its further seconds, and the comparisons that are undecided after it.
+    """A longer run: its further seconds, and the number of comparisons that are still undecided after it.
 
     `rounds` are the rounds of all cells in it, None for a run that is limited by minutes.
     """
@@ -83,7 +89,11 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
 
 
 def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]:
-    """Return the runs that improve the answers, the first one first. `command` repeats the last run."""
+    """Return the runs that improve the answers, in the order in which a user should run them.
+
+    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells again,
+    measure all again on a quiet machine, measure more rounds, and measure larger repositories.
+    """
     steps = []
     if any(row["reason"] == OUTDATED for row in results.failures):
         effect = "measures the outdated cells again"
@@ -119,7 +129,8 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
     if not runs:
         return None
-    # The first one is the present state.
+    # The first run is the present state, the last one the longest: nothing decides more than that within a
+    # day.
     now = runs[0].undecided
     never_decided = runs[-1].undecided
     # The last run decides all that can be decided, so one of them is always long enough.
@@ -159,8 +170,12 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
-    """Return what repositories of a larger scale improve, as part of a sentence, "" for nothing."""
-    # More rounds do not shorten a start-up.
+    """Return what repositories of a larger scale improve, "" for nothing.
+
+    It completes "runs 4 times as long ...": `answer what is too small`, `show smaller differences`, or `may
+    decide the rest`. `has_more_rounds` is True if a run of more rounds is already advised.
+    """
+    # A comparison is too small if its time is mostly start-up. More rounds do not change that.
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:

@@ -506,7 +506,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 
     For times of f6 and f7 it begins with `f6 faster`. Then come the colours for a faster f6 from strong to
     weak, no colour, and those for a faster f7 from weak to strong. It ends with `f7 faster`. The numbers look
-    as in the table: with published numbers in per cent (`-20`, `+20`), otherwise as factors (`1.2x` on both
+    as in the table: with published numbers in per cent (`-50`, `+100`), otherwise as factors (`2.0x` on both
     sides).
     """
     metric = metric_in(definition)

@@ -44,7 +44,11 @@ class TerminalRow(NamedTuple):
 
 
 def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list[str]:
-    """Return the lines of each study, of at most COLUMNS characters. `command` repeats the last run."""
+    """Return the lines that the terminal shows of each study, of at most COLUMNS characters.
+
+    They are its answers, what is missing, and the next runs. `command` repeats the last run. With several
+    studies, the name of each is above its lines. A word that is longer than a line stays whole.
+    """
     lines: list[str] = []
     for summary in summaries:
         name = summary.study.name
@@ -60,7 +64,11 @@ def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list
 
 
 def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
-    """Return the rows as lines. The answers share the width of the longest one."""
+    """Return the rows as lines in three columns: question, answer and text.
+
+    The column of answers is as wide as the longest answer and two blanks, from MIN_ANSWER_WIDTH to
+    MAX_ANSWER_WIDTH. A row without an answer has its text there. A long text continues below itself.
+    """
     longest = max((len(row.answer) for row in rows), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
@@ -104,7 +112,11 @@ def _wrap_command(command: str) -> list[str]:
 
 
 def _make_rows(summary: Results, has_steps: bool) -> Iterator[TerminalRow]:
-    """Yield the answers, then what is missing and why."""
+    """Yield the answers, then what is missing and why.
+
+    `has_steps` is True if next runs are printed below. Without them, an advice for small comparisons is
+    yielded.
+    """
     yield from _make_answer_rows(summary.advice.cards)
     yield _make_count_row(summary)
     yield from _make_disturbed_rows(summary.advice.cards)
@@ -116,7 +128,11 @@ def _make_rows(summary: Results, has_steps: bool) -> Iterator[TerminalRow]:
 
 
 def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield the answer of each card. Cards without an answer follow, those with the same reason together."""
+    """Yield the answer of each card, then rows for the cards without an answer.
+
+    Questions whose values were not measured share the row `Unmeasured`. Those that were measured and not
+    compared have a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
+    """
     unmeasured = []
     uncompared: dict[str, list[str]] = {}
     for card in cards:
@@ -152,6 +168,7 @@ def _make_count_row(summary: Results) -> TerminalRow:
 
 
 def _make_disturbed_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
+    """Yield a row with the number of disturbed comparisons, none if there are no such comparisons."""
     disturbance = count_disturbed(cards)
     if disturbance.disturbed:
         compared = words.count_of(disturbance.compared, "comparison")
@@ -160,7 +177,11 @@ def _make_disturbed_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
 
 
 def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
-    """Yield the number of invalid runs, and the flag that most of them have."""
+    """Yield a row with the number of invalid runs and the flag that most of them have, none if all are valid.
+
+    Example: `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag. `(2 of them)` have
+    the flag.
+    """
     invalid = [run for run in measurements if flags.is_invalid(run["flags"])]
     if not invalid:
         return
@@ -176,7 +197,10 @@ def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
 
 
 def _make_missing_rows(summary: Results) -> Iterator[TerminalRow]:
-    """Yield the numbers of skipped, failed and outdated cells, each with the most frequent reason."""
+    """Yield a row each for skipped, failed and outdated cells: their number and the most frequent reason.
+
+    Example of a text: `4 cells (3 of them): no root`. A kind without cells has no row.
+    """
     # A cell counts once, with the reason of its last round.
     reasons = {row["cell"]: row["reason"] for row in summary.failures}
     failed = [reason for reason in reasons.values() if reason != OUTDATED]
