@@ -31,8 +31,8 @@ from vcsbench.report.summary import count_disturbed
 NEARLY_ALL = 0.8
 # Flags that cards show in other words, or not at all.
 PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
-# Flags that only aggregate cards name: there, one answer over few cells can rest on such a run. On other
-# cards, the interval of each comparison already contains the scatter.
+# Flags that only aggregate cards name: there, one answer over few cells can rest on one doubtful run. On
+# other cards, the interval of each comparison already contains the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
@@ -193,7 +193,11 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 
 def _make_lines(card: Card, results: Results) -> list[str]:
-    """Return the remarks of a card: its own, then values that the grid lacks, then those without a result."""
+    """Return the remarks of a card: its own, then values that the grid lacks, then those without a result.
+
+    Only values that the study names can be missing in the grid. Example: `Not in the grid of this session:
+    f8.`
+    """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
     values = results.study.axes.get(axis, ())

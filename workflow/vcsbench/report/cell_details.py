@@ -22,10 +22,12 @@ SIGNIFICANT_DIGITS = 4
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details of all numbers, for JSON, with these keys:
 
-    `of`: what the commands of the dialog need, such as the study and the arguments of the last run.
-    `counted`: the title of each count, such as bytes read, with its unit. `cells`: the facts of each cell by
-    its path (_describe_cells). `runs`: a list for each column: `round`, `flags`, and each metric of a table.
-    The runs of a cell are next to each other in these lists. `tables`: the facts of each table by its anchor.
+    - `of`: what the commands of the dialog need, such as the study and the arguments of the last run.
+    - `counted`: the title of each count, such as bytes read, with its unit.
+    - `cells`: the facts of each cell by its path (_describe_cells).
+    - `runs`: a list for each column: `round`, `flags`, and each metric of a table. All runs of a cell are
+      together.
+    - `tables`: the facts of each table by its anchor.
     """
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
     # A cell has only the index of its first run and its number of runs, so its runs must be next to each
@@ -179,7 +181,10 @@ def _describe_resident_shares(runs: Rows) -> list[str]:
 
 
 def _describe_server(runs: Rows) -> list[str]:
-    """Return sentences on the age of the server, and on its delayed acknowledgements; [] without a server."""
+    """Return sentences on the age of the server, and on its delayed acknowledgements; [] without a server.
+
+    A delayed acknowledgement makes client and server wait for up to 40 ms. So it is time without work.
+    """
     ages_s = _read_numbers(runs, "server_age_s")
     if not ages_s:
         return []

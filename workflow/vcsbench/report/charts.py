@@ -409,7 +409,7 @@ def _finding_row(dot: FindingDot) -> dict[str, object]:
     """
     expected_low = dot.expected_low
     expected_high = dot.expected_high
-    # `at least 2` has no upper end, and `at most 2` no lower one. The bar of such a range then ends where an
+    # `at least 2` has no upper end, and `at most 2` no lower one. The bar of this range then ends where an
     # axis of this finding alone would end. An end of 0 counts as open, because a logarithmic axis has no 0.
     axis_low, axis_high = _domain(_ends_of(dot))
     if expected_high and not expected_low:

@@ -34,7 +34,7 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page, by their names on it.
 
     Names are Study, Measured, Made by, Command and Configuration; the last two are missing if unknown. The
-    facts are those of the run that measured, not of the version that makes the page.
+    facts depend on the results only, not on the code that renders them.
     """
     provenance = results.provenance
     facts = {"Study": describe_origin(results.study), "Measured": "Nothing."}

@@ -125,8 +125,8 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
 def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
-    A comparison is reversed if it is called a difference here, and if the study published that the other side
-    was faster by more than REVERSED_FACTOR.
+    A comparison is reversed if it is called a difference here, and the study published a faster other side.
+    The published factor must be above REVERSED_FACTOR.
     """
     if not section.compared:
         return []

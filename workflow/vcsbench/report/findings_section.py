@@ -270,7 +270,10 @@ def _describe_rounding(row: Row, unit: FindingUnit) -> str:
 
 
 def _make_dot(row: Row, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
-    """Return a finding for the plot of findings, None without a measured factor above 0."""
+    """Return a finding for the plot of findings, None without a measured factor above 0.
+
+    `row` has the numbers, `facts` the same numbers as texts.
+    """
     if not row["measured"]:
         return None
     return FindingDot(
@@ -296,8 +299,8 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
     """Return the reasons of a verdict, the most likely one first, and other remarks.
 
     `row` is one of a file of findings. If its finding differs from the published one, only the codes
-    verdicts.EXPLAINING are reasons: the others do not cause a difference, so they become remarks. Without
-    such a code, the only reason is NO_REASON. For other verdicts, all codes are reasons.
+    verdicts.EXPLAINING are reasons: the others do not cause a difference, so they become remarks. If it has
+    none of these codes, the only reason is NO_REASON. For other verdicts, all codes are reasons.
     """
     is_different = row["verdict"] in DIFFERENT
     steps: list[Step] = []
@@ -475,7 +478,7 @@ def _describe_reversal(row: Row, definition: Row) -> str:
 def _find_anchor(where: Row, section: TableSection) -> str:
     """Return the anchor of the first row of a table with a number of the finding: `table-elapsed-log-svn`.
 
-    `where` maps axes to a value or a list of values. Without such a row, return the anchor of the table.
+    `where` maps axes to a value or a list of values. If there is none, return the anchor of the table.
     """
     for pair in section.pairs:
         if not pair.measured:

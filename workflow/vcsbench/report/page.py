@@ -60,10 +60,10 @@ LINE_CHARTS = ("level", "history")
 class AnswerSection:
     """The answers of a page: what the reader picks, the cards, and the next runs.
 
-    `wishes` are changes of the reader's own repository that would help, [] without such a repository.
-    `condition` is a warning that gains differ from published ones, "" without one. `min_effect` is the
-    smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words, for the script.
-    `estimate` is for the size of the reader's repository, None without a measured load. `own_command`
+    `wishes` are the changes that would gain most on the reader's own repository, [] if it was not
+    measured. `condition` is a warning that gains differ from published ones, "" without one. `min_effect`
+    is the smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words, for the
+    script. `estimate` is for the size of the reader's repository, None without a measured load. `own_command`
     measures the reader's own repository, "" if it is already measured.
     """
 
@@ -119,8 +119,8 @@ class Page:
     """The data of a page, for the template.
 
     `meta` has the texts of the page's head, such as `facts` for the index. `charts` maps a chart's name to
-    it, `cells` a cell's path to its label. `packed_details` is JSON with the runs behind each number, for the
-    script.
+    it, `cells` a cell's path to its label. `packed_details` is gzipped JSON (pack_json) with the runs behind
+    each number, for the script.
 
     `packed_details` is "" if nothing was measured. `images` has the address of each chart's image.
     """
@@ -186,7 +186,10 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of a page, section by section. Parts without data are empty."""
+    """Return the data of a page, section by section. Parts without data are empty.
+
+    The numbers behind each cell (`packed_details`) are made only if something was measured.
+    """
     study = results.study
     setup = describe_setup(results)
     tables = table_sections(results)

@@ -30,10 +30,10 @@ def make_charts(
     findings: Sequence[FindingView],
     picks: Sequence[str],
 ) -> list[Chart]:
-    """Return all charts of a page that have data, in the order of the page.
+    """Return all charts of a page that have data.
 
-    They are: a forest plot of each card, all findings, line plots, the noise, and the use of time. `picks`
-    are the axes on which a reader can pick a value.
+    They are, in this order: a forest plot of each card, all findings, line plots, the noise, and the use of
+    time. `picks` are the axes on which a reader can pick a value.
     """
     made = [make_forest_chart(view, picks) for view in cards if view.rows]
     dots = [view.dot for view in findings if view.dot]

@@ -111,9 +111,9 @@ class CardAnswer:
 class PickAnswer:
     """The answers for one combination of picks.
 
-    `has` are the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick,
-    `operations` the headings of the table, `remarks` headings with a text, and `disturbed` a sentence on
-    disturbed comparisons, "" without any.
+    `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
+    `operations` are the headings of the table's columns. `remarks` are headings with a text, for changes that
+    are not in the table. `disturbed` is a sentence on disturbed comparisons, "" without any.
     """
 
     picks: Where
@@ -418,7 +418,7 @@ def _make_card_answer(
     axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentence = answer.sentence
-    # A value to keep if nothing else changes can be worth changing after the other steps.
+    # If nothing changes, it is best to keep the value. After the other steps, another value can be better.
     keeps_value = bool(answer.value) and answer.value == picks.get(axis)
     for change in changes:
         if keeps_value and change.axis == axis:

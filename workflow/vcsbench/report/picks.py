@@ -35,7 +35,8 @@ class Pick:
 class SituationRow:
     """A situation with its label, and its axis values (`where`), by which the page filters it.
 
-    A situation has values that a reader cannot choose, such as the command, and the best choice of the others.
+    A situation has values that a reader cannot choose, such as the command, and the best choice of the
+    others.
     """
 
     label: str

@@ -247,9 +247,9 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands: most runs must agree on it.
 
-    The output shows whether runs did the same work. Invalid runs do not count. A row has a value of each axis
-    on which the work depends, the output of most runs, their number, and the number of runs with another
-    output.
+    The output shows whether runs did the same work. Invalid runs do not count. A row has a value
+    of each axis on which the work depends. Then come the output of most runs, their number, and the number of
+    other runs.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]

@@ -208,7 +208,7 @@ def read_records(
         return []
     required = list(columns)
     rows: list[dict[str, Any]] = list(read_rows(path, AGAIN, columns=required))
-    # In measurements, a row without its round or run is damaged. In other files such a number may be empty.
+    # In measurements, a row without its round or run is damaged. In other files they may be empty.
     never_empty = COUNTS if COUNTS.issubset(required) else frozenset()
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):

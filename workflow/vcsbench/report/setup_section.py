@@ -118,7 +118,10 @@ class UsedSubject:
 
 
 def describe_setup(results: Results) -> Setup:
-    """Return the setup of a study's runs. If nothing was measured, most of it is empty."""
+    """Return the setup of a study's runs, from the records of its cell-rounds.
+
+    If nothing was measured, most of it is empty, and `first` and `last` are None.
+    """
     study = results.study
     contexts = results.contexts
     subjects = _list_subjects(contexts, study)
@@ -635,8 +638,8 @@ def _format_fact(fact: str, value: object) -> str:
 def _make_build_tables(results: Results) -> list[PlainTable]:
     """Return one table of the programs of the builds in a list, [] for a study without builds.
 
-    A row has the build, the side (client or server), its program and version, the folders of its libraries,
-    and the digest of the binaries of both sides.
+    A row is a side (client or server) of a build. It has the program, its version, the folders of its
+    libraries, and the digest of the binaries of both sides.
     """
     rows: list[tuple[str, ...]] = []
     for context in results.contexts:
@@ -730,7 +733,7 @@ def _describe_size(subject: UsedSubject, study: Study) -> str:
 
 
 def _describe_whole(repository: str, study: Study) -> str:
-    """Return the size of which a smaller repository is a share: `the published 42,000 revisions`."""
+    """Return the size that a smaller repository is compared with: `the published 42,000 revisions`."""
     if not study.published:
         return "the whole"
     if repository not in study.published.revisions:

@@ -166,7 +166,7 @@ def table_sections(results: Results) -> list[TableSection]:
     """Return a section for each table of the study, featured ones first.
 
     A table has no section if the grid has none of its cells. If the file of the grid is missing, all tables
-    have one: only published numbers are shown.
+    have one.
     """
     study = results.study
     runs_of_cell = grouped_by(results.measurements, lambda run: run["cell"])
@@ -275,8 +275,7 @@ def _make_section(
 
 def _has_published_numbers(results: Results, name: str) -> bool:
     """Return True if the study published the numbers of a table, so that it prints ratios as published."""
-    # A table against a saved baseline is none of the study. All such tables, and no others, are keys of
-    # `notes`.
+    # Tables against a saved baseline are not of the study. They, and no other ones, are keys of `notes`.
     is_of_study = name not in results.notes
     is_published = results.study.tables[name].get("published", True)
     return results.study.published is not None and is_of_study and is_published
@@ -313,7 +312,10 @@ def _rest_of_published(
     layout: Layout,
     definition: TableDefinition,
 ) -> list[Grid]:
-    """Return the whole published table as grids if the pairs show only a part of it, otherwise []."""
+    """Return the whole published table as grids if the pairs show only a part of it, otherwise [].
+
+    The pairs have published numbers only in the places of measured cells, so a small grid hides many of them.
+    """
     number_shown = 0
     for pair in pairs:
         if pair.published:
@@ -372,7 +374,7 @@ def _mark_medians(point: Point, medians_s: Mapping[str, float]) -> Point:
 def _withheld_places(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
     """Return the labels of measured places without a number, by the reason.
 
-    Example: `{"other work: ...": ["cold log over svn (ruby, f7)"]}`.
+    Example: `{"no ratio: a value is 0": ["cold log over svn (ruby, f7)"]}`.
     """
     places: dict[str, list[str]] = {}
     for point in points:

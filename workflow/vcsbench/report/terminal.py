@@ -47,7 +47,7 @@ def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list
     """Return the lines that the terminal shows of each study, of at most COLUMNS characters.
 
     They are its answers, what is missing, and the next runs. `command` repeats the last run. With several
-    studies, the name of each is above its lines. A word that is longer than a line stays whole.
+    studies, the name of each is above its lines. A long argument of a command stays whole.
     """
     lines: list[str] = []
     for summary in summaries:
@@ -168,7 +168,7 @@ def _make_count_row(summary: Results) -> TerminalRow:
 
 
 def _make_disturbed_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield a row with the number of disturbed comparisons, none if there are no such comparisons."""
+    """Yield a row with the number of disturbed comparisons, no row if there are none."""
     disturbance = count_disturbed(cards)
     if disturbance.disturbed:
         compared = words.count_of(disturbance.compared, "comparison")
