@@ -20,7 +20,7 @@ from vcsbench.statistics import texts
 
 @dataclass(frozen=True)
 class BlockAccount:
-    """The rounds of a block that were measured, and their seconds."""
+    """The number of rounds of a block that were measured, and the seconds that all of them took."""
 
     rounds: int
     seconds: float

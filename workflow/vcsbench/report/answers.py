@@ -241,7 +241,7 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     """
 
     def rank(case_and_pair: tuple[Case, Pair]) -> tuple[bool, bool, float]:
-        """Return what to sort by. False is before True."""
+        """Return what to sort by. False is before True. By its logarithm, 1/2 is as large a factor as 2."""
         _, pair = case_and_pair
         return pair.is_noise_check, not pair.is_decided, -abs(math.log(pair.ratio))
 
@@ -249,6 +249,8 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     compared.sort(key=rank)
     # If all rows have the same candidate, the head of the card names both sides once.
     names_sides = len({pair.candidate for _, pair in compared}) > 1
+    # A case has the values of all axes except the one of the question. With a side's value it is a cell,
+    # whose runs are found by its values.
     axes = list(results.order)
     runs_of_values = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     rows = []

@@ -153,7 +153,10 @@ class FindingUnit:
 
 
 class ComparedSides(NamedTuple):
-    """The values of an axis that a finding compares."""
+    """The two values of an axis that a finding compares: `format`, `f6` and `f7`.
+
+    Its number is the metric of the baseline / that of the candidate.
+    """
 
     axis: str
     baseline: str
@@ -478,7 +481,8 @@ def _describe_reversal(row: Row, definition: Row) -> str:
 def _find_anchor(where: Row, section: TableSection) -> str:
     """Return the anchor of the first row of a table with a number of the finding: `table-elapsed-log-svn`.
 
-    `where` maps axes to a value or a list of values. If there is none, return the anchor of the table.
+    `where` maps axes to a value or a list of values. Without a row of this kind, return the anchor of the
+    table.
     """
     for pair in section.pairs:
         if not pair.measured:

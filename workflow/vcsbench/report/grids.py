@@ -303,6 +303,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
         if value and position not in varying_positions:
             constant.append((axis, value))
 
+    # The place of a point: its values of the row keys, followed by those of the column keys.
     point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
     sheet_values = values_in(points[0].keys, layout.rest)
     rows = []
@@ -426,6 +427,7 @@ def align_published(
     published_at = {values_in(point.keys, keys_of_place): point for point in published}
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
+        # The possible values of each key: only a repository can have several.
         values_of_keys = [published_names.get(key, [value]) for key, value in point.keys.items()]
         for values in product(*values_of_keys):
             keys = dict(zip(point.keys, values, strict=True))

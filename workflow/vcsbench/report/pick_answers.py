@@ -48,7 +48,10 @@ NOT_MEASURED = "Not measured for what you have"
 
 @dataclass(frozen=True)
 class ChipSettings:
-    """The factor from which a difference matters, such as 1.1, and True if disturbed results have a mark."""
+    """What all chips depend on: `margin` is the factor from which a difference matters, such as 1.1.
+
+    With `marks_disturbed`, a mark is on results that other programs disturbed.
+    """
 
     margin: float
     marks_disturbed: bool

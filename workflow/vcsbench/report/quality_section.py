@@ -257,7 +257,8 @@ def _make_work_table(results: Results) -> PlainTable:
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
         works = {number: run.get("work", "") for number, run in enumerate(members)}
         agreeing = same_work.majority(works)
-        # There is none if as many runs have another output, or if no output is known.
+        # No run agrees if two outputs are equally frequent, or if no output is known. Otherwise any of the
+        # agreeing runs has the usual output.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
         rows.append((*values, output, str(len(agreeing)), str(len(works) - len(agreeing))))
     heads = [axis.capitalize() for axis in axes]

@@ -496,7 +496,7 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     timed = unique_values(
         (study.command_name(context["axes"]), context["argv_template"]) for context in contexts
     )
-    # Names that the study does not list come last.
+    # Commands that the study does not list any more come last, in the order in which they were timed.
     order = [*study.commands, *(name for name, _ in timed)]
     timed.sort(key=lambda command: order.index(command[0]))
     commands = []

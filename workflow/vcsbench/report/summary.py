@@ -133,7 +133,8 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     # day.
     now = runs[0].undecided
     never_decided = runs[-1].undecided
-    # The last run decides all that can be decided, so one of them is always long enough.
+    # The shortest run that leaves at most a quarter of those that can be decided. The last run leaves none of
+    # them, so one is always found.
     chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= now - never_decided)
     left = chosen.undecided
     if not chosen.seconds or left >= now:
@@ -162,7 +163,8 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
     measured_rounds = max((block.rounds for block in account.blocks), default=0)
     undecided = account.count_open()
     runs = [LongerRun(0.0, undecided, measured_rounds)]
-    # In this order, each further number of rounds decides one more comparison.
+    # The numbers are sorted. With the first one, one comparison is decided, with the second one two, and so
+    # on.
     for decided, more_rounds in enumerate(account.more_rounds, 1):
         rounds = measured_rounds + more_rounds
         runs.append(LongerRun(account.forecast_seconds(rounds), undecided - decided, rounds))
@@ -179,7 +181,8 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:
-        # Two builds can differ by less than the smallest effect worth noting.
+        # Builds are compared by one answer over all cells. There, even a difference below the smallest effect
+        # worth noting is of interest, and longer runs show it.
         if card.question.aggregate:
             pairs = [pair for case in card.cases for pair in case.pairs]
             if any("too-short" in pair.flags for pair in pairs):

@@ -71,7 +71,7 @@ def measured_points(
     points = []
     for expected_row in expected:
         place = tuple(expected_row.keys.values())
-        # A table by runs has several rows of a cell.
+        # A table by runs has several rows of a cell. They are removed, so that only unexpected rows remain.
         rows_of_cell = rows_of_place.pop(place, [])
         if not rows_of_cell:
             points.append(_point_without_row(expected_row))

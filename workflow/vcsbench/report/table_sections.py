@@ -83,7 +83,10 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class Swatch:
-    """A colour of a legend: its CSS class, "" for about the same, and the number at which it begins."""
+    """A colour of a legend: its CSS class (`x3`), and the number at which it begins (`-17`), as text.
+
+    Both are "" for the middle, where both sides are about the same.
+    """
 
     style: str
     edge: str

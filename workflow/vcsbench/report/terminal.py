@@ -36,7 +36,11 @@ INDENT = " " * QUESTION_WIDTH
 
 
 class TerminalRow(NamedTuple):
-    """A row of the terminal: `Format?     yes       cold log 2.4x faster`. Without an answer, it is ""."""
+    """A row of the terminal: `Format?     yes       cold log 2.4x faster`.
+
+    `answer` is "" for a row without an answer, such as `Skipped`. `question` is "" for a row that continues
+    the one above.
+    """
 
     question: str
     answer: str
