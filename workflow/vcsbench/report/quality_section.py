@@ -287,7 +287,8 @@ def _describe_duplicates(results: Results) -> str:
             deviations.append(row["duplicate_sd"])
     if not duplicates or not deviations:
         return NO_DUPLICATES
-    have_duplicate = f"{words.count_of(len(duplicates), 'cell')} have a duplicate"
+    verb = "has" if len(duplicates) == 1 else "have"
+    have_duplicate = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
     # The deviation is one of logarithms: 0.02 is about 2 %.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:

@@ -167,7 +167,8 @@ def _make_count_row(summary: Results) -> TerminalRow:
     text = describe_results(summary.account) or "no comparison has a result"
     verdicts = [finding["verdict"] for finding in summary.findings]
     if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
-        text += f"; {len(verdicts)} findings: {describe_verdicts(verdicts)}"
+        count = words.count_of(len(verdicts), "finding")
+        text += f"; {count}: {describe_verdicts(verdicts)}"
     return TerminalRow("Answered", "", text)
 
 
