@@ -60,9 +60,11 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
 
 
 def detect(path: str) -> dict[str, str]:
-    """Return the definition of the Subversion repository, git repository or dump file at a path.
+    """Find out what a user's path is, and return its definition for `repositories`.
 
-    Raise UserError for anything else.
+    /srv/x gives {"source": "svn", "path": "/srv/x"} for a Subversion repository, `dump` for a dump file, and
+    `git` for a git repository, which also gets the key `history`. Raise UserError, which says what else lies
+    there, for anything else and for URLs of servers.
     """
     if is_server_url(path):
         # It is not shown: it may contain a password.
@@ -77,7 +79,8 @@ def detect(path: str) -> dict[str, str]:
         place = local_path(path)
         if not place.exists():
             raise UserError(f"{shown}: no such file or folder. Check the path.")
-        # The place without links: the definition is the same for both.
+        # Without symbolic links, so that the definition is the same whether the user gives the link or the
+        # folder that it leads to.
         absolute = str(place.resolve())
         if svn_files.is_svn_repository(place):
             return {"source": SvnSource.kind, "path": absolute}
@@ -93,7 +96,11 @@ def detect(path: str) -> dict[str, str]:
 
 
 def _why_unknown(place: Path) -> str:
-    """Return why a path is no repository, as a clause with a remedy: `is empty. Make it again.`"""
+    """Return why a path is no repository, as the end of an error's sentence, with a remedy.
+
+    Examples: `is empty. Make it again.`, or for a folder in a repository `lies in the Subversion repository
+    /srv/x. Give that.`
+    """
     neither = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
     if place.is_file():
         return dump_source.why_no_dump(place) or neither
@@ -115,10 +122,11 @@ def _why_unknown(place: Path) -> str:
 def own_repository(
     path: str, configured: Mapping[str, object], tree: str | None = None
 ) -> dict[str, dict[str, str]]:
-    """Return the user's repository as the only definition, named after its folder.
+    """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
-    Such as {"project": {"source": "svn", "path": "/srv/project"}}. `configured` are the names of
-    `repositories`, and `tree` is the exported folder, if the user chose one.
+    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. If `configured`, the entries of
+    the configuration, have this name already, it is `project-own`. `tree` is the folder to export; None means
+    trunk or the root. Raise UserError if there is no repository, or if its kind has no choice of a `tree`.
     """
     definition = detect(path)
     if tree is not None:
@@ -127,11 +135,11 @@ def own_repository(
                 f"TREE={printable(tree)}: the source {definition['source']} has no `tree`. Leave it out."
             )
         definition["tree"] = tree
-    # Without a name of its own, as in /srv/project/.git, it is that of the folder above.
+    # /srv/x.git is named x. In /srv/project/.git nothing is left of the name, so the folder above names it.
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
     # It becomes a part of names of files and cells.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
-    # Results of a repository in the configuration stay.
+    # With the same name, results of the repository in the configuration would be replaced.
     if name in configured:
         name += "-own"
     return {name: definition}

@@ -155,9 +155,10 @@ def is_server_url(text: str) -> bool:
 
 
 def local_path(text: str) -> Path:
-    """Return a path as the user wrote it, with ~ and file://. It need not exist.
+    """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
 
-    Raise one of UNREACHABLE without permission, for an unknown user, or for an impossible name.
+    It need not exist. Raise one of UNREACHABLE if a folder above it may not be entered, if ~ names an unknown
+    user, or if no file can have this name.
     """
     if text.startswith(FILE_SCHEME):
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
@@ -167,7 +168,8 @@ def local_path(text: str) -> Path:
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
-    # exists() would hide that a folder above cannot be entered, and that a name is too long.
+    # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() would
+    # return False for both, and the user would be told that there is no such file.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         path.stat()
     return path
@@ -192,7 +194,7 @@ def readable(path: Path) -> Iterator[None]:
         # A full disk, or a reader of the output that has ended: its own error explains that better.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
-        # It is a number for an error of a descriptor.
+        # After an error of a descriptor, `filename` is its number, which tells the user nothing.
         name = error.filename if isinstance(error.filename, str | bytes) else path
         why = f"cannot be read: {error.strerror}. Check its path and its permissions."
         raise UserError(f"{one_line(name, 200)}: {why}") from error
@@ -228,9 +230,10 @@ class Options:
         return str(self._definition[key])
 
     def get_path(self) -> Path:
-        """Return the value of `path`; see local_path(). Raise UserError for a URL, and for no UTF-8.
+        """Return the value of the key `path`, with ~ and file:// replaced (local_path).
 
-        Subversion and reports need UTF-8.
+        Raise UserError for the URL of a server, for a path that cannot be reached, and for one that is not
+        UTF-8, which neither Subversion nor reports could have.
         """
         text = self.get_text("path")
         if is_server_url(text):

@@ -47,9 +47,11 @@ def _has_no_size(file: BinaryIO) -> bool:
 
 @contextmanager
 def open_decompressed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the decompressed content of a regular file.
+    """Yield the content of a file, decompressed if it is compressed by gzip, xz or zstd.
 
-    Reading a damaged file raises one of DAMAGED, or UserError from the program zstd.
+    The first bytes of the file decide, not its name. An empty file, and a file of the kernel that states no
+    size, have no content here. Raise an error for anything but a regular file. Reading a damaged file raises
+    one of DAMAGED, or UserError from the program zstd.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:

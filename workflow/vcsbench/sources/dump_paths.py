@@ -33,15 +33,19 @@ class PathTracker:
         self._odd_paths: set[bytes] = set()
 
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
-        """Follow a node. Return its path if it is added and odd, otherwise None."""
-        # svnadmin accepts /trunk//a and ./trunk/a.
+        """Follow the record of a path, given by its headers: keep `has_tree` and the odd paths up to date.
+
+        Odd is a path that no disk can hold, such as one with a name of 300 bytes, or no working copy, such as
+        a folder `.svn`. Return the path if this record adds it and it is odd, otherwise None.
+        """
+        # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE].split(b"/") if name not in (b"", b".")]
         path = b"/".join(names)
         # A deletion, an addition, a change, or a replacement, which is a deletion and an addition.
         action = headers.get(ACTION, b"change")
         if not path or action == b"change":
             return None
-        # A deletion or a replacement takes all away that is below the path.
+        # A deletion or a replacement removes the path and everything below it, odd paths as well.
         if action != b"add":
             below = path + b"/"
             self._odd_paths = {
@@ -51,7 +55,7 @@ class PathTracker:
         self._follow_tree(path, headers, is_deleted)
         if is_deleted:
             return None
-        # The limits are those of an export, which has no folders above the tree.
+        # An export of trunk writes trunk/a as `a`, so `trunk/` does not count against the limits of a path.
         odd_path = OddPath(path, is_impossible(path.removeprefix(self._tree + b"/")))
         if not odd_path.is_impossible and not is_reserved(path):
             return None

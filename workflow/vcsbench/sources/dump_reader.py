@@ -95,10 +95,11 @@ class DumpReader:
         size: int = sys.maxsize,
         remedy: str = "Make the dump again.",
     ) -> None:
-        """`name` is the source in errors. All that is read goes to `out`.
+        """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless that is None.
 
-        With `skips_texts`, texts are skipped where the stream can seek. `size` is that of the stream, if it
-        is known: a seek beyond the end of a file is no error.
+        `name` is the source in errors, and `remedy` their last sentence. `tree` is the folder that will be
+        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is that of the stream,
+        if it is known: a file can be sought beyond its end, so only the size shows that a text is cut.
         """
         self._name = name
         self._stream = stream
@@ -113,7 +114,8 @@ class DumpReader:
         self.offsets = array("Q")
         self.offset = 0
         self.is_whole = False
-        # After the last byte: a program that stopped has its own reason (run_on).
+        # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
+        # the program's error, and not that of the cut stream.
         self._is_at_end = False
         # The byte at which the current record begins.
         self._record_at = 0
@@ -130,7 +132,11 @@ class DumpReader:
         return len(self.numbers)
 
     def run(self, part: Part = WHOLE_STREAM) -> None:
-        """Read the stream, or the first part of it. Raise UserError with the place of the first fault."""
+        """Read the stream, or the first `part` of it, and set the attributes of the reader.
+
+        Raise UserError with the revision and the byte of the first fault: damage, a size over a limit, or a
+        stream without a revision 1. BrokenPipeError passes: then the program that reads `out` has ended.
+        """
         self._part = part
         try:
             line = self._read_line()
@@ -147,7 +153,8 @@ class DumpReader:
         except _PartReadError:
             return
         except BrokenPipeError:
-            # svnadmin load ended, and has the reason.
+            # svnadmin load has ended while we wrote to it. The caller asks it for the reason. Without this
+            # branch, the next one would blame the source: a BrokenPipeError is an OSError, too.
             raise
         except DAMAGED as error:
             raise self.error(f"it cannot be read on: {error}") from error
@@ -219,7 +226,11 @@ class DumpReader:
         self._format = version
 
     def _read_headers(self) -> dict[bytes, bytes]:
-        """Return the next record's headers, or {} at the end of the stream."""
+        """Return the headers of the next record, such as {b"Revision-number": b"7"}; {} at the end.
+
+        Blank lines and comments before the record are skipped. Raise UserError for a line that is no header,
+        for more or longer headers than the limits allow, and for a stream that ends within them.
+        """
         headers: dict[bytes, bytes] = {}
         start = self.offset
         while True:
@@ -247,7 +258,8 @@ class DumpReader:
                 self._record_at = self.offset - len(line)
             # svnadmin skips one character behind the colon, whatever that is.
             headers[key] = value[1:]
-        # The end of the stream. svnadmin accepts a last record without a blank line, if nothing follows.
+        # The stream has ended without a blank line behind the headers. svnadmin accepts that of a record with
+        # neither properties nor text, such as a deletion. A length announces bytes that are missing here.
         if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
@@ -267,7 +279,10 @@ class DumpReader:
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
-        """Read the properties and the text of a record, and follow its revision or path."""
+        """Read the rest of a record whose headers were read: its properties and its text.
+
+        A record of a revision begins the next revision, and that of a path tells the path tracker about it.
+        """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE in headers:
@@ -279,7 +294,7 @@ class DumpReader:
         property_bytes = self._parse_number(headers, PROPERTIES)
         text_bytes = self._parse_number(headers, TEXT)
         content_bytes = self._parse_number(headers, CONTENT)
-        # Other tools than svnadmin leave it out.
+        # Content-length is the sum of the other two lengths. Other tools than svnadmin leave it out.
         if not content_bytes:
             content_bytes = property_bytes + text_bytes
         has_part_lengths = PROPERTIES in headers or TEXT in headers
@@ -292,12 +307,15 @@ class DumpReader:
         self._skip_text(max(0, content_bytes - property_bytes))
 
     def _skip_text(self, length: int) -> None:
-        """Pass a text on, or skip it."""
+        """Go to the end of a text of `length` bytes, which goes to `out` if there is one.
+
+        With `skips_texts`, seek to its end instead of reading it. Raise UserError if the stream ends before.
+        """
         if self._skips_texts:
             self._check_size(length)
             if self._stream.seekable():
                 self.offset += length
-                # A compressed stream ends at its last byte.
+                # A compressed stream cannot be sought beyond its end: seek() returns a smaller place then.
                 if self._stream.seek(length, os.SEEK_CUR) < self.offset:
                     raise self.error(_TRUNCATED)
                 return
@@ -305,7 +323,11 @@ class DumpReader:
             pass
 
     def _begin_revision(self, number: int) -> None:
-        """Follow the numbers of revisions, which svnadmin load replaces by its own."""
+        """Note that the record of the revision `number` begins, and check its number.
+
+        svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
+        than the one before it is only noted, and skipped numbers are an error only if they are very many.
+        """
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
@@ -318,7 +340,7 @@ class DumpReader:
                 )
         self._has_restarted = False
         self._revision = number
-        # svnadmin load makes no revision of number 0.
+        # Every repository has a revision 0 from its beginning, so svnadmin load makes none of that number.
         if number > 0:
             self.numbers.append(number)
             self.offsets.append(self._record_at)
@@ -334,10 +356,11 @@ class DumpReader:
         self._first.setdefault(oddity, place)
 
     def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
-        """Read a block of properties up to its end, as svnadmin does, and return its length.
+        """Read the block of a record's properties as svnadmin does, and return its length in bytes.
 
-        The end is PROPS-END, or the `length` of the header without it. A property is `K 3`, its name, `V 2`,
-        its value; or `D 3` and its name if it is deleted.
+        The block ends behind the line PROPS-END, or after `length` bytes if it has no such line. A property
+        is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. Each date of a
+        revision that Subversion cannot read is counted, and its revision goes to `_bogus_dates`.
         """
         begin = self.offset
         while self.offset - begin != length:
@@ -359,7 +382,8 @@ class DumpReader:
             )
             if is_date and not dump_headers.is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
-                # svnadmin load gives revisions other numbers, and keeps revision 0 of the first dump only.
+                # The date has to be deleted after the load, so the revision needs its number in the loaded
+                # repository. Loaded revisions are numbered from 1. Record 0 sets properties of revision 0.
                 loaded_revision = self.revisions if self._revision else 0
                 self._bogus_dates.append(loaded_revision)
         return self.offset - begin
@@ -381,7 +405,7 @@ class DumpReader:
         if length > limit:
             raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
         self._check_size(length)
-        # With the line end behind it.
+        # One more byte, because a line end follows each name and value.
         chunks: Iterable[bytes] = self._read_content(length + 1)
         if not is_needed:
             # A deque of length 1 keeps the last chunk only: a value may have 256 MiB.

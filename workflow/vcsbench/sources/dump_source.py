@@ -57,7 +57,10 @@ def is_dump(path: Path) -> bool:
 
 
 def why_no_dump(path: Path) -> str | None:
-    """Return why a file is no dump that can be read, as a clause with a remedy; None if that is unknown."""
+    """Return what a file is instead of a dump, with a remedy: `is a .zip archive. Unpack it, ...`.
+
+    It is the end of a sentence that begins with the path. Return None if the file's first bytes are unknown.
+    """
     try:
         beginning = _read_beginning(path, 1024)
     except UserError as error:
@@ -125,12 +128,16 @@ class DumpSource(SourceWithTree):
 
     @cached_property
     def _sample(self) -> DumpReader:
-        """The reader of the first records, without their texts. Raise UserError for damage in them."""
+        """The reader after the first records of the file: of a plain file up to SAMPLE_RECORDS.
+
+        Of a compressed file, it has read at most SAMPLE_BYTES as well. Raise UserError for damage in them.
+        """
         name = str(self._path)
         tree = self._tree or TRUNK
         with readable(self._path), open_decompressed(self._path) as file:
             if self._is_compressed:
-                # All bytes are decompressed, also of the texts.
+                # To skip a text in a compressed file, its bytes must be decompressed, which takes time. So
+                # the number of bytes is limited, too.
                 reader = DumpReader(name, file, tree=tree, skips_texts=True)
                 reader.run(Part(SAMPLE_RECORDS, SAMPLE_BYTES))
             else:
@@ -141,7 +148,11 @@ class DumpSource(SourceWithTree):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The size: exact numbers of revisions for a small dump, otherwise those of the sample, scaled up."""
+        """The estimated size, from the first records of the file.
+
+        If these are all records, the number of revisions is exact. Otherwise it is that of the first records,
+        times the bytes of the file per byte of the records. Of a compressed file, the bytes are a guess.
+        """
         sample = self._sample
         size = self._path.stat().st_size
         if self._is_compressed:
@@ -153,13 +164,18 @@ class DumpSource(SourceWithTree):
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths if the first records are all of the file, otherwise 0."""
+        """Return the numbers of odd paths in the tree that export exports, if they are known.
+
+        They are known if the first records are all of the file, and only for its youngest revision: `behind`
+        is 0 then. Otherwise, both numbers are 0.
+        """
         paths = self._sample.paths
         if behind or not self._sample.is_whole:
             return OddPaths()
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
-        # As tree() chooses it in the loaded repository.
+        # Without a `tree` in the definition, tree() will choose trunk if there is one, otherwise the root.
+        # None: trunk is a copy of a path that may be a file, so the choice is not known yet.
         if paths.has_tree is None:
             return OddPaths()
         tree = TRUNK if paths.has_tree else ""

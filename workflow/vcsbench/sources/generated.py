@@ -37,13 +37,17 @@ class History:
     """The revisions 1 to `youngest` of a profile as records of a dump stream."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
-        """Each seed gives another history, whose records are made by records(), once."""
+        """Prepare the history of a profile that ends with the revision `youngest`.
+
+        Each `seed` gives another history. Its records are made by records(), which can be called once.
+        """
         self._profile = profile
         self._youngest = youngest
         name = f"{profile.name} {seed}"
         # random.Random with a text as its seed gives the same numbers on every Python 3.
         self._rng = Random(name)
-        # Of authors, messages and dates: they stay the same if the files of a profile change.
+        # Authors, messages and dates have random numbers of their own. So they stay the same if a change of
+        # the profile's files needs more or fewer random numbers.
         self._people = Random(f"{name} people")
         self._pools = make_pools(name)
         self._authors = []
@@ -75,7 +79,11 @@ class History:
         }
 
     def _nodes(self, number: int) -> Iterator[bytes]:
-        """Yield the nodes of a revision: the layout, the first import, a new project, or changes of one."""
+        """Yield the records of what the revision `number` changes.
+
+        Revision 1 makes the folders of the first project, and revision 2 imports its files. A later revision
+        begins another project if the repository has too few for its age, or else changes one of them.
+        """
         profile, rng = self._profile, self._rng
         if number == 1:
             yield from self._add_project(profile.layout, number).make_layout()
@@ -83,7 +91,8 @@ class History:
         if number == 2:
             yield from self.projects[0].start(number)
             return
-        # As many other projects as there should be now; self.projects has the first one, too.
+        # The number of projects that there should be now without the first one, which self.projects also has.
+        # Like trunk, it grows with the square root of the age.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
         if others >= len(self.projects):
             # Such as buffer7: a noun may come twice.

@@ -202,12 +202,17 @@ def make_pools(seed: str) -> dict[str, Pool]:
 
 
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
-    """Return the lines of a pool: functions or paragraphs, in stretches that share their names."""
+    """Return the lines of a pool, with POOL_BYTES or a little more: functions or paragraphs after `unit`.
+
+    Each STRETCH_LINES lines or a few more use the same STRETCH_NAMES names, as a source file does. The next
+    lines get new names. This repetition lets the lines be compressed as well as real code.
+    """
     lines: list[bytes] = []
     size = 0
     names: list[str] = []
 
     def fill(placeholder: re.Match[str]) -> str:
+        # `~` becomes a sentence, and `$` one of the present names.
         if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
         return names[pick_rank(rng, STRETCH_NAMES, 2)]
@@ -259,13 +264,18 @@ class Text:
         self.lines[at:end] = new
 
     def edit(self, rng: Random, churn: float, excess: float = 0.0) -> None:
-        """Change hunks, or the part `churn`. `excess` from -1 to 1: above 0, the text becomes shorter."""
+        """Change the text as a commit does. It never becomes empty.
+
+        With `churn` 0, a few hunks change at random places, as a person edits. Above 0, this part of the text
+        is replaced, at CHURN_HUNKS places; from 1, all of it. `excess` says how much too large files are
+        now, from -1 (much too small) to 1. Above 0 the text becomes shorter on average, below 0 longer.
+        """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
-            # One place in each eighth of the text.
+            # One random place in each eighth of the text, so that the replaced parts do not overlap.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
@@ -295,9 +305,12 @@ class Hunk(NamedTuple):
 
 
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
-    """Return the hunks of a change of a text with `size` bytes. `excess` is that of Text.edit()."""
+    """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
+
+    A hunk only adds, only removes, or replaces. `excess` is that of Text.edit(): above 0, more is removed.
+    """
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
-    # Usually more hunks add than remove, so a text that is too long needs it the other way round.
+    # Usually more hunks add than remove, so texts grow. If they are too long, these two shares are exchanged.
     if excess > 0:
         additions, removals = removals, additions
     hunks = []

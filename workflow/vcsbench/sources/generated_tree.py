@@ -84,7 +84,11 @@ class GeneratedProject:
         rng: Random,
         first: int,
     ) -> None:
-        """`pools` are of make_pools(), and `rng` is shared by all projects of a history."""
+        """Prepare a project that begins in the revision `first`. It has no files before start().
+
+        `layout` names its folders, `pools` have the lines of its files (make_pools), and `rng` is the source
+        of random numbers that all projects of a history share.
+        """
         self._profile = profile
         self._layout = layout
         self._pools = pools
@@ -107,7 +111,8 @@ class GeneratedProject:
         # The part of trunk's final size at this revision, by the law of growth.
         self._grown = 0.0
         self._mean_size = profile.tree_bytes / profile.tree_files
-        # `file_bytes` is of another repository: sizes are multiplied by a factor for the mean of this one.
+        # `file_bytes` are the sizes of files in another repository. So drawn sizes are multiplied by a factor
+        # that makes their mean that of this repository.
         mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._size_factor = self._mean_size / mean_size
 
@@ -121,7 +126,11 @@ class GeneratedProject:
         return map(dump_format.directory, folders)
 
     def start(self, number: int) -> Iterator[bytes]:
-        """Yield the records of the first import, as the revision `number`."""
+        """Yield the records of the first import, which is the revision `number`.
+
+        It adds the journal (a change log that grows with each commit), if the profile has one. Then it adds
+        files until trunk has as many as its age asks for.
+        """
         self._grown = grown_share(self._profile, number - self._first)
         if self._profile.journal:
             path = self._layout.trunk + b"/" + self._profile.journal
@@ -134,12 +143,15 @@ class GeneratedProject:
             yield from self._new_file()
 
     def change(self, number: int) -> Iterator[bytes]:
-        """Yield the records of the revision `number`: a new branch or tag, or changes of a branch or trunk.
+        """Yield the records of the revision `number`: one new branch, one new tag, or changed files.
 
-        The order of random numbers is part of the history: another order gives other bytes.
+        The profile's shares decide which of them: with `new_branch` 0.01, one revision in a hundred makes a
+        branch. The files are those of one branch or of trunk. Without a branch, the revision makes one. The
+        order of random numbers must stay as it is, because another order gives another history.
         """
         shares, layout = self._profile.shares, self._layout
-        # One random number decides, so the shares are added up.
+        # One random number from 0 to 1 decides: each event has a part of this range that is as long as its
+        # share, one part after the other. What is left changes trunk.
         event = self._rng.random()
         # A tag and a change need a branch.
         if event < shares.new_branch or not self._branches:
@@ -177,7 +189,10 @@ class GeneratedProject:
         return file.copy(branch + file.path.removeprefix(self._layout.trunk))
 
     def _change_branch(self) -> Iterator[bytes]:
-        """Change the journal of a branch, and some of its files, each once."""
+        """Yield the records of a revision that changes files of one branch, perhaps with its journal.
+
+        No file is changed twice: a revision can have only one record for a path.
+        """
         rng = self._rng
         branch = pick(rng, self._branches)
         if branch.journal and rng.random() < self._profile.shares.journal:
@@ -185,14 +200,18 @@ class GeneratedProject:
             yield branch.journal.change_record()
         count = min(self._profile.paths.draw(rng), len(branch.files))
         indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
-        # In order, because the order of a set is no part of the language.
+        # Sorted, because Python does not define the order of a set, and the bytes must always be the same.
         for i in sorted(indices):
             file = branch.files[i]
             file.text.edit(rng, file.kind.churn)
             yield file.change_record()
 
     def _change_trunk(self) -> Iterator[bytes]:
-        """Change the journal, and a directory, all program-written files, many new files, or some files."""
+        """Yield the records of a revision that changes trunk. Most get an entry in the journal.
+
+        Besides, a revision does one of these: it moves or deletes a directory, rewrites all files that a
+        program writes, adds many missing files at once, or changes a few files. The last one is usual.
+        """
         shares, rng, journal = self._profile.shares, self._rng, self._journal
         self._touched = set()
         if journal and rng.random() < shares.journal:
@@ -205,7 +224,8 @@ class GeneratedProject:
             yield from self._change_directory()
         elif event < shares.directory + shares.rewrite:
             for file in self.files:
-                # Such as translations: not edited by hunks, and not replaced as images are.
+                # A program writes these files, such as translations, so a part of each text changes. People
+                # edit files with a churn of 0 at a few places, and images (1) are replaced.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
@@ -219,14 +239,18 @@ class GeneratedProject:
                 yield from self._change_path()
 
     def _change_path(self) -> Iterator[bytes]:
-        """Add, delete, move, copy or edit a file that this revision has not changed yet."""
+        """Yield the records that add, delete, move, copy or edit one file of trunk.
+
+        Yield nothing if the random file was already changed in this revision: a path has one record only.
+        """
         shares, rng = self._profile.shares, self._rng
-        # Below 0: an addition. Then a deletion, a move, a copy, and an edit.
+        # Below 0, the event is an addition. From 0, the shares of deletions, moves and copies follow each
+        # other, and what is left is an edit.
         event = rng.random() - shares.add
         if event < 0 and self._count_missing() >= 1:
             yield from self._new_file()
             return
-        # An addition of a file too many becomes an edit.
+        # If trunk has enough files for its age, the addition becomes an edit.
         is_edit = event < 0 or event > shares.delete + shares.move + shares.copy
         file = self._pick_hot_file()
         if not is_edit and file not in self._touched:
@@ -242,14 +266,17 @@ class GeneratedProject:
             path = self._new_path(file.directory(), file.kind.extension)
             self._insert(file.copy(path), rng.random())
             yield dump_format.file(path, b"add", origin=origin)
-        # A move is a copy and a deletion.
+        # A move was copied to its new path above, because it is a copy and a deletion in a dump stream.
         if event < shares.delete + shares.move:
             self.files.remove(file)
             self.size -= file.text.size
             yield dump_format.deletion(file.path)
 
     def _change_directory(self) -> Iterator[bytes]:
-        """Delete or move a directory with few files, but not trunk."""
+        """Yield the records that delete or move a random directory, each with a probability of one half.
+
+        Yield nothing if the directory is trunk, or has more than 2 percent of the files.
+        """
         old = pick(self._rng, self.directories)
         files = [file for file in self.files if file.path.startswith(old + b"/")]
         # More than 2 percent of the files are too many for one commit.
@@ -267,12 +294,16 @@ class GeneratedProject:
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
-            # Old paths stay, too: a path is used once.
+            # The old paths stay reserved as well: a path that was used is never used for another file.
             self._paths.update(self.directories, (file.path for file in files))
         yield dump_format.deletion(old)
 
     def _new_file(self) -> Iterator[bytes]:
-        """Yield the records of a new file, and of its directory if that is new."""
+        """Yield the record of a new file in trunk, and before it that of its directory if that is new.
+
+        The size is drawn from the profile. It is larger if the files of trunk are too small on average, and
+        smaller if they are too large.
+        """
         rng, profile = self._rng, self._profile
         directory = self._choose_directory()
         depth = directory.count(b"/") - self._layout.trunk.count(b"/")
@@ -284,11 +315,13 @@ class GeneratedProject:
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
-        # New files steer the mean size.
+        # If the mean file is too large now, the new one is smaller, and the other way round.
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
         heat = kind.heat
+        # The heat is the share of files that change less often. Some files get their rank by size as heat,
+        # because large files change more often.
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)

@@ -49,7 +49,12 @@ class NodeWriter:
         self.noted = {note: set[bytes]() for note in notes}
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        """Write the changes of a commit below the path `line`. `origin` is its first parent's tree."""
+        """Write the records of a commit's changes: deletions, then folders, then files and links.
+
+        `line` is the folder that the commit belongs to, such as b"trunk" or b"branches/x". `origin` is the
+        tree of the commit's first parent, from which renamed files and folders are copied. Submodules are
+        only counted: they have no content in this repository.
+        """
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
@@ -65,8 +70,12 @@ class NodeWriter:
         self._write_files(files, line, origin)
 
     def _delete(self, changes: list[Change], line: bytes) -> None:
-        """Delete what a commit deletes, moves, or replaces by a submodule."""
-        # The keys are a set in the order of the changes.
+        """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule.
+
+        The old path of a move is deleted here. Its copy, which is written later, is still possible, because
+        it is made from an earlier revision.
+        """
+        # A dict, because a set would not keep the order of the changes, and the bytes would vary.
         gone: dict[bytes, None] = {}
         for change in changes:
             is_gone = change.is_moved or change.new_mode in NO_NODE
@@ -87,9 +96,13 @@ class NodeWriter:
         return dump_format.copyfrom(self._convert_path(origin.path, change.source), origin.revision)
 
     def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
-        """Add folders, parents first. Return those that are copied with their content."""
+        """Write the new folders, parents first, and return the paths of those that are copies.
+
+        A folder that is moved becomes a copy with all its content, so nothing below it is written again. All
+        other new folders are empty at first.
+        """
         copied = set[bytes]()
-        # Sorted by path, a folder comes before what is in it.
+        # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
         for change in sorted(change for change in changes if change.new_mode == FOLDER):
             if _is_below(change.path, copied):
                 continue
@@ -103,7 +116,14 @@ class NodeWriter:
         return copied
 
     def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        """Write files and links with their new texts, if these changed."""
+        """Write the record of each added, changed or renamed file or link.
+
+        A file that is new or has another path gets the action `add`, and all others `change`. A renamed file
+        is a copy of its old path in `origin`. The record has the text and the properties only if they change.
+        Example: a rename of `a` to `b` without an edit is `add b`, copied from `a`, without a text.
+        """
+        # All texts are asked for at once: git would take longer to answer one request after another.
+        # blobs yields them in the order of the changes.
         names = [change.new_object for change in changes if _has_new_text(change)]
         blobs = self._blobs.read(names)
         for change in changes:
@@ -118,13 +138,15 @@ class NodeWriter:
             blob = next(blobs)
             if change.new_mode == SYMLINK:
                 blob, properties = _read_link(blob)
+                # Without properties, the link became a plain file, which a report has to say.
                 if not properties:
                     self.noted[svn_names.LINKS].add(change.path)
             records = dump_format.file_records(
                 path, action, copyfrom, properties, blob.size, blob.chunks
             )
             self._out.writelines(records)
-        # The last blob ends with an answer of git's that must be read before the next request.
+        # blobs reads the end of the last text, and git's answer that follows all texts, only when it is asked
+        # for one more blob. Unread, they would be taken for the answer to the next commit's first request.
         for _ in blobs:
             pass
 
@@ -138,8 +160,12 @@ def _has_node(change: Change) -> bool:
 
 
 def _read_link(blob: Blob) -> tuple[Blob, dump_format.Properties]:
-    """Return the text and the properties of a link; of a plain file if Subversion can make no such link."""
-    # A longer target is no link, and may have gigabytes.
+    """Return the text and the properties of a link as Subversion stores it.
+
+    The target `a` becomes the text `link a` with the property svn:special. If Subversion can make no link
+    with this target, return the target as the text of a plain file, with {}.
+    """
+    # Such a target is not read into memory: it makes no link anyway, and may have gigabytes.
     if blob.size > svn_names.LONGEST_TARGET:
         return blob, {}
     properties, text = svn_names.link(b"".join(blob.chunks))
@@ -147,7 +173,11 @@ def _read_link(blob: Blob) -> tuple[Blob, dump_format.Properties]:
 
 
 def _changed_properties(change: Change) -> dump_format.Properties | None:
-    """Return the properties, None if they stay. Those of a link are always given: it may have been a file."""
+    """Return all properties of a file after a change; None if they stay as they are, {} if it has none now.
+
+    They are returned for every new file, and for every file that was a link in git: that link may have become
+    a plain file in Subversion, so its present properties are not known here.
+    """
     old_properties = PROPERTIES.get(change.old_mode, {})
     new_properties = PROPERTIES.get(change.new_mode, {})
     if change.old_mode in (*NO_NODE, SYMLINK) or new_properties != old_properties:
@@ -183,7 +213,11 @@ class RevisionWriter:
         self._folders = set(LAYOUT)
 
     def write(self, i: int, details: CommitDetails) -> None:
-        """Write the commit with the index `i`, which is the next one, and what comes after it."""
+        """Write the revision of the commit with the index `i`, and the revisions that follow from it.
+
+        These are a copy for each tag or branch that begins at this commit, and a deletion for each folder of
+        a merged branch that ends with it. Commits must be written in the order of their indices.
+        """
         commit = self._plan.commits[i]
         self._write_commit(i, details)
         for path in self._plan.copies.get(i, ()):
@@ -198,8 +232,12 @@ class RevisionWriter:
     def _begin(
         self, details: CommitDetails, commit: Commit, properties: dict[bytes, bytes]
     ) -> None:
-        """Begin the next revision. Before the first one, write revision 0 and the usual layout."""
-        # Subversion searches by date, so no revision may be older than the one before it.
+        """Write the head of the next revision: number, date, author, message and `properties`.
+
+        The first call also writes revision 0, and revision 1 with the folders trunk, branches and tags.
+        """
+        # Subversion finds the revision of a date by binary search, so no revision may be older than the one
+        # before it. A commit with an earlier date gets the date of the revision before.
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         if self._number == 0:
@@ -217,11 +255,15 @@ class RevisionWriter:
         self._out.write(dump_format.revision(self._number, revision_properties))
 
     def _write_commit(self, i: int, details: CommitDetails) -> None:
-        """Write the revision of a commit: its line, if it begins there, and its changes."""
+        """Write the revision of the commit with the index `i`, with its changes.
+
+        If it is the first commit on its branch, the revision also adds the branch's folder: as a copy of the
+        first parent's tree, or empty if the commit has no parent.
+        """
         commit = self._plan.commits[i]
         line = self._plan.lines[i]
         properties = {b"git:commit": commit.name}
-        # A merge: a revision of Subversion has no second parent.
+        # A revision of Subversion has no second parent, so a merge keeps its parents in a property.
         if len(commit.parents) > 1:
             parents = [self._plan.commits[parent].name for parent in commit.parents]
             properties[b"git:parents"] = b" ".join(parents)
@@ -229,7 +271,7 @@ class RevisionWriter:
             self._late += 1
         self._begin(details, commit, properties)
         origin = Origin(line.path, self._number - 1)
-        # trunk begins in the layout, and other lines as a copy of the first parent, if there is one.
+        # Revision 1 has made the folder trunk, so only other branches need to be added.
         if i == line.first and line.path != TRUNK:
             if commit.parents:
                 origin = self._find_origin(commit.parents[0])
@@ -252,7 +294,10 @@ class RevisionWriter:
         self._out.write(dump_format.directory(path, origin=copyfrom))
 
     def facts(self) -> Facts:
-        """Return the number of revisions, and notes on all that is not as in git."""
+        """Return the number of revisions, and a note with a count for each thing that is not as in git.
+
+        Things that did not occur get no note.
+        """
         counts = {note: len(paths) for note, paths in self._nodes.noted.items()}
         renamed = self._plan.renamed
         # Such as `one/y as branches/one~y`. Three are enough to see the rule.

@@ -38,7 +38,12 @@ class ConversionPlan:
     """
 
     def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
-        """The first branch becomes trunk. `commits` are all that branches and tags lead to, parents first."""
+        """Put each commit on a line, and find the copies, deletions and paths that follow from that.
+
+        `commits` are all that branches and tags lead to, parents before children. The first branch becomes
+        trunk. It takes its commits first, then the other branches in order take what is left. Commits that no
+        branch has taken were merged: they become branches/merged-<first digits of the last commit>.
+        """
         self.commits = commits
         self.lines: dict[int, Line] = {}
         self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
@@ -50,6 +55,7 @@ class ConversionPlan:
         for branch in branches[1:]:
             path = self._choose_path(b"branches/", branch.name)
             tip = index[branch.commit]
+            # An earlier branch has this branch's last commit, so this one has no commit of its own.
             if tip in self.lines:
                 self.copies[tip].append(path)
             else:
@@ -64,10 +70,11 @@ class ConversionPlan:
         self.revisions = 1 + len(commits) + copies + deletions
 
     def _choose_path(self, folder: bytes, name: bytes) -> bytes:
-        """Return the path of a branch or tag. It neither lies in that of another one nor contains one.
+        """Return the path of a branch or tag, such as branches/a/b for the branch `a/b`, and reserve it.
 
-        git can have the local branch `a` and origin's `a/b`. The second one becomes branches/a~b. git's
-        names have no `~`, so such a path rarely exists.
+        No branch or tag may lie in the folder of another one: its files would be taken for files of that one.
+        git can have the local branch `a` and origin's `a/b`. Then the second one becomes branches/a~b. git's
+        names have no `~`, so such a path rarely exists. `renamed` gets each name whose path was changed.
         """
         for path in _candidate_paths(folder, name):
             is_taken = path in self._paths or path in self._folders
@@ -101,8 +108,12 @@ class ConversionPlan:
         return line
 
     def _find_ends(self, unnamed: list[Line]) -> dict[int, list[Line]]:
-        """Return lines by the last commit that is on them or merges them."""
-        # The last commit that has the tip of an unnamed line as a parent, by the tip.
+        """Return the unnamed lines to delete after a commit, by the index of the commit.
+
+        That is the last commit that has the line's last commit as a parent: no later one needs the folder.
+        Without such a merge, it is the line's last commit itself.
+        """
+        # Key: the last commit of an unnamed line. Value: the last commit that merges it, so far itself.
         last_merge = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:

@@ -43,10 +43,14 @@ def find_layout(path: Path) -> GitLayout | None:
 
 
 def _find_git_folder(path: Path) -> Path | None:
-    """Return git's folder for a path, or None. Open nothing but a file `.git`."""
+    """Return git's folder for a path: /srv/x/.git for /srv/x, or the path itself if it is bare.
+
+    Return None if nothing looks like git's. Open only one file: a `.git` that names another folder.
+    """
     if not path.is_dir():
         return None
-    # lexists() is also true for a broken link. It is refused later, and not taken for no repository.
+    # lexists() is also true for a broken link. Such a `.git` gets an error of its own later, which helps more
+    # than `is not a git repository`.
     inner = path / ".git"
     if os.path.lexists(inner):
         return inner if os.path.isdir(inner) else _read_gitdir(inner)

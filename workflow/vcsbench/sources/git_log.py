@@ -42,9 +42,10 @@ class Commit(NamedTuple):
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return commits from the output of COMMITS, parents first.
+    """Return the commits in the output of `git log` with the options COMMITS, parents before children.
 
-    Parents that are not listed, which a shallow clone lacks, are left out.
+    A line is `<commit> <seconds since 1970> <parent> <parent>`. Parents become indices in the returned list.
+    A shallow clone lacks some parents: they are not listed, and left out.
     """
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
@@ -85,17 +86,17 @@ class CommitDetails(NamedTuple):
 
 
 def read_details(program: Program, git: Git) -> CommitDetails:
-    """Return the details of the next commit in the output of DETAILS.
+    """Return the details of the next commit in the output of `git log` with the options DETAILS.
 
-    Author and text are as Subversion accepts them: UTF-8, with plain line ends, and without control
-    characters.
+    Author and message are changed to what Subversion accepts: UTF-8, with LF as line ends, and without
+    control characters. Raise UserError if the output ends early, or if a path of a change is damaged.
     """
-    # Each commit begins with the word `commit`, which shows an end in the middle of the output.
+    # Each commit begins with the word `commit` and a NUL. If git has died before that, this raises its error.
     read_field(program)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
     message = message.replace("\r\n", "\n").replace("\r", "\n")
-    # With changes, git prints a line end in front of them.
+    # git prints a line end between the message and the first change, and none if there are no changes.
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[Change]()

@@ -47,9 +47,11 @@ class BlobReader:
         self._marker_answer = self._marker + b" missing"
 
     def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
-        """Yield blobs in order. What the caller leaves of a content is skipped before the next one.
+        """Yield the blobs with these names, such as b"0a4d55a8...", in this order.
 
-        Raise UserError if an object is missing, damaged or of another kind.
+        A caller need not read a blob's content to the end: the rest is skipped before the next blob. It must
+        ask for blobs until there are no more, because answers that are left would confuse the next call.
+        Raise UserError if an object is missing, damaged or not a blob.
         """
         for start in range(0, len(names), REQUESTS):
             part = names[start : start + REQUESTS]
@@ -60,7 +62,7 @@ class BlobReader:
                 yield Blob(size, chunks)
                 for _ in chunks:
                     pass
-            # The answer to the marker.
+            # git's answer to the name that does not exist, which ends each part of the requests.
             self._program.stdout.readline()
 
     def _request(self, names: Sequence[bytes]) -> None:
@@ -86,7 +88,10 @@ class BlobReader:
         return int(size)
 
     def _read_chunks(self, name: bytes, size: int) -> Iterator[bytes]:
-        """Yield the content of an answer, and read the line end behind it."""
+        """Yield the `size` bytes of the blob `name` in chunks, and read the line end behind them.
+
+        Raise UserError if the content is shorter or longer than `size`, or if git has ended.
+        """
         damaged = self._git.damaged_error(name, "its content has another size than it states")
         length = len(self._marker_answer)
         last = b""
@@ -95,7 +100,8 @@ class BlobReader:
             chunk = self._program.stdout.read1(min(size, CHUNK))
             if not chunk:
                 raise self._program.failed()
-            # The marker's answer is the last one, so it is at the end, perhaps in two chunks.
+            # A content that is too short is followed by other answers, the last one to the marker. git writes
+            # nothing after that, so it is at the end of what was read, perhaps divided between two chunks.
             last = last[-length:] + chunk[-length - 1 :]
             if self._marker_answer in last:
                 raise damaged
@@ -112,7 +118,10 @@ def open_blobs(git: Git) -> Iterator[BlobReader]:
 
 
 def read_field(program: Program) -> bytes:
-    """Return the output of git up to the next NUL, without it. Raise UserError at its end."""
+    """Return the output of a running git up to the next NUL, without the NUL.
+
+    The output `a NUL b NUL` gives b"a", then b"b". Raise UserError if the output ends before a NUL.
+    """
     parts = []
     while True:
         # What is in the buffer already, without waiting for more than one byte.
@@ -143,9 +152,10 @@ class TreeEntry(NamedTuple):
 
 
 def read_tree(git: Git, commit: str) -> list[TreeEntry]:
-    """Return everything in the tree of a commit, folders before their content.
+    """Return all files, links, folders and submodules in the tree of a commit, folders before their content.
 
-    Raise UserError if the tree is damaged, or if a blob is missing.
+    Folders and submodules have the size 0. Raise UserError if the tree is damaged or too large, or if a blob
+    is missing.
     """
     entries = list[TreeEntry]()
     words = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
@@ -178,14 +188,14 @@ def check_paths(nodes: Sequence[Node], git: Git) -> None:
     A damaged tree can have a file `/etc/x`, two entries `a`, or a link `a` and
     a file `a/b`. Nothing may be written through these.
     """
-    # git lists the folders of all changes.
+    # git lists each folder above a changed file as well, so each path has its folder among the nodes.
     folders = {node.path for node in nodes if node.mode == FOLDER}
     folders.add(b"")
     added = set[bytes]()
     for path, mode in nodes:
         if mode in NO_NODE:
             continue
-        # Its limits are those of the path in Subversion, whose escapes make it longer.
+        # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.
         name = subversion_path(path)
         if name.count(b"/") > MAX_DEPTH or len(name) > PATH_BYTES:
             raise UserError(

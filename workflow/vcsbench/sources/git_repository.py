@@ -150,7 +150,11 @@ class Git:
         return settings
 
     def _check_settings(self, settings: Mapping[str, str]) -> None:
-        """Raise UserError for a partial clone, and for refs that are not files."""
+        """Raise UserError if the settings are those of a repository that cannot be read here.
+
+        That is a partial clone, which lacks objects, or a repository whose refs are not kept in files.
+        `settings` are of _read_settings(), such as {"extensions.refstorage": "reftable"}.
+        """
         is_partial = "extensions.partialclone" in settings
         for key, value in settings.items():
             # Such as remote.origin.promisor: that remote has the objects that are missing here.
@@ -160,7 +164,7 @@ class Git:
             raise UserError(
                 f"{self.where} is a partial clone, which lacks files. Clone it again without --filter."
             )
-        # The private folder has links to the refs that are files.
+        # The private folder has links to `refs` and `packed-refs`. Refs that are kept elsewhere are not seen.
         storage = settings.get("extensions.refstorage", "files")
         if storage != "files":
             raise UserError(
@@ -169,8 +173,13 @@ class Git:
             )
 
     def _make_configuration(self, settings: Mapping[str, str]) -> str:
-        """Return our configuration, with the format and the extensions of the user's repository."""
-        # The name of the empty tree depends on the format of names. git refuses an unknown format.
+        """Return the text of the private folder's configuration: CONFIGURATION, with an added `[extensions]`.
+
+        Of the user's `settings`, it takes the version of the repository's format and the extensions only: git
+        needs these to read the objects. Raise UserError for an extension whose name git cannot have.
+        """
+        # The name of the empty tree is its digest, so it depends on the kind of digests in the repository.
+        # Another kind than these two is left to git, which refuses it.
         has_sha256 = settings.get("extensions.objectformat") == "sha256"
         empty_tree = EMPTY_TREE["sha256"] if has_sha256 else EMPTY_TREE["sha1"]
         version = _quote_value(settings.get("core.repositoryformatversion", "0"))
@@ -179,7 +188,8 @@ class Git:
             section, _, name = key.partition(".")
             if section != "extensions":
                 continue
-            # A subsection is part of the name here. Its text could hold any other section: an include.
+            # `[extensions "x"] y` has the name `x.y` here, and x may contain line ends. Written to our file,
+            # they could begin another section, such as one that includes a file of the user's.
             if not _EXTENSION.fullmatch(name):
                 raise UserError(
                     f"{self.where}: git has no extension {printable(name[:80])!r}. "
@@ -196,7 +206,11 @@ class Git:
     def start(
         self, *arguments: str, stdin: int | IO[Any] = processes.DEVNULL, remedy: str = CLONE_AGAIN
     ) -> Program:
-        """Start a command of git, and return the running program."""
+        """Start a command of git on the private folder, such as start("log", "--reverse"), and return it.
+
+        The running program gets at most MEMORY_BYTES of memory. If it fails, its error names the user's
+        repository, the command and the `remedy`.
+        """
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         # With -C, git's messages do not show the private folder.
         argv = ["git", "-C", str(self._private), "--git-dir=.", *arguments]
@@ -207,7 +221,7 @@ class Git:
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
         program = Program(argv, failure, program_environment(variables), stdin)
-        # git may have ended already, or this process may have a lower limit.
+        # This fails if git has ended already, or if this process has a lower limit, which git has then, too.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)

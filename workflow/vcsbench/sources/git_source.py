@@ -138,14 +138,19 @@ class GitSource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The size, from all commits and trees: 1 s for 50,000 commits. Raise UserError if one is missing."""
+        """The estimated size of the whole history, and the exact number of files in the youngest tree.
+
+        git reads all commits and trees for it, which takes 1 s for 50,000 commits. Raise UserError if an
+        object is missing, as in a partial clone.
+        """
         with self._open() as git:
             refs = self._list_refs(git)
             with self._walk(git, refs, "rev-list", "--count") as counting:
                 commits = int(counting.read_all())
             entries = git_objects.read_tree(git, self._find_commit(git))
             with self._walk(git, refs, "rev-list", "--objects") as listing:
-                # Without Python in between: a history has millions of objects.
+                # The list of objects goes from one git to the other through a pipe: a large history has
+                # millions of objects, and Python would be slow at passing them on.
                 objects = listing.process.stdout
                 assert objects is not None
                 with git.start("cat-file", git_estimate.SIZES, stdin=objects) as sizes:
@@ -162,7 +167,11 @@ class GitSource(LocalSource):
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write a revision for each commit. Raise UserError if refs changed since identity() was called."""
+        """Write the dump stream, with a revision for each commit, and return the facts about it.
+
+        Raise UserError if the branch got another commit since identity() was called. With `history: whole`,
+        any changed branch or tag raises it.
+        """
         with self._open() as git:
             refs = self._list_refs(git)
             if self._read_identity(git) != self.identity():
@@ -200,7 +209,10 @@ class GitSource(LocalSource):
         return self._planned_revisions
 
     def _list_refs(self, git: Git) -> Refs:
-        """Return the branches and tags that are converted: with `first-parent`, only trunk."""
+        """Return the branches and tags to convert. The chosen branch comes first, because it becomes trunk.
+
+        With `history: first-parent`, return only that branch, and no tags.
+        """
         trunk = Ref(self._branch.encode(), self._find_commit(git).encode("ascii"))
         if self._history == FIRST_PARENT:
             return Refs([trunk], [])
@@ -214,7 +226,10 @@ class GitSource(LocalSource):
 
     @contextmanager
     def _walk(self, git: Git, refs: Refs, *words: str) -> Iterator[Program]:
-        """Run a command of git on the commits of the history."""
+        """Yield a running command of git, such as ("rev-list", "--count"), on the commits to convert.
+
+        With `history: first-parent` these are the first parents only, otherwise all commits by date.
+        """
         order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
         # A file, because a repository may have more refs than a command line can.
         with tempfile.TemporaryFile() as tips:

@@ -45,7 +45,11 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
 
 
 def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -> list[NewFile]:
-    """Make the folders of a tree below `root`, and return its files and links."""
+    """Make the folders of a tree below `root`, and return the files and links that are to be written there.
+
+    Names are changed as in the loaded history: `.svn` becomes `?\\046svn`. `counts` gets the number of
+    changed names, and of submodules, which are left out.
+    """
     files = []
     _make_folder(root)
     # Folders come before their content.
@@ -65,7 +69,11 @@ def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -
 
 
 def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[NewLink]:
-    """Write files, and links that Subversion cannot make as files. Return the other links."""
+    """Write all files, and return the links for the caller to make.
+
+    A link that Subversion could not make, for example with an empty target, is a plain file in the loaded
+    history. So it is written here as a plain file whose content is the target, and counted in `counts`.
+    """
     links = []
     with git_objects.open_blobs(git) as reader:
         blobs = reader.read([file.entry.object for file in files])
@@ -78,6 +86,8 @@ def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[N
                     links.append(NewLink(file.path, target))
                     continue
                 counts[svn_names.LINKS] += 1
+                # A short target was read above, so it is put in front of what is left: nothing.
+                # Of a long target nothing was read: then `target` is empty, and the chunks are all of it.
                 blob = Blob(blob.size, chain([target], blob.chunks))
             is_executable = file.entry.mode == git_objects.EXECUTABLE
             _write_file(file.path, blob, is_executable)

@@ -32,7 +32,10 @@ def is_private(definition: Definition) -> bool:
 
 @cache
 def _is_private_path(text: str, kind: str) -> bool:
-    """Return True if others cannot read a source, or one file of its history. The first such file decides."""
+    """Return True if other users cannot read the path `text`, or at least one file of its history.
+
+    `kind` is the kind of the source, such as "svn". A path that cannot be checked counts as private.
+    """
     try:
         path = local_path(text)
         if kind == SvnSource.kind:

@@ -58,9 +58,9 @@ def check_files(
 
 
 def _is_folder(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
-    """Return True for a folder. Return False for a plain file, an allowed link, and nothing at all.
+    """Return True for a folder, and False for a plain file, an allowed link, or a path that does not exist.
 
-    Raise UserError for anything that is refused.
+    Raise UserError, which ends with `remedy`, for other links, pipes, devices and sockets.
     """
     with readable(Path(path)):
         try:

@@ -62,14 +62,15 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def content_digest(repository: Path) -> str:
-    """Return a digest of the files of revisions and revision properties.
+    """Return a digest that changes when the history does, without reading the content of a file.
 
-    It covers names, sizes and times of the youngest files, and the times of all folders. A commit, an edit
-    of a revision property, packing and filtering change some of these. Reading and `rsync -a` change none.
+    It covers names, sizes and times of the youngest files of revisions and revision properties, and the times
+    of all their folders. A commit, an edit of a revision property, packing and filtering change some of
+    these. Reading and `rsync -a` change none.
     """
     digest = hashlib.sha256()
     for top in _revision_folders(repository):
-        # An old repository has no shards: all files are in `top`.
+        # A shard is a folder of 1,000 revisions. An old repository has none: all files are right in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
         for folder in (top, *shards[-YOUNGEST_SHARDS:]):
             digest.update(_describe_state("", os.stat(folder)))

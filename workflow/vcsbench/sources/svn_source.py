@@ -65,13 +65,16 @@ class SvnSource(SourceWithTree):
         return digest_values("svn", *texts, self.youngest, content, *tree)
 
     def _check_place(self) -> None:
-        """Raise UserError without a repository that programs can read safely."""
+        """Raise UserError unless the path has an FSFS repository that programs can read safely.
+
+        Not safe is one with links or pipes among its files (repository_files).
+        """
         with readable(self._path):
             if not self._path.exists():
                 raise self._path_error("does not exist. Check the path.")
             if not svn_files.is_svn_repository(self._path):
                 raise self._path_error("is not a Subversion repository. Check the path.")
-            # Before the first file is read.
+            # Before the first file is opened: it might be a pipe, which blocks its reader for ever.
             svn_files.check_repository(self._path)
             fs_type = self._read_fs_type()
         if fs_type == "bdb":

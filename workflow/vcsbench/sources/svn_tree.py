@@ -28,10 +28,11 @@ class TreeSummary(NamedTuple):
 
 
 def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> TreeSummary:
-    """Return a summary of a tree at a revision, or at the youngest one.
+    """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
-    The folder lies right below `tree` and has the most entries, the first by name; it is `tree` itself if no
-    folder is there. Raise UserError if the revision has no such tree.
+    `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder lies
+    right in `tree`, such as trunk/lib, and has the most entries; of several, the first by name. Without a
+    folder there, it is `tree` itself. Raise UserError if the revision has no such tree.
     """
     prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
@@ -51,6 +52,7 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
             # `trunk/`, `trunk/folder/` and `trunk/folder/file`; the root is `/`.
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(prefix).rstrip(b"/")
             top, slash, _ = path.partition(b"/")
+            # Something below a folder: `lib/file` counts for `lib`. An empty folder is never the largest.
             if slash:
                 entries[top] += 1
             impossible += svn_names.is_impossible(path)
@@ -70,9 +72,10 @@ class SourceWithTree(LocalSource):
     keys = ("path", "tree")
 
     def _find_tree(self, repository: Path) -> str:
-        """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
+        """Return the path of the folder to export, in the youngest revision of a repository.
 
-        Raise UserError if the youngest revision has no such folder.
+        That is the definition's `tree`. Without one, it is trunk if there is a folder trunk, otherwise "",
+        the root. Raise UserError if the definition's `tree` is no folder there.
         """
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         if self._tree is None:

@@ -94,12 +94,13 @@ class SvnUrlSource(Source):
         return pass_on(dumping, self._url, out)
 
     def _find_tree(self, revision: int) -> str:
-        """Return the definition's `tree`, or trunk if the revision has one, or the root.
+        """Return the path of the folder to export, which the server has at this revision.
 
-        Raise UserError if the revision has no folder `tree`.
+        That is the definition's `tree`. Without one, it is trunk if there is a folder trunk, otherwise "",
+        the root. Raise UserError if the definition's `tree` is no folder, or if the server does not answer.
         """
         if self._tree is None:
-            # svn fails where nothing has this name.
+            # svn fails if the revision has nothing of this name: then the root is exported.
             with contextlib.suppress(UserError):
                 if self._read_kind(TRUNK, revision, f"{self._url} has no {TRUNK}") == b"dir":
                     return TRUNK
@@ -125,10 +126,11 @@ class SvnUrlSource(Source):
 def export_head(
     url: str, folder: str, svn: str, revision: str, tree: str | None = None
 ) -> list[str]:
-    """Export the tree of a revision, or of the youngest one (0), to a new folder by the client `svn`.
+    """Export a folder of a repository to a new local folder, by the client program `svn`.
 
-    Without `tree`, it is trunk if there is one. Return no notes: nothing is left out. Raise UserError if a
-    server prints nothing for a long time: the client prints each file.
+    `revision` is a number in digits, "0" for the youngest. `tree` is the folder in the repository; without
+    it, export trunk if there is one, otherwise the root. Return [], because there is nothing to note. Raise
+    UserError if svn fails, or prints nothing for PAUSE_S seconds: it prints each file that it has exported.
     """
     check_local_url(url)
     failure = f"{url}: svn export failed"

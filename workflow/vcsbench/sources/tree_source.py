@@ -56,9 +56,10 @@ class FileId(NamedTuple):
 
 
 def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
-    """Yield what is loaded of a tree, folders before their content. Count what is left out or renamed.
+    """Yield the folders, files and links below `root` that are loaded, folders before their content.
 
-    Raise UserError for a path that is too long with its escapes.
+    `counts` gets the number of entries for each note of a report: pipes, devices and folders such as `.git`,
+    which are left out, and names that are changed. Raise UserError for a path that is too long.
     """
     administrative = Counter[str]()
     for path, state in entries(root, administrative):
@@ -70,6 +71,7 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
         name = svn_names.subversion_path(old_name)
         if name != old_name:
             counts[svn_names.RENAMED] += 1
+        # Measured after the change of the name, because `?\\010` for one byte makes it longer.
         if len(name) > PATH_BYTES:
             raise UserError(
                 f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "
@@ -85,7 +87,11 @@ def _has_files(root: Path) -> bool:
 
 
 def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
-    """Yield the records of a tree below trunk."""
+    """Yield the records that add trunk and the tree of `root` in it.
+
+    `counts` gets the numbers of entries that are not loaded as they are: left out, renamed, links that became
+    plain files, and hard links, which Subversion does not have.
+    """
     trunk = TRUNK.encode()
     yield dump_format.directory(trunk)
     seen = set[FileId]()
@@ -125,9 +131,10 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 
 
 def copy_directory(source: Path, folder: Path) -> list[str]:
-    """Copy the tree of a directory to a new folder and return notes on changes and omissions.
+    """Copy the tree of `source` to the new `folder`, and return notes on what is changed or left out.
 
-    Names are as in the loaded history. Modes, times and hard links stay.
+    Names are as in the loaded history, `?\\046svn` for `.svn`. Modes, times and hard links stay. Raise
+    UserError if the disk has too little space, or if a file cannot be read. Return [] if nothing changed.
     """
     counts = Counter[str]()
     with readable(source):
@@ -150,7 +157,8 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
                 _copy_file(path, target)
             else:
                 _copy_link(path, state, target, counts)
-        # Last, because a folder may be read-only, and a new file changes its time.
+        # Folders get their modes and times last, the inner ones first. Nothing can be written to a read-only
+        # folder, and each new file in a folder changes the time of the folder.
         for state, target in reversed(folders):
             os.chmod(target, state.st_mode & MODE_BITS)
             _copy_times(state, target)
