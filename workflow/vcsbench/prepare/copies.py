@@ -87,7 +87,11 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 
 
 def read_content(repository: Path) -> Content:
-    """Return the content of a repository. The sum of the digests of its files does not depend on an order."""
+    """Read all files of a repository, and return one digest of them, with the states of its folders.
+
+    The digest is the sum of a digest of each file, modulo 2^128. A sum is the same for each order of files,
+    so two copies of a repository have the same digest.
+    """
     total = 0
     state: dict[str, str] = {}
     for folder, entries in fsfs.walk(repository):
@@ -96,7 +100,8 @@ def read_content(repository: Path) -> Content:
             if stat.S_ISDIR(status.st_mode):
                 continue
             relative = fsfs.join(folder, name)
-            # With its path, so that two files that change places change the digest.
+            # The path is part of a file's digest. Otherwise two files could be exchanged without a change of
+            # the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
             for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
                 digest.update(chunk)
@@ -107,9 +112,10 @@ def read_content(repository: Path) -> Content:
 def copy_and_compare(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> list[Content]:
-    """Make copies with interleave(), and return their content. Raise OSError if a digest differs.
+    """Make copies with interleave(), read them again, and return the content of each job's copy.
 
-    The caller removes the folder `temporary`, which is on the same storage.
+    Raise OSError if a copy differs from its source. `temporary` is a folder on the same storage for spacers,
+    and for large files before they are moved to their copy. The caller removes it.
     """
     umask = os.umask(UMASK)
     try:
@@ -124,7 +130,7 @@ def copy_and_compare(
     contents = []
     with (
         progress.stage("checking copies", len(jobs), "copies") as at,
-        # Reads and digests of large files run in parallel.
+        # Threads help here: Python lets others run while one reads a file or digests a large piece of it.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
         expected = dict(zip(sources, pool.map(read_content, sources), strict=True))
@@ -139,10 +145,12 @@ def copy_and_compare(
 def interleave(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> None:
-    """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown together.
+    """Make all copies at once: revision 1 of each copy, then revision 2 of each copy, and so on.
 
-    With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary` between
-    two steps, as in the published study.
+    So the files of the copies lie on the device as if the repositories had grown together. Packed copies go
+    forward by shards (folders of revisions). One revision of one copy is a step. With `fragmentation_kib`
+    above 0, a spacer is written to `temporary` between two steps, as in the published study: a file of 0 to
+    twice so many KiB. Its size is random, by `seed`.
     """
     sizes = random.Random(seed)
     for job in jobs:
@@ -150,7 +158,7 @@ def interleave(
         for folder, _ in fsfs.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
-    # Revision 1 of all copies, then revision 2 of all copies, and so on.
+    # Sorted by revision first, and then by copy. `i` is the index of the copy's job.
     steps = sorted((file.revision, i, file) for i, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(steps), "files") as at:
@@ -188,23 +196,26 @@ def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = Fals
 def make_copies(
     workdir: WorkDir, variants: Sequence[Variant], loads: Loads, settings: CopySettings
 ) -> dict[str, RepositoryFacts]:
-    """Make the missing copies of each variant, and return the metadata of each variant by its name.
+    """Make the missing copies of each variant, and return what results state about each variant.
 
-    Loaded repositories are verified at the same time. Raise UserError without enough space,
-    verify.DamagedError for damage. No incomplete copy is kept.
+    A variant is a repository in one format and packing. The result is by its name, such as `ruby.f7.pack`.
+    `loads` has the record of the load that each variant comes from. Copies that are intact stay. Loaded
+    repositories are verified at the same time. Raise UserError if the space is too small, and
+    verify.DamagedError if a loaded repository is damaged. No incomplete copy is kept.
     """
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
-        # The spacers of a killed job.
+        # An earlier job that was killed may have left spacers there.
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
         jobs = _plan_jobs(workdir.path, variants, loads, settings)
-        # Before the space is checked: changed copies take some of it.
+        # Copies that were changed are removed before the space is checked, because they take some of it.
         for job in jobs.values():
             _remove_copy(workdir, job.destination)
         _check_space(workdir.path, list(jobs.values()), settings.fragmentation_kib)
         if jobs:
             _make_batch(workdir, jobs, loads, settings)
+        # A repository with revision 0 only. A client is run on it once before cold runs (idle_words).
         if not empty_copy_ok(workdir.path):
             empty = workdir.path / REPOSITORIES / EMPTY
             _remove_copy(workdir, empty)
@@ -225,7 +236,8 @@ def _remove_incomplete(workdir: WorkDir) -> None:
     for path in sorted((workdir.path / REPOSITORIES).iterdir()):
         if not _COPY_NAME.fullmatch(path.name):
             continue
-        # ruby.f7.pack.1 has ruby.f7.pack.1.json, which is written as .ruby.f7.pack.1.json.new.
+        # The copy ruby.f7.pack.1 has its metadata in ruby.f7.pack.1.json. That file is written under the name
+        # .ruby.f7.pack.1.json.new and renamed at the end.
         is_unfinished_write = path.name.endswith(".new")
         copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
         if is_unfinished_write or not read_metadata(copy) or not copy.exists():
@@ -235,9 +247,10 @@ def _remove_incomplete(workdir: WorkDir) -> None:
 def _plan_jobs(
     folder: Path, variants: Sequence[Variant], loads: Loads, settings: CopySettings
 ) -> dict[tuple[Variant, int], CopyJob]:
-    """Return a job for each missing copy, from the loaded or packed repository, or from an intact copy.
+    """Return a job for each missing copy, by variant and number of the copy.
 
-    `folder` is the work folder. Raise UserError if a variant has none of these.
+    A job copies the loaded or packed repository if that still exists, otherwise the first intact copy of the
+    same variant. `folder` is the work folder. Raise UserError if neither exists.
     """
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     jobs = {}
@@ -246,7 +259,8 @@ def _plan_jobs(
         if not source:
             source = _find_intact_copy(folder, variant, settings.copies, missing)
         if not source:
-            # Without metadata, the next run knows that copies are missing, and loads the repository again.
+            # When the run was planned, only a sample of files was checked, so these copies may have counted
+            # as intact. Without metadata, the next run finds them missing, and loads the repository again.
             for other in range(1, settings.copies + 1):
                 metadata_file(copy_path(folder, variant.name, other)).unlink(missing_ok=True)
             raise UserError(
@@ -275,14 +289,18 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
 
 
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
-    """Print the space that copies need, and raise UserError if the storage has less, or too few inodes."""
+    """Print the space that the copies need, and raise UserError if they do not fit on the storage at `path`.
+
+    The need includes spacers, of `fragmentation_kib` on average, one for each step (interleave). A storage
+    also has too little space if it can have fewer files (inodes) than the copies have.
+    """
     status = os.statvfs(path)
     block, free = status.f_frsize, status.f_bavail * status.f_frsize
     file_count = sum(len(job.files) for job in jobs)
     need = 0
     steps = 0
     for job in jobs:
-        # Files take whole blocks.
+        # Each file takes whole blocks on the disk, usually of 4 KiB.
         need += sum(math.ceil(file.size / block) * block for file in job.files)
         steps += len({file.revision for file in job.files})
     spacers = round(steps * fragmentation_kib * 1024)
@@ -350,7 +368,10 @@ def _check_copied_again(source: Path, content: Content) -> None:
 def _describe_copy(
     variant: Variant, load: LoadRecord, job: CopyJob, content: Content, fragmentation_kib: float
 ) -> CopyMetadata:
-    """Return the metadata of a copy without its number."""
+    """Return the metadata of the copy that a job has made, except its number and path.
+
+    It has facts of the load, such as the exported folder, and the copy's shape on disk and content.
+    """
     shape = fsfs.check_shape(job.destination)
     metadata = variant._asdict()
     for key, value in load.items():

@@ -53,9 +53,12 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
 
 
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
-    """Return the layout of copies from their positions: those of packed copies, and those of others.
+    """Return the layout of copies from the bytes at which their sampled revisions or shards begin on disk.
 
-    {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0 of both, then step 1 of both.
+    `kinds` has the positions of packed copies, and those of others, which are not compared with each other.
+    Example: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0 of both copies lies in
+    front of step 1 of both. The verdict is ALONE if no kind has two copies, UNKNOWN without comparable files,
+    INTERLEAVED if all compared copies are in the group of their kind, APART if none is, otherwise PARTLY.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:
@@ -64,8 +67,8 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         sentence = "are the only copies of their kind"
         return {"verdict": LayoutVerdict.ALONE, "sentence": sentence, "apart": []}
 
-    # Bytes between a step and the same one of the nearest other copy, and between two steps of a copy
-    # (median).
+    # same_step_gaps: the bytes between a step and the same step of the nearest other copy, for each step.
+    # other_step_gaps: the bytes between two steps of one copy, the median for each copy.
     same_step_gaps: list[int] = []
     other_step_gaps: dict[str, float] = {}
     together: set[str] = set()
@@ -117,6 +120,7 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
     for step in all_steps:
         starts = sorted(steps[step] for steps in positions.values() if step in steps)
         gaps = [after - before for before, after in pairwise(starts)]
+        # Only one copy has this step in an extent of its own.
         if not gaps:
             continue
         # The copy at index i has the gaps i - 1 (before it) and i (after it), at the ends only one.
@@ -125,10 +129,11 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
 
 
 def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
-    """Return the largest group of copies that are together; no copies if all are apart.
+    """Return the names of the largest group of copies that lie together on disk; an empty set if none do.
 
-    `step_gaps` has the median distance of two steps of each copy. A copy belongs to a group if it is together
-    with one member: copies need not share steps with all others.
+    Two copies lie together if their equal steps are much nearer to each other than two steps of one copy.
+    `step_gaps` has that last distance of each copy, in bytes (median). A copy joins a group if it lies
+    together with one member: not every two copies have sampled steps in common.
     """
 
     def are_together(first: str, second: str) -> bool:
@@ -140,7 +145,7 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
     groups: list[set[str]] = []
     for copy in sorted(positions):
-        # This copy joins all groups that it is together with into one.
+        # If this copy lies together with members of several groups, it joins these groups into one.
         joined = {copy}
         separate = []
         for group in groups:
@@ -154,7 +159,11 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
 
 def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
-    """Return the positions in packed copies, and those in the others."""
+    """Return the positions of the sampled steps in packed copies, and those in the other copies.
+
+    A step is a shard of a packed copy, or a revision of another one. Example of one of the two mappings:
+    {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, the first byte of the revisions 0 and 50 on the device.
+    """
     shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
     # The same steps of all copies: only these can be compared.
     shards = _sample(shape.packed for shape in shapes.values())
@@ -174,7 +183,7 @@ def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
         positions = {}
         for step, file in files.items():
             extent = first_extent(copy / "db" / "revs" / file)
-            # A small file can lie inside of its inode.
+            # Without an extent, a small file lies inside of its inode, so it has no position of its own.
             if extent:
                 positions[step] = extent.start
         if shape.packed:

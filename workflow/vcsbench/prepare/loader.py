@@ -85,10 +85,11 @@ def home_of(record: LoadRecord, root: str | Path) -> WorkDir:
 def choose_staging(
     estimate: SizeEstimate, scratch: WorkDir, repositories: Mapping[WorkDir, int]
 ) -> WorkDir:
-    """Return the work folder to load into: scratch, or the first storage with enough space.
+    """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
-    One repository of the estimated size is made there, and `repositories` on each storage. Storages on one
-    device share its space. Raise UserError without enough space.
+    One repository of the estimated size is loaded there. In addition, each storage gets as many copies as
+    `repositories` says. Work folders on one device share its space. Raise UserError if a storage has too
+    little space for its copies, or if no work folder has space for the load.
     """
     size = repository_bytes(estimate)
     workdirs = list(dict.fromkeys([scratch, *repositories]))
@@ -102,7 +103,7 @@ def choose_staging(
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     _log(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
-    # Better now than after hours of loading.
+    # Without space for the copies, the load is in vain. The error comes now, and not after hours of loading.
     for workdir in repositories:
         needed = need[devices[workdir]]
         if needed > free[workdir]:
@@ -134,10 +135,12 @@ def _log(text: str) -> None:
 
 
 def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
-    """Load `source` into the repository `staging`/<format>.<packing>. Nothing is verified (verify).
+    """Load `source` into a new repository of a format in the folder `staging`, and return facts about it.
 
-    The packing is that of the user's own repository for the format `as-is`, and `nopack` for all others.
-    Return packing, revisions, notes, load_options, tree, folder, odd paths (summarize_tree) and seconds.
+    The repository is `staging`/<format>.<packing>, such as f7.nopack. The format `as-is` means an exact copy
+    of the user's own repository, which keeps its packing. A repository of another format is not packed. It is
+    not verified here (verify). `seconds` is the time of the whole load; `long_names` and `reserved_names`
+    are numbers of odd paths. Raise UserError if the source cannot be loaded in this format.
     """
     begun = time.monotonic()
     value = parse_format(fmt)
@@ -183,6 +186,7 @@ def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
     """Make a repository, load a source into it, and return the facts of the source."""
     fsfs.create(repository, value.loaded_as)
 
+    # The progress display calls this: the loaded revisions, and the number of all revisions.
     def look() -> tuple[int, int]:
         return fsfs.youngest(repository), source.expected_revisions()
 
@@ -193,10 +197,11 @@ def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
 
 
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
-    """Copy a repository by `svnadmin hotcopy`: deltas, packing and settings stay.
+    """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return its path and facts.
 
-    Return the path, which is named by its packing, because a live repository may have been packed since
-    the run began, and facts. The source is only read, and none of its hooks runs.
+    Deltas, packing and settings stay as they are. The path ends with the packing of the copy, such as
+    as-is.pack: the user's repository may have been packed since the run began. That repository is only read,
+    and none of its hooks runs. Raise UserError if svnadmin fails.
     """
     copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
@@ -220,7 +225,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         if uses_memcached:
             facts.notes.append(MEMCACHED_NOTE)
     except UserError as error:
-        # The user does not know the view.
+        # svnadmin's message names our folder `view`, which the user does not know.
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
@@ -271,24 +276,26 @@ def _remove_bogus_dates(copy: Path) -> Facts:
 
 
 def _stream(source: Source, path: Path) -> Facts:
-    """Write a source into `svnadmin load`, and return its facts.
+    """Load a source into the repository at `path`: `svnadmin load` reads what the source writes.
 
-    Raise UserError if the load fails or does not load all revisions, OSError for a full storage.
+    Return the facts of the source. Raise UserError if the load fails or does not load all revisions, and
+    OSError if the storage is full.
     """
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # It ends early if it fails: then its messages below have the reason.
+        # If svnadmin fails, it ends early, and we cannot write on. Its messages, read below, have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
         if load.process.wait() != 0:
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
-    # svnadmin ended well without reading everything: the write was interrupted by its end.
+    # There are no facts if the write was interrupted. Here svnadmin ended without an error, but before it had
+    # read everything.
     if not facts:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
-    # svnadmin load may take damage for the end of the stream.
+    # svnadmin load may take damage for the end of the stream, and end without an error. So count revisions.
     loaded = fsfs.youngest(path)
     if loaded != facts.revisions:
         raise UserError(
@@ -318,14 +325,15 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
 def make_packed(repository: Path) -> float:
     """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
 
-    The user's own repository may be packed as it is: then nothing is made.
+    f7.nopack gets the copy f7.pack. If the loaded repository is packed itself, as an exact copy of the user's
+    own one can be, nothing is made, and 0.0 is returned. After an error, no incomplete copy is left.
     """
     fmt = repository.name.rpartition(".")[0]
     packed = repository.with_name(f"{fmt}.{PACKED}")
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")
-    # `new` may be of a killed job, and `packed` of an earlier load.
+    # A killed job may have left `new`. `packed` may have been made from an earlier load of the repository.
     for path in (packed, new):
         remove_path(path)
     try:
@@ -356,7 +364,8 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        # A new file: somebody may have put a hard link to a file of theirs there.
+        # The mode "x" makes a new file, and fails if there is one. Somebody may have put a hard link to
+        # another file there, and that file would be overwritten.
         with path.open("xb") as file:
 
             def write(output: IO[bytes]) -> None:

@@ -108,7 +108,11 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return the other storages that need a packed repository of this one, by its name."""
+        """Return which other storages also have copies of each packed variant of this storage.
+
+        Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}. A variant is a repository in one format and
+        packing.
+        """
         others: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
             if variant.packing != PACKED:
@@ -121,13 +125,15 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
-        """Return the time when the copies on a storage were made, from their record.
+        """Return the time when the copies on a storage were made, as text, from the rule's record.
 
-        Return the present time if copies are missing or changed, for example in a tmpfs after a reboot.
+        Return the present time, which makes Snakemake run the rule again, if copies that it once made are
+        missing or changed, for example in a tmpfs after a reboot. Print which ones these are.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
-        # A copy that was never made is no loss: another param has changed then, and Snakemake makes it.
+        # A copy that was never made needs no new token: it is in another param, which has changed, so that
+        # Snakemake runs the rule anyway. `identity` is that of the source from which the copies were made.
         made_identities = {
             name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
         }
@@ -164,15 +170,17 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
-        """Return the time of a load, from its record.
+        """Return the time of a load as text, from its record, if nothing has to be loaded again.
 
-        Return the present time if something is missing, and nothing exists to make it from.
+        Return the present time in three cases: there is no record; all copies of a variant are missing on a
+        storage, and no loaded or packed repository exists to make them from; or the same for a dump file.
         """
         record = self.read_load(repo, fmt)
         if not record:
             return self._now
         loaded = loaded_path(record)
-        # Copies are made from the loaded or from the packed repository, and that from the loaded one.
+        # Copies are made from the loaded repository, or from the packed one, which is made from the loaded
+        # one in turn.
         for variant in self._without_copies(repo, fmt):
             if record["identity"] != variant.identity:
                 return self._now
@@ -216,10 +224,12 @@ class PreparedRepositories:
         return not record or self.load_token(repo, fmt) != record["made"]
 
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return the space that a load needs, such as {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}.
+        """Return where a load is kept, and how many repositories of its size each storage needs space for.
 
-        The request is a param, and Snakemake loads again if a param changes, for example with another number
-        of copies. So if nothing has to be loaded, this is the request of the last load.
+        Example: {"home": "/var/tmp", "repositories": {"/var/tmp": 7}} for five missing copies, the packed
+        repository and the loaded one. The request is a param, and Snakemake loads again if a param changes,
+        for example with another number of copies. So if nothing has to be loaded, this is the request of the
+        last load.
         """
         record = self.read_load(repo, fmt)
         if record and not self.needs_load(repo, fmt):
@@ -301,10 +311,10 @@ def missing_copies(
     fragmentation_kib: float,
     files: float = math.inf,
 ) -> dict[tuple[Variant, int], str]:
-    """Return the missing or changed copies by variant and number, each with the reason in a clause.
+    """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    About `files` files are checked, in random shards; by default all. A copy with another `fragmentation_kib`
-    counts as missing.
+    The numbers of copies begin at 1. About `files` files of all copies are checked, in random shards (folders
+    of revisions); by default all. A copy that was made with another `fragmentation_kib` counts as missing.
     """
     metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -315,7 +325,7 @@ def missing_copies(
 
     missing = {}
     for (variant, number), metadata in metadata_of.items():
-        # Each copy gets its share of the files that are checked.
+        # None checks all shards. Otherwise, the same part of each copy's shards is checked.
         shards = None
         if total_files > files:
             all_shards = [folder for folder in metadata.get("state", {}) if fsfs.is_shard(folder)]

@@ -41,27 +41,31 @@ class DamagedError(UserError):
 
 @contextlib.contextmanager
 def verifying(staging: Sequence[Path]) -> Iterator[None]:
-    """Verify the repositories in folders during the `with` block, and wait for the end.
+    """Verify loaded repositories in threads while the `with` block runs, and wait for both at its end.
 
-    They are verified before each use, because they may lie on a disk for months. Raise DamagedError for a
-    damaged repository.
+    Each folder of `staging` has one loaded repository, and perhaps its packed copy: f7.nopack and f7.pack.
+    Raise DamagedError at the end of the block if a repository is damaged. If the block raises an error,
+    verification stops early, and that error is raised. Repositories are verified before each use, because
+    they may lie on a disk for months.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = []
             for folder in staging:
-                # f7.nopack and f7.pack
+                # f7.nopack and f7.pack are both of the format f7, and verified together.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in _list_tasks(folder, fmt, stop):
                         futures.append(pool.submit(_run_task, folder, fmt, task))
+            # The block of the caller runs here.
             yield
+            # result() waits for a task, and raises its error.
             for future in futures:
                 future.result()
         finally:
-            # The pool waits for its tasks, which last hours. After an error they end at their next line of
-            # output.
+            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs them:
+            # with `stop` set, they end when svnadmin prints its next line.
             stop.set()
 
 
@@ -88,7 +92,11 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
 
 
 def _list_tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable[[], None]]:
-    """Return the tasks that verify each item of a format once. They end early if `stop` is set."""
+    """Return the tasks that verify the repositories of one format in a folder, such as f7.nopack and f7.pack.
+
+    `svnadmin verify` runs on the packed one only, if there is one. The other one is compared with it, which
+    takes less time. The tasks raise CancelledError soon after `stop` is set.
+    """
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
@@ -103,7 +111,11 @@ def _list_tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable
 
 
 def _verify(path: Path, stop: threading.Event, *options: str) -> None:
-    """Run `svnadmin verify` with options. Raise UserError for damage, CancelledError after `stop`."""
+    """Run `svnadmin verify` on a repository, with further options such as METADATA_ONLY.
+
+    Raise UserError if svnadmin finds damage, and CancelledError if `stop` is set before it ends.
+    """
+    # Both ways of verifying print the revision that they have reached, but in different words.
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     _check_stop(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
@@ -117,7 +129,10 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 
 
 def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
-    """Raise UserError if the packed copy of a repository has other items. The packed one is verified."""
+    """Raise UserError if a repository and its packed copy do not have the same content.
+
+    The packed copy is verified by another task. So the same content shows that the plain one is intact.
+    """
     shape = fsfs.check_shape(packed)
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
@@ -143,7 +158,12 @@ def _digest_of_properties(path: Path) -> bytes:
 
 
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
-    """Raise UserError if the `shards` packed shards, or the revisions after them, have other bytes."""
+    """Raise UserError if the files of the revisions of two repositories have different bytes.
+
+    `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed. Packing joins
+    the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999, one after another. The
+    youngest revisions are not packed, and have the same files in both.
+    """
     size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:

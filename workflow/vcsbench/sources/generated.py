@@ -82,7 +82,7 @@ class History:
         """Yield the records of what the revision `number` changes.
 
         Revision 1 makes the folders of the first project, and revision 2 imports its files. A later revision
-        begins another project if the repository has too few for its age, or else changes one of them.
+        begins another project if the repository has too few for its age. Otherwise it changes one of them.
         """
         profile, rng = self._profile, self._rng
         if number == 1:

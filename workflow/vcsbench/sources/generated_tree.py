@@ -128,7 +128,7 @@ class GeneratedProject:
     def start(self, number: int) -> Iterator[bytes]:
         """Yield the records of the first import, which is the revision `number`.
 
-        It adds the journal (a change log that grows with each commit), if the profile has one. Then it adds
+        It adds the journal (a change log, to which commits add entries), if the profile has one. Then it adds
         files until trunk has as many as its age asks for.
         """
         self._grown = grown_share(self._profile, number - self._first)
@@ -207,9 +207,9 @@ class GeneratedProject:
             yield file.change_record()
 
     def _change_trunk(self) -> Iterator[bytes]:
-        """Yield the records of a revision that changes trunk. Most get an entry in the journal.
+        """Yield the records of a revision that changes trunk, sometimes with an entry in the journal.
 
-        Besides, a revision does one of these: it moves or deletes a directory, rewrites all files that a
+        The revision also does one of these: it moves or deletes a directory, rewrites all files that a
         program writes, adds many missing files at once, or changes a few files. The last one is usual.
         """
         shares, rng, journal = self._profile.shares, self._rng, self._journal

@@ -70,7 +70,7 @@ def content_digest(repository: Path) -> str:
     """
     digest = hashlib.sha256()
     for top in _revision_folders(repository):
-        # A shard is a folder of 1,000 revisions. An old repository has none: all files are right in `top`.
+        # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
         for folder in (top, *shards[-YOUNGEST_SHARDS:]):
             digest.update(_describe_state("", os.stat(folder)))

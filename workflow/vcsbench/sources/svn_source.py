@@ -65,9 +65,10 @@ class SvnSource(SourceWithTree):
         return digest_values("svn", *texts, self.youngest, content, *tree)
 
     def _check_place(self) -> None:
-        """Raise UserError unless the path has an FSFS repository that programs can read safely.
+        """Raise UserError unless the path has a repository that programs can read safely.
 
-        Not safe is one with links or pipes among its files (repository_files).
+        A repository with links or pipes among its files is not safe (repository_files). One in Berkeley DB
+        cannot be read by today's Subversion.
         """
         with readable(self._path):
             if not self._path.exists():

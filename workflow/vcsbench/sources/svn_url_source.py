@@ -97,7 +97,7 @@ class SvnUrlSource(Source):
         """Return the path of the folder to export, which the server has at this revision.
 
         That is the definition's `tree`. Without one, it is trunk if there is a folder trunk, otherwise "",
-        the root. Raise UserError if the definition's `tree` is no folder, or if the server does not answer.
+        the root. Raise UserError if svn finds no folder at the definition's `tree`.
         """
         if self._tree is None:
             # svn fails if the revision has nothing of this name: then the root is exported.

@@ -40,7 +40,11 @@ def revision_file(revision: int, size: int) -> str:
 
 
 def check_shape(path: Path) -> formats.Shape:
-    """Return the shape of a repository. Raise OSError, ValueError or UserError for inconsistent FSFS."""
+    """Return the shape of a repository on disk: its format, youngest revision, and numbers of shards.
+
+    A shard is a folder of usually 1,000 revisions. Raise OSError, ValueError or UserError if the repository
+    is not FSFS, or if other shards are packed than its file min-unpacked-rev states.
+    """
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
@@ -56,24 +60,27 @@ def check_shape(path: Path) -> formats.Shape:
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """Return in a clause how a repository differs from axis values and a youngest revision; "" if not.
+    """Return the first difference between a repository and what it should be, as a clause; "" if none.
 
-    Example: "it is of format 6, not of 7".
+    It should have the format `fmt` (such as f7), the packing (such as nopack), and if `last` is a number,
+    that youngest revision. Example: "it is of format 6, not of 7". A repository that cannot be read differs,
+    too: nothing is raised.
     """
     try:
         shape = check_shape(path)
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     value = formats.parse_format(fmt)
-    # A repository as it is may have any format.
+    # A copy of the user's repository as it is may have any format. After an upgrade, its format is known.
     has_known_format = not value.is_as_is or value.is_upgraded
     if has_known_format and shape.format != value.format:
         return f"it is of format {shape.format}, not of {value.format}"
-    # Only the addressing distinguishes an upgraded repository: an upgrade leaves it.
+    # A repository upgraded from f6 has the format number 8, like a new one. Only the way in which its
+    # revisions are addressed differs: an upgrade leaves that as it was.
     if not value.is_as_is and shape.is_logical != value.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
-    # Without a full shard, nothing can be packed.
+    # Only full shards are packed. A repository without one cannot differ in its packing.
     if shape.full and shape.packing != packing:
         expected = {formats.PACKED: "all", formats.PARTLY_PACKED: "some"}.get(packing, "none")
         return (
@@ -133,10 +140,11 @@ def is_shard(folder: str) -> bool:
 
 
 def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
-    """Return the first folder that differs from a state; "" if nothing differs.
+    """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
-    `shards` limits the check to so many random shards. In the others, only added and removed files are
-    noticed, because they change the folder above.
+    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". `shards` limits the
+    check to so many random shards (folders of revisions), None checks all. A shard that is not checked may
+    have changed files.
     """
     # A repository without a state is unknown: its top counts as changed.
     if not state:
@@ -173,12 +181,13 @@ class RepositoryFile(NamedTuple):
 
 
 def list_files(path: Path) -> list[RepositoryFile]:
-    """Return the files of a repository in the order in which a server would have made them.
+    """Return the files of a repository, sorted by the revision with which a server would have made them.
 
-    A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
-    makes nothing else, and a copy of it could not be verified.
+    A packed shard counts as its last revision. Files of no revision, such as db/current, come last. Raise
+    OSError for a link, a pipe or a device: Subversion makes none, and a copy of one could not be verified.
     """
-    # Without shards there are no packs, which alone need their size.
+    # The size of shards is needed only for packed ones. A repository without shards has none, so any number
+    # will do for it.
     shard_size = formats.read_shape(path).shard or 1
     files = []
     for folder, entries in walk(path):
@@ -220,15 +229,17 @@ def run_svnadmin(*arguments: str | Path, on_line: Callable[[str], None] | None =
 def read_output(
     read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str = "svnadmin"
 ) -> T:
-    """Run a program of Subversion, and return the result of `read` on its output.
+    """Run a program of Subversion, and return what the function `read` makes of its output.
 
-    The first argument is the subcommand, the last one the repository. Raise UserError with its error if it
-    fails, or OSError for a full or read-only storage.
+    Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. The first argument must be the
+    subcommand, and the last one the repository: errors name both. Raise UserError with the program's message
+    if it fails, or OSError if the storage is full or read-only.
     """
     command = arguments[0]
     repository = arguments[-1]
     argv = [program, *map(str, arguments)]
-    # The servers, which run as another user, read the files.
+    # With this umask, all users may read the files that the program makes. The servers, which run as another
+    # user, have to read them.
     with Program(argv, f"{repository}: {program} {command} failed", umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:

@@ -80,16 +80,19 @@ def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
 def check_copy(
     workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
 ) -> CopyMetadata:
-    """Return the metadata of a copy. Raise ChangedError if it is not the expected copy.
+    """Return the metadata of copy `number` of a variant (a repository in one format and packing).
 
-    Little is read: caches are cleared or warmed after this check.
+    Raise ChangedError if the copy is missing, was changed, or is of another source. `shards` is the number of
+    random shards (folders of revisions) that are checked, None for all. Little is read, and caches are
+    cleared or warmed after this check.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
     problem = problem_with(copy, metadata, variant, number, shards)
     if not problem:
         return metadata
-    # Without metadata, the next run makes the copy again. That of another source is not this run's.
+    # Without metadata, the next run makes the copy again. A copy that was made from another source may be in
+    # order for another run, so it keeps its metadata.
     if metadata.get("identity") == variant.identity:
         metadata_file(copy).unlink(missing_ok=True)
     raise ChangedError(
@@ -100,9 +103,10 @@ def check_copy(
 def problem_with(
     copy: Path, metadata: CopyMetadata, variant: Variant, number: int, shards: int | None = None
 ) -> str:
-    """Return in a clause why a folder is not copy `number` of a variant; "" if it is.
+    """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
-    `shards` limits the check as in fsfs.changed_folder().
+    Example: "something changed in db/revs/3". `metadata` is that of the folder, {} if it has none. Only
+    `shards` random shards (folders of revisions) are checked, or all if it is None.
     """
     if not copy.exists():
         return "it does not exist"
@@ -111,7 +115,7 @@ def problem_with(
         if file.exists():
             return f"{file.name} is not as it was written"
         return f"{file.name} is gone"
-    # A folder that was moved or copied here has the metadata of its first place.
+    # If somebody has moved or copied the folder here, its metadata still has the path where it was made.
     expected = (str(copy), variant.name, number)
     if (metadata["path"], metadata.get("variant"), metadata.get("copy")) != expected:
         return (
@@ -176,7 +180,7 @@ class Repository(Subject):
         self.record = cast("CopiesRecord", read_record(root / file))
         self.workdir = Path(self.record["place"])
         self.layout = self.record["layout"]
-        # The rounds take turns at the copies.
+        # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
         self.path = copy_path(self.workdir, self.variant.name, self.copy)
@@ -211,7 +215,8 @@ class Repository(Subject):
 
     def _check_copy(self, shards: int | None) -> CopyMetadata:
         """Return the metadata of the copy. Raise ChangedError or UserError if it is not as expected."""
-        # In a guest, files have other times: there the host's check counts.
+        # In a guest (a virtual machine), files have other times than those in the metadata. So the copy would
+        # count as changed there, and only the check on the host counts.
         if self.recipe.get("is_in_guest"):
             return read_metadata(self.path)
         check_copies_mounted(self.record)
@@ -307,7 +312,7 @@ class Dump(Subject):
 
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
-        # The dump has none: the format is that of the repository into which it is loaded.
+        # The recipe's format is that of the repository into which the dump is loaded. A dump has none.
         repository.pop("format", None)
         return {
             "repository": repository,

@@ -34,12 +34,13 @@ def naive(source: str, target: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Write each file and link to one temporary folder, under a number, and rename it into its place.
+    """Build the tree by renames: make each entry in one temporary folder, and rename it into its place.
 
+    In the temporary folder, entries have numbers as names. Folders are renamed while they are still empty.
     Bazaar's TreeTransform does the same in its folder "limbo".
     """
     name = ".limbo"
-    # The tree may have this name itself.
+    # If the tree has an entry `.limbo` itself, the temporary folder is `.limbo~`.
     while os.path.lexists(f"{source}/{name}"):
         name += "~"
     limbo = f"{target}/{name}"
@@ -56,7 +57,7 @@ def rename(source: str, target: str) -> None:
                 os.symlink(os.readlink(entry.path), temporary)
             elif entry.is_dir():
                 os.mkdir(temporary)
-                # Its content is built after it has its place.
+                # The folder's content is built after the folder was renamed into its place.
                 waiting.append((entry.path, path))
             else:
                 _write(entry, temporary)
@@ -83,7 +84,11 @@ def start_breezy(source: str, target: str) -> None:
 
 
 def transform(source: str, target: str) -> None:
-    """Make a working tree of today's format by Breezy, and fill it in one of Bazaar's TreeTransforms."""
+    """Make a Breezy working tree at `target`, and add the files, folders and links of `source` to it.
+
+    All additions are one TreeTransform of Breezy: it writes them to a temporary folder "limbo", and apply()
+    renames them into place. The format is 2a, today's usual one.
+    """
     import breezy
     import breezy.bzr
     import breezy.controldir
@@ -98,7 +103,7 @@ def transform(source: str, target: str) -> None:
             while waiting:
                 folder, parent = waiting.pop()
                 for entry in os.scandir(folder):
-                    # Each entry needs an identity of its own.
+                    # Breezy requires an identity of each entry that no other entry has. A number will do.
                     number += 1
                     identity = b"%d" % number
                     if entry.is_symlink():

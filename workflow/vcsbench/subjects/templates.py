@@ -28,11 +28,12 @@ RUN_SOURCES = "import sys; from vcsbench import sources; sources.main(*sys.argv[
 def make_template(
     path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
 ) -> TreeRecord:
-    """Return the record of a template. Make the template first, unless it is complete.
+    """Return the record of the template at `path`: a tree or a store that is made once and copied for runs.
 
-    `make` gets the path and a private folder, and returns facts for the record. The record is written last,
-    next to the template: that of trees/0123-tree is trees/0123-tree.json. With `check_sizes`, a template
-    whose sizes changed is made again.
+    If it is not complete, call `make`, with the path and a private folder that is removed afterwards. The
+    facts that `make` returns become part of the record, with the template's path and sizes. The record is
+    written last, next to the template: that of trees/0123-tree is trees/0123-tree.json. With `check_sizes`, a
+    template whose number of entries or bytes has changed is made again.
     """
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
@@ -42,7 +43,8 @@ def make_template(
     if is_complete:
         return record
 
-    # A template without a record is not complete, also if this process is killed now.
+    # A template counts as complete if it has a record. So the old record is removed first: if this process
+    # is killed while it makes the template, the next one makes it again.
     record_file.unlink(missing_ok=True)
     remove_path(path)
     # Private folders of processes that were killed.

@@ -66,7 +66,11 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        """Make the file system and the templates, and set `path` and `idle`."""
+        """Make the file system and what the command reads on it. Set `path`, `idle`, `size` and `folders`.
+
+        `path` is the tree, or the store of it. `idle` is the store of an empty tree. They are the templates
+        themselves if these are on the file system under test, and otherwise copies on it.
+        """
         super().check()
         self.size = self.store_record["content_bytes"]
         template = Path(self.store_record["path"])
@@ -74,12 +78,13 @@ class Tree(FilesystemSubject):
         filesystem = self.recipe["filesystem"]
         is_storage = resolve(filesystem["root"], self.root) == self.workdir.storage
         if is_storage and not filesystem["make"]:
-            # The templates are on this file system already.
+            # The file system under test is the storage, where the templates are already.
             self.path = template
             self.idle = idle_template
         else:
             self.idle = self.filesystem.inside / "idle"
-            # Without clones, because a strategy decides which blocks the built tree shares.
+            # copy_tree() makes blocks of their own for all files. Only the measured strategy should decide
+            # which blocks the tree that it builds shares.
             copy_tree(template, self.path)
             copy_tree(idle_template, self.idle)
         self.folders = [self.path]
@@ -100,7 +105,11 @@ class Tree(FilesystemSubject):
         return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
-        """Return the source, its tree, and what the command has read of it."""
+        """Return facts on the repository, on its tree, and on the store that the command has read.
+
+        `entries` are files and folders, `bytes` those of content. `left_out` is the number of names that the
+        store cannot have, such as `.git` in a git repository.
+        """
         self.filesystem.check()
         repository = self.recipe["repository"]
         source = self.source_record
@@ -147,10 +156,16 @@ class Tree(FilesystemSubject):
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        """Return the record of the store of a tree, for example trees/0123-git-89abcdef."""
+        """Return the record of the store of a tree, which is made first if it does not exist.
+
+        `source` is the record of the tree, and `name` begins the name of the store's folder, as in
+        trees/0123-git-89abcdef. The record has the number of names that the store cannot have (`left_out`).
+        If the command reads the tree itself, return the record of the tree.
+        """
         if not self.store_kind:
             return source
-        # Another version of a program, or of this code, may make another store.
+        # The name of the folder has a digest of the programs and of this code: another version of them may
+        # make another store, so it gets another folder.
         code = modules.code_digest(modules.closure([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
@@ -166,9 +181,10 @@ class Tree(FilesystemSubject):
         return make_template(path, make)
 
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
-        """Return a tree without names that the store cannot carry, and how many these are.
+        """Return a tree with only the names that the store can have, and the number of names left out.
 
-        It is the original if there are none, and otherwise a copy.
+        A git repository cannot have `.git`, for example. If no name is left out, return `original` and 0.
+        Otherwise, the tree is a copy at the path `copy`. A folder that is left out takes its content with it.
         """
         left_out = []
         for file, _ in entries(original):
@@ -186,7 +202,8 @@ class Tree(FilesystemSubject):
         svn = Programs(**self.recipe["build"]["client"]).find("svn")
         if not self.repository:
             repository = self.recipe["repository"]
-            # In a guest, files have other times, so a folder has another identity.
+            # The identity of a folder depends on the times of its files, which differ in a guest (a virtual
+            # machine). With "", the folder is not compared with its identity.
             identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
             return {"notes": checkout_head(repository["head"], path, svn, identity)}
         url = file_url(self.repository.path, self.repository.tree)
@@ -250,9 +267,11 @@ class BuiltTree(Subject):
 
 
 def count_lost_features(source: Path, built: Path) -> dict[str, int]:
-    """Count files with other permissions, missing empty folders, and hard links that became files.
+    """Return the numbers of features of a source tree that the tree built from it has lost, by feature.
 
-    Most strategies cannot carry these. Another check compares which files are executable.
+    Example: {"modes": 0, "empty-folders": 2, "hard-links": 1}. These are files with other permissions, empty
+    folders that are missing, and hard links that became files of their own. Most strategies cannot carry
+    them, so they are no errors. Another check compares the content, and which files are executable.
     """
     modes = 0
     empty_folders = 0
@@ -262,7 +281,8 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     for path, status in entries(source):
         copy = built / os.path.relpath(path, source)
         if stat.S_ISDIR(status.st_mode):
-            # A folder with files exists, otherwise the files would be missing.
+            # A missing folder must be an empty one: another check has compared the files, and a folder with
+            # files cannot be missing then.
             if not copy.is_dir():
                 empty_folders += 1
         elif stat.S_ISREG(status.st_mode):
@@ -271,7 +291,8 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
                 modes += 1
             file = (status.st_dev, status.st_ino)
             built_file = (copy_status.st_dev, copy_status.st_ino)
-            # Another name of a file that was already seen has to be another name of its copy.
+            # The first name of a file puts the file and its copy into the mapping. Each further name, a hard
+            # link to the file, has to be a hard link to the same copy.
             if built_files.setdefault(file, built_file) != built_file:
                 hard_links += 1
     return {"modes": modes, "empty-folders": empty_folders, "hard-links": hard_links}

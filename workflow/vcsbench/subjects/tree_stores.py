@@ -67,7 +67,7 @@ def make_git(source: Path, path: Path, home: Path) -> None:
     git("add", "-A", "-f", source)
     git(*author, "commit", "-q", "--allow-empty", "-m", MESSAGE)
     git("repack", "-a", "-d", "-q")
-    # A bare repository has no index.
+    # `git add` has made an index, a list of the files of a work tree. A bare repository has none.
     (path / "index").unlink(missing_ok=True)
 
 
@@ -82,7 +82,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
     copy_tree(source, path)
     names = []
     for file in path.rglob("*"):
-        # Mercurial has no folders. A link to a folder is a file for it.
+        # Mercurial has no folders, only the paths of files. A symbolic link to a folder is a file for it.
         if file.is_symlink() or not file.is_dir():
             names.append(os.fsencode(file.relative_to(path)))
     list_file = home / "names"
@@ -90,7 +90,8 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
     _run("hg", "init", path, home=home)
     # A commit without files fails.
     if names:
-        # From a list, because `hg add` without names leaves out ignored files.
+        # The names are given by a list, because `hg add` without names leaves out the files that `.hgignore`
+        # names. A command line could not have so many names.
         hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
         # Remove the working files again.
@@ -144,7 +145,12 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
-    """Write the tree to one file: a PACK_HEADER, the name and the content of each entry, folders first."""
+    """Write a tree to one file: for each entry a PACK_HEADER, the name, a NUL, the content and a NUL.
+
+    A folder comes before its content. The kind in the header is d for a folder, l for a symbolic link, f for
+    a file and h for a hard link. The content of a link is its target, that of a hard link the name of an
+    earlier file, and that of a folder is empty.
+    """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
     with path.open("wb") as pack:

@@ -83,14 +83,20 @@ class WorkingCopy(FilesystemSubject):
         }
 
     def restore(self) -> None:
-        # An update from the youngest revision changes nothing.
+        """Make the state before a run: nothing for a checkout, a fresh working copy for an update.
+
+        The fresh one is a copy of the template at the older revision. It is relocated to the URL from which
+        this cell reads, and has clones as files if the cell uses reflinks.
+        """
+        # With 0 revisions behind, an update changes nothing, so the working copy of the last run is as new.
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
         if self.behind is None:
             return
         template = self.templates.working_copy(self.revisions[0])["path"]
-        # Without clones: shared blocks would distort the disk space.
+        # The copy has blocks of its own. If it shared blocks with the template, a later measurement of its
+        # disk space would count them as shared.
         file_trees.copy_tree(template, self.path)
         assert self.origin
         limit_s = self.recipe["time_limit_s"]
@@ -107,14 +113,19 @@ class WorkingCopy(FilesystemSubject):
             "database": [administrative / "wc.db"],
             "working": [path for path in self.path.iterdir() if path != administrative],
         }
-        # A working copy may have no pristines.
+        # A part that does not exist is left out: Subversion 1.15 can check out without pristines.
         return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
 
     def facts(self) -> SubjectFacts:
+        """Check the working copy after the runs, and return its revisions, file system and disk space.
+
+        Raise UserError if it has local changes or is not at the youngest revision.
+        """
         self.filesystem.check()
         _, youngest = self.revisions
         check_clean(self.svn, self.path, youngest)
-        # The blocks of all files that were ever written: after an update, those of the template, too.
+        # used_bytes counts what was written to the file system. Before an update, the copy of the template
+        # was written there, so only a checkout can be measured in this way. None means not measured.
         used_bytes = self.filesystem.used_bytes() if self.behind is None else None
         return {
             "working_copy": {
@@ -158,24 +169,30 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
 
 
 def clone_working_files(path: Path) -> None:
-    """Replace each working file that equals its pristine by a clone with the same times.
+    """Let each working file share the disk blocks of its pristine, if both have the same content.
 
-    This is the state that a client with reflinks leaves.
+    A pristine is the unchanged copy of a file in .svn/pristine. A client that uses reflinks makes working
+    files as clones of their pristines, which share its blocks until one is written. The template was made
+    without them, so the clones are made here. Names, content, modes and times stay. Raise OSError if the file
+    system has no clones.
     """
     with closing(sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)) as database:
         files = database.execute(_WORKING_FILES).fetchall()
     for name, checksum in files:
-        # `$sha1$0a4d55a8d778e5022fab701977c5d840bbc486d0`
+        # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
         digest = checksum.rpartition("$")[2]
         pristine = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base"
         working = path / name
-        # A pristine has no keywords, and the ends of lines of the repository.
+        # Keywords are expanded in a working file, and its line ends may be those of this system. So it may
+        # differ from its pristine, and a clone would change it. A symbolic link is skipped, because the file
+        # that it leads to would be opened and overwritten.
         if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
             continue
         times = os.stat(working)
         with open(pristine, "rb") as source, open(working, "r+b") as target:
             fcntl.ioctl(target, FICLONE, source.fileno())
-        # Otherwise the client would compare the file in the next run.
+        # The client has the time of each working file in its database. With another time, it would read and
+        # compare the file in the next run, which takes measured time.
         os.utime(working, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
@@ -189,9 +206,10 @@ class _ReflinkLine(NamedTuple):
 
 
 def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
-    """Return the number of cloned files of each timed run; None if the cell does not clone.
+    """Return the number of files that the client cloned in each timed run, such as [812, 812].
 
-    Raise UserError if a run cloned no file: its label would be wrong.
+    The preloaded library writes these numbers to a file in the folder `run`. Return None if the recipe has no
+    `reflink`. Raise UserError if a run cloned no file, because its results would be labelled `reflink: on`.
     """
     if "reflink" not in recipe:
         return None
