@@ -221,6 +221,7 @@ def make_copies(
             _remove_copy(workdir, empty)
             fsfs.create(empty, "f7")
             write_metadata(empty, {"state": fsfs.read_state(empty)})
+    # All copies of a variant have the same facts, so those of the first copy are returned.
     facts = {}
     for variant in variants:
         first_copy = copy_path(workdir.path, variant.name, 1)
@@ -322,12 +323,15 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
 
 
 def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettings) -> None:
-    """Make copies, verify their sources at the same time, and write the metadata of the copies last.
+    """Make the copies of all jobs, verify their sources at the same time, and write their metadata last.
 
-    After an error, no copy of the batch is kept.
+    A job is the source and the destination of one copy, by variant and number. Raise OSError if a copy
+    differs from its source, and UserError if the storage was unmounted or a source is damaged. After an
+    error, all copies of the jobs are removed.
     """
-    # Copies get their metadata, and can be measured, only after their sources are verified. A source that is
-    # an intact copy was verified when it was made.
+    # Copies get their metadata, and can be measured, only after their sources are verified. A source is a
+    # repository in the folder of a load, or an intact copy, whose own source was verified when it was made.
+    # So only the folders of loads that are sources are verified.
     load_folders = {Path(loads[variant.repo, variant.format]["path"]) for variant, _ in jobs}
     source_folders = {job.source.parent for job in jobs.values()}
     batch = list(jobs.values())
@@ -335,7 +339,9 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
         temporary = workdir.make(TEMPORARY)
         with verify.verifying(sorted(load_folders & source_folders)):
             contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
+        # If the storage was unmounted since the run began, the copies are on the disk below it.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
+        # A source that is an intact copy is not verified. Its digest is compared with the one at its making.
         for job, content in zip(batch, contents, strict=True):
             _check_copied_again(job.source, content)
         for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):

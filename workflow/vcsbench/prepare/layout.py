@@ -77,9 +77,11 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         other_step_gaps |= gaps_of_kind
         together |= _largest_group(positions, gaps_of_kind)
+    # No step occurs in two copies that have several steps each.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
+    # The names of the compared copies that are in no group.
     apart = sorted(other_step_gaps.keys() - together)
     evidence = (
         f"the same revision or shard of the nearest other copy is {words.size(median(same_step_gaps))} away, "
@@ -165,7 +167,7 @@ def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
     {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, the first byte of the revisions 0 and 50 on the device.
     """
     shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
-    # The same steps of all copies: only these can be compared.
+    # Only the same step of two copies can be compared, so all copies get the same sample.
     shards = _sample(shape.packed for shape in shapes.values())
     revisions = _sample(shape.youngest for shape in shapes.values())
     packed: dict[str, dict[int, int]] = {}

@@ -92,6 +92,7 @@ def choose_staging(
     little space for its copies, or if no work folder has space for the load.
     """
     size = repository_bytes(estimate)
+    # Scratch comes first, because it is the fastest. It may be one of the storages: then it is listed once.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     devices = {workdir: os.stat(workdir.make()).st_dev for workdir in workdirs}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
@@ -109,11 +110,13 @@ def choose_staging(
         if needed > free[workdir]:
             raise _too_small(workdir, needed, free[workdir])
 
+    # The first work folder wins that has space for the load beyond the copies on its device.
     for workdir in workdirs:
         if need[devices[workdir]] + size <= free[workdir]:
             if workdir is not scratch:
                 _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
             return workdir
+    # None has enough space. The error names the last one.
     last = workdirs[-1]
     raise _too_small(last, need[devices[last]] + size, free[last])
 
@@ -150,7 +153,8 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
                 f"{source.describe()}: an exact copy needs a local repository. Use its path."
             )
         copy, facts = hotcopy(source.repository, staging)
-        # as-is.pack
+        # The copy is named by its packing, such as as-is.pack. Its format may be named otherwise: as-is-to-f8
+        # is a copy that is upgraded below.
         packing = copy.name.rpartition(".")[2]
         repository = copy.rename(staging / f"{fmt}.{packing}")
         # The copy may have later commits than the source had when the run began: then this raises.
@@ -164,6 +168,7 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     _log(
         f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
     )
+    # If svnadmin has made another format than it was told to, all results would be about the wrong format.
     mismatch = fsfs.mismatch(repository, fmt, packing)
     if mismatch:
         raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
@@ -237,10 +242,11 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
 
 
 def _make_readable(copy: Path) -> None:
-    """Give everybody the right to read a copy, whose modes are those of the user's repository.
+    """Give all users the right to read a copy, because the servers run as another user.
 
-    Links are not followed. The source had none when it was checked, but a link that was made since would
-    have been copied as a link, and the mode of its target must not change.
+    The modes of the copy are those of the user's repository, which may keep others out. Links are not
+    followed. The repository had none when it was checked. But a link that was made since would have been
+    copied as a link, and the mode of the file that it leads to must not change. Raise UserError for a link.
     """
     for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
         os.fchmod(descriptor, 0o755)
@@ -250,7 +256,8 @@ def _make_readable(copy: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             if stat.S_ISREG(mode):
-                # By its descriptor: by its name, it may be another file a moment later.
+                # The mode is changed through an open file, because a moment later the name may be that of
+                # another file.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)
@@ -289,6 +296,7 @@ def _stream(source: Source, path: Path) -> Facts:
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
         if load.process.wait() != 0:
+            # This raises OSError if the messages say that the storage is full.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
     # There are no facts if the write was interrupted. Here svnadmin ended without an error, but before it had
@@ -307,7 +315,8 @@ def _stream(source: Source, path: Path) -> Facts:
 def _load_error(load: Program, source: Source, path: Path) -> UserError:
     """Return the error of a failed `svnadmin load`, with the revision, its place in the source and a remedy.
 
-    `load` is the ended program, `path` the repository.
+    `load` is the program, which has ended, and `path` the repository into which it loaded. Example: `...
+    svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
     """
     reached = fsfs.youngest(path)
     load.failure += f" after revision {reached}"
@@ -337,6 +346,7 @@ def make_packed(repository: Path) -> float:
     for path in (packed, new):
         remove_path(path)
     try:
+        # svnadmin packs a repository in place, so it gets a copy: the loaded one is needed unpacked, too.
         shutil.copytree(repository, new)
         begun = time.monotonic()
         with progress.stage("packing", fsfs.check_shape(new).full, "shards") as at:
@@ -351,10 +361,10 @@ def make_packed(repository: Path) -> float:
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
-    """Dump revisions 0 to `revisions` into a file in a work folder.
+    """Dump the revisions 0 to `revisions`, or to the youngest, into the file `name`.dump in a work folder.
 
-    Return its path, state, bytes and last revision. Raise UserError if svnadmin fails, OSError if the
-    storage is full. No incomplete file is kept.
+    Return its path, state (file_state), bytes and last revision. Raise UserError if svnadmin fails, and
+    OSError if the storage is full. No incomplete file is kept.
     """
     path = workdir.make(DUMPS) / f"{name}.dump"
     workdir.remove(DUMPS, path.name)

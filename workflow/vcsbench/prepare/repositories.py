@@ -52,6 +52,7 @@ class PreparedRepositories:
         dumps: Mapping[str, int],
         fragmentation_kib: float,
     ) -> None:
+        """Take the arguments as attributes. Sort `needed`, so that params of rules are always the same."""
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
         self.folders = folders
@@ -149,6 +150,7 @@ class PreparedRepositories:
         if lost:
             _print_lost_copies(workdir, lost)
             return self._now
+        # The rule also makes the empty repository of the storage.
         if made and not empty_copy_ok(workdir):
             return self._now
         return str(record.get("made") or self._now)
@@ -172,8 +174,12 @@ class PreparedRepositories:
     def load_token(self, repo: str, fmt: str) -> str:
         """Return the time of a load as text, from its record, if nothing has to be loaded again.
 
-        Return the present time in three cases: there is no record; all copies of a variant are missing on a
-        storage, and no loaded or packed repository exists to make them from; or the same for a dump file.
+        Return the present time if one of these is true:
+
+        - There is no record of a load.
+        - A variant has no intact copy on a storage, and nothing to make copies from: the loaded repository is
+          gone, changed, or of another state of the source.
+        - The dump file is missing, and the loaded repository is gone or changed.
         """
         record = self.read_load(repo, fmt)
         if not record:
@@ -184,11 +190,12 @@ class PreparedRepositories:
         for variant in self._without_copies(repo, fmt):
             if record["identity"] != variant.identity:
                 return self._now
+            # The packed repository can be made again while the loaded one exists.
             can_be_packed = bool(loaded) and variant.packing == PACKED
             can_be_copied = staged_path(record, variant) is not None
             if not can_be_packed and not can_be_copied:
                 return self._now
-        # A dump is made from the repository in the first format.
+        # One dump serves all formats. It is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
         if is_dumped and not loaded and not self._has_dump(repo):
             return self._now

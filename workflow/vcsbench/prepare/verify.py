@@ -53,7 +53,8 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
         try:
             futures = []
             for folder in staging:
-                # f7.nopack and f7.pack are both of the format f7, and verified together.
+                # The folder has f7.nopack, and perhaps f7.pack. Both are of the format f7, and their tasks
+                # belong together, because one is compared with the other.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in _list_tasks(folder, fmt, stop):
@@ -100,7 +101,8 @@ def _list_tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
-    # A packed copy has all items of the repository that it was made from.
+    # Without a packed copy, the plain repository is verified itself. With one, verifying the copy is enough,
+    # because it has all revisions of the plain one, and the two are compared below.
     verified = [path for path in (packed, partly) if path.exists()]
     if not verified:
         verified = [plain]
@@ -138,7 +140,7 @@ def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
         _verify(plain, stop, METADATA_ONLY)
     else:
         _compare_bytes(plain, packed, shape.packed, stop)
-    # No checksum covers revision properties.
+    # No checksum of Subversion covers the properties of revisions, such as log messages. So compare them.
     if _digest_of_properties(plain) != _digest_of_properties(packed):
         raise UserError(
             f"{packed}: differs from {plain.name} in the properties of a revision. {AGAIN}"
@@ -174,8 +176,10 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
             _check_stop(stop)
             first = shard * size
             at.done = first
+            # The files that svnadmin pack has joined to one.
             parts = [revision_file(plain, revision) for revision in range(first, first + size)]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
+        # The revisions after the last packed shard.
         for at.done in range(shards * size, last + 1):
             unpacked = revision_file(packed, at.done)
             _check_concatenation([revision_file(plain, at.done)], unpacked)

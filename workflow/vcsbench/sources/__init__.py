@@ -63,8 +63,8 @@ def detect(path: str) -> dict[str, str]:
     """Find out what a user's path is, and return its definition for `repositories`.
 
     /srv/x gives {"source": "svn", "path": "/srv/x"} for a Subversion repository, `dump` for a dump file, and
-    `git` for a git repository, which also gets the key `history`. Raise UserError, which says what else lies
-    there, for anything else and for URLs of servers.
+    `git` for a git repository, which also gets the key `history`. Raise UserError for all other paths, and
+    for URLs of servers. The error says what lies at the path.
     """
     if is_server_url(path):
         # It is not shown: it may contain a password.

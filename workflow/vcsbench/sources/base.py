@@ -164,7 +164,8 @@ def local_path(text: str) -> Path:
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not plain.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # `%20` may stand for a blank, or be a part of the name: the path that exists decides.
+        # In a name, `%20` may stand for a blank, or for itself. If a file has the name as it stands, that is
+        # meant, otherwise the name with blanks.
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
@@ -191,7 +192,8 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # A full disk, or a reader of the output that has ended: its own error explains that better.
+        # The disk of the output is full, or the program that reads the output has ended. The file that is
+        # read is not at fault, so the error passes unchanged.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
         # After an error of a descriptor, `filename` is its number, which tells the user nothing.

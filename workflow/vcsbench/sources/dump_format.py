@@ -57,10 +57,11 @@ def file(
     properties: Properties | None = None,
     text: bytes | None = None,
 ) -> bytes:
-    """Return the record of a file.
+    """Return the record that adds or changes a file at a path of the repository, such as b"trunk/a".
 
-    The action is `add` or `change`, and `origin` is of copyfrom(). None keeps the text or the properties of
-    the origin, or of the file before.
+    The action is b"add" or b"change". `origin` has the headers of copyfrom() if the file is a copy, b"" if
+    not. `text` None keeps the text of the origin, or of the file before the change; b"" makes it empty.
+    `properties` None keeps the properties in the same way; {} removes all.
     """
     if text is None:
         return _file_head(path, action, origin, properties, None, b"") + b"\n\n"
@@ -79,7 +80,11 @@ def file_records(
     size: int,
     chunks: Iterable[bytes],
 ) -> Iterator[bytes]:
-    """Yield the record of a file in parts. The chunks of its text have `size` bytes."""
+    """Yield the record of a file in parts, so that a large text need not be in memory as a whole.
+
+    The `chunks` of its text must have `size` bytes together: the record states this length in front of them.
+    The other arguments are those of file().
+    """
     if size <= WHOLE_BYTES:
         yield file(path, action, origin, properties, b"".join(chunks))
         return
@@ -96,7 +101,11 @@ def _file_head(
     text_bytes: int | None,
     checksum: bytes,
 ) -> bytes:
-    """Return the record of a file up to its text. `text_bytes` is None if the file keeps its text."""
+    """Return the headers and the properties of a file's record, which the text follows.
+
+    `text_bytes` is the length of the text, None if the file keeps its text. `checksum` is the whole header
+    with the text's MD5, b"" without one. `properties` None keeps the file's properties.
+    """
     head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
     block = b""
     if properties is not None:
@@ -106,7 +115,7 @@ def _file_head(
     if text_bytes is not None:
         head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
         content_bytes += text_bytes
-    # A record without content has no such header.
+    # A record with neither properties nor text has no Content-length.
     if properties is not None or text_bytes is not None:
         head += b"Content-length: %d\n" % content_bytes
     return head + b"\n" + block

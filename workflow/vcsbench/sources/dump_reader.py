@@ -400,7 +400,12 @@ class DumpReader:
     def _read_value(
         self, digits: bytes, limit: int, subject: str, *, is_needed: bool = True
     ) -> bytes:
-        """Return a name or a value. Of one that is not needed, return only the last part."""
+        """Read the name or the value of a property, and return it without the line end behind it.
+
+        `digits` is its length in the stream, such as b"12", `limit` the largest length, and `subject` its
+        name in errors. If the bytes are not needed (`is_needed`), only the last ones are returned, because a
+        value may have 256 MiB. Raise UserError if it is too long, or does not end where it says.
+        """
         length = int(digits)
         if length > limit:
             raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
@@ -408,7 +413,7 @@ class DumpReader:
         # One more byte, because a line end follows each name and value.
         chunks: Iterable[bytes] = self._read_content(length + 1)
         if not is_needed:
-            # A deque of length 1 keeps the last chunk only: a value may have 256 MiB.
+            # A deque of length 1 drops all chunks but the last one, whose line end is checked below.
             chunks = deque(chunks, 1)
         value = b"".join(chunks)
         if not value.endswith(b"\n"):

@@ -175,7 +175,7 @@ class DumpSource(SourceWithTree):
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
         # Without a `tree` in the definition, tree() will choose trunk if there is one, otherwise the root.
-        # None: trunk is a copy of a path that may be a file, so the choice is not known yet.
+        # None means that trunk is a copy of a path that may be a file, so the choice is not known yet.
         if paths.has_tree is None:
             return OddPaths()
         tree = TRUNK if paths.has_tree else ""

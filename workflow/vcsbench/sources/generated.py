@@ -88,6 +88,7 @@ class History:
         if number == 1:
             yield from self._add_project(profile.layout, number).make_layout()
             return
+        # The folders exist since revision 1, so the files of the first project can be added.
         if number == 2:
             yield from self.projects[0].start(number)
             return
@@ -101,6 +102,7 @@ class History:
             project = self._add_project(layout, number)
             yield from project.make_layout()
             yield from project.start(number)
+        # The first project gets the share `own_share` of the revisions, and the others share what is left.
         elif len(self.projects) == 1 or rng.random() < profile.own_share:
             yield from self.projects[0].change(number)
         else:

@@ -157,6 +157,7 @@ class GeneratedProject:
         if event < shares.new_branch or not self._branches:
             path = self._name_copy(layout.branches)
             self._branches.append(self._make_branch(path))
+            # Only the youngest branches are changed later. The text of older ones would take memory.
             del self._branches[:-LIVE_BRANCHES]
             yield dump_format.directory(path, dump_format.copyfrom(layout.trunk, number - 1))
         elif event < shares.new_branch + shares.new_tag:
@@ -253,6 +254,7 @@ class GeneratedProject:
         # If trunk has enough files for its age, the addition becomes an edit.
         is_edit = event < 0 or event > shares.delete + shares.move + shares.copy
         file = self._pick_hot_file()
+        # Some files are edited much more often than others. Deletions, moves and copies take any file.
         if not is_edit and file not in self._touched:
             file = pick(rng, self.files)
         if file in self._touched:

@@ -23,9 +23,10 @@ ESCAPED_BYTES = {
 
 
 def read_alternates(content: bytes) -> list[bytes]:
-    """Return the names of folders in a file `info/alternates`: `b'"/a\\tb"\\n/c\\n'` has a tab in the first.
+    """Return the names of the folders in the content of a file `info/alternates`, one for each line.
 
-    git ends at a NUL byte, skips lines that begin with #, and unquotes a line that begins with a quotation
+    `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and /srv/b, a tab and c. The rules are git's: it
+    ends at a NUL byte, skips lines that begin with #, and unquotes a line that begins with a quotation
     mark as a string of C. Behind the closing mark it skips one character, whatever that is. A line whose
     quotation is wrong is a name as it stands.
     """
@@ -36,6 +37,7 @@ def read_alternates(content: bytes) -> list[bytes]:
         quotation = QUOTATION.match(text, position)
         if quotation:
             name = ESCAPE.sub(_unescape, quotation[1])
+            # The character behind the closing mark is skipped: usually the line end.
             position = quotation.end() + 1
         else:
             end = text.index(b"\n", position)

@@ -37,9 +37,10 @@ class Origin(NamedTuple):
 
 
 class NodeWriter:
-    """Writes the nodes of commits.
+    """Writes the records of the files, links and folders that commits change.
 
-    `noted` has the paths of git that were left out or changed, by the note of a report on them.
+    `noted` has the paths in git that were left out or changed. Its keys are the notes of a report on them:
+    SUBMODULES, RENAMED and LINKS.
     """
 
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
@@ -79,6 +80,7 @@ class NodeWriter:
         gone: dict[bytes, None] = {}
         for change in changes:
             is_gone = change.is_moved or change.new_mode in NO_NODE
+            # What did not exist or was a submodule before has no file here that could be deleted.
             if is_gone and change.old_mode not in NO_NODE:
                 gone[change.source] = None
         for path in gone:
@@ -220,9 +222,12 @@ class RevisionWriter:
         """
         commit = self._plan.commits[i]
         self._write_commit(i, details)
+        # Each tag, and each branch without commits of its own, is a copy in a revision of its own.
         for path in self._plan.copies.get(i, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
             self._add_line(path, self._find_origin(i))
+        # The folder of a branch that has no name any more is deleted after the commit that merged it. Such a
+        # folder is branches/merged-<commit>.
         for line in self._plan.ends.get(i, ()):
             name = line.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."

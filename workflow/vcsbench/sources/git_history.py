@@ -76,6 +76,8 @@ class ConversionPlan:
         git can have the local branch `a` and origin's `a/b`. Then the second one becomes branches/a~b. git's
         names have no `~`, so such a path rarely exists. `renamed` gets each name whose path was changed.
         """
+        # A path is taken if another branch or tag has it, or lies below it. The other check finds a branch or
+        # tag that lies above it.
         for path in _candidate_paths(folder, name):
             is_taken = path in self._paths or path in self._folders
             if not is_taken and self._paths.isdisjoint(folders_above(path)):

@@ -139,13 +139,18 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders in a folder of list_folders() from which somebody can read a history."""
+    """Yield the files and folders in one of git's folders without which nobody can read the history.
+
+    `folder` is one of list_folders(). Yielded are HEAD, refs that are packed, and files and folders of
+    objects. The caller looks at their permissions.
+    """
     for entry in os.scandir(folder):
         if entry.name in ("HEAD", "packed-refs", "objects"):
             yield entry
         elif entry.name == "pack" and entry.is_dir():
             yield entry
-            # Only their owner can read markers such as pack-*.keep, and they hold no history.
+            # Other files, such as the marker pack-*.keep, can often be read by their owner only. They hold no
+            # history, so they must not make the repository look private.
             yield from (
                 file for file in os.scandir(entry.path) if file.name.endswith(PACK_SUFFIXES)
             )
@@ -153,7 +158,8 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
             # Loose objects: the folder is named by the first two digits of their names.
             yield entry
             for file in os.scandir(entry.path):
-                # Only its owner can read an object that git has not finished.
+                # An object that git is still writing has such a name. Only its owner can read it, and it is
+                # no part of the history yet.
                 if not file.name.startswith("tmp_"):
                     yield file
 

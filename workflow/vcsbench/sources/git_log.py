@@ -100,6 +100,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[Change]()
+    # Each change begins with a colon, and the next commit with `commit`.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
         check_count(changes, git)

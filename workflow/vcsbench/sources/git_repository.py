@@ -119,6 +119,11 @@ class Git:
     """
 
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
+        """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
+
+        Git finds the objects of the user's repository by a variable (start). Raise UserError if git cannot
+        read the repository, or if it is a partial clone.
+        """
         self.where = where
         self._private = private
         common = Path(os.path.abspath(layout.common))
@@ -133,7 +138,8 @@ class Git:
         settings = self._read_settings(common / "config")
         self._check_settings(settings)
         (private / "config").write_bytes(os.fsencode(self._make_configuration(settings)))
-        # git refuses unknown formats and extensions, and a HEAD that is none.
+        # This command does nothing but check the folder. git raises an error here for an unknown format or
+        # extension, and for a HEAD with another content than a ref or a commit.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
 
     def _read_settings(self, config: Path) -> dict[str, str]:
@@ -255,10 +261,11 @@ class Git:
         return len(names) - len(branches) - len(self.list_refs(TAGS))
 
     def list_refs(self, prefix: bytes) -> list[Ref]:
-        """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing.
+        """Return the refs below a prefix such as b"refs/tags/" that lead to commits, with short names.
 
-        An annotated tag is an object of its own, and may tag another tag. `for-each-ref` follows such chains
-        since git 2.45 only, and `cat-file` follows NAME^{} in each git.
+        Tags of files or folders are left out. Raise UserError if an object is missing. A tag with a message
+        is an object of its own, and may name another tag. `for-each-ref` follows such chains since git 2.45
+        only. So `cat-file` follows them here: for the request NAME^{} it answers with the object at the end.
         """
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
         listed = [line.split(b" ") for line in lines.splitlines()]

@@ -38,6 +38,7 @@ def _is_private_path(text: str, kind: str) -> bool:
     """
     try:
         path = local_path(text)
+        # The path itself may be readable, and single files of the history not.
         if kind == SvnSource.kind:
             return _is_closed(path, svn_files.list_history(path))
         if kind == DirectorySource.kind:

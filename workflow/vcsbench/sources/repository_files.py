@@ -31,13 +31,14 @@ def check_files(
 ) -> None:
     """Raise UserError for the first entry that is neither a plain file nor a folder. Open no file.
 
-    Look at the `parts` of the folder `root`, and at all that is below them. A missing part is no fault.
+    Look at the `parts` of the folder `root`, such as SVN_PARTS, and at all that is below them. A missing part
+    is no fault. The error ends with `remedy`.
 
-    Links are refused. With `allows_inner_links`, two kinds are allowed, because git repositories have them
-    and they cannot lead out: a symbolic ref as a link, and a link to a plain file of the same repository
-    (somebody's `ln -s main refs/heads/master`). A link to a folder is refused even there: git follows a
-    folder that contains itself 40 times, and two such links without end. No usual set-up has links in a
-    Subversion repository: there, all are refused.
+    A symbolic link is an error, too. With `allows_inner_links`, two kinds are allowed, because git
+    repositories have them and they cannot lead out: a symbolic ref as a link, and a link to a plain file of
+    the same repository (somebody's `ln -s main refs/heads/master`). A link to a folder is an error even
+    there: git follows a folder that contains itself 40 times, and two such links without end. No usual set-up
+    has links in a Subversion repository, so no link is allowed there.
     """
     waiting = [os.path.join(root, part) for part in parts]
     folders = [path for path in waiting if _is_folder(root, path, remedy, allows_inner_links)]

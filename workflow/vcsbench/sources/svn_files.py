@@ -72,6 +72,8 @@ def content_digest(repository: Path) -> str:
     for top in _revision_folders(repository):
         # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
+        # New revisions and packing change the youngest shards or the time of `top`, so older shards are not
+        # read: a large repository has thousands.
         for folder in (top, *shards[-YOUNGEST_SHARDS:]):
             digest.update(_describe_state("", os.stat(folder)))
             for entry in _list_by_number(folder)[-YOUNGEST_FILES:]:

@@ -25,8 +25,9 @@ CLIENT_NUMBER = "@CLIENT@"
 
 
 class Subject:
-    """The subject of round `number`. `run` is the private folder of the cell-round, `root` the checkout.
+    """What a cell's command reads or writes in round `number`, such as a copy of a repository.
 
+    `recipe` describes the cell, `run` is the private folder of the cell in this round, `root` the checkout.
     The cell calls check(), before each run restore(), after all runs facts() and flags(), and discard().
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
@@ -79,9 +80,10 @@ class Subject:
         return {}
 
     def idle_words(self) -> Words:
-        """Return words for a run that does nothing, which loads a cold client's own files into the cache.
+        """Return the words of commands (words()) for a run that does nothing, for example on an empty tree.
 
-        Empty if the kind has no such run.
+        In a cold cell, such a run loads the client's own files into the cache, so that only the subject is
+        cold. Return {} if the kind of subject has no such run.
         """
         return {}
 

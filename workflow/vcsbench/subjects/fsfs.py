@@ -86,6 +86,7 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
         return (
             f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
         )
+    # With None or {}, vcsbench writes no settings to a repository of this format. Nothing is compared then.
     settings = formats.release_settings(value)
     if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
@@ -146,12 +147,13 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
     check to so many random shards (folders of revisions), None checks all. A shard that is not checked may
     have changed files.
     """
-    # A repository without a state is unknown: its top counts as changed.
+    # Nothing is known about a repository without a state, so its top folder counts as changed.
     if not state:
         return "."
     sampled = [folder for folder in state if is_shard(folder)]
     if shards is not None and shards < len(sampled):
         sampled = random.sample(sampled, shards)
+    # Folders other than shards are few, and always checked. They also show shards that were added or removed.
     folders = [folder for folder in state if not is_shard(folder)]
     for folder in folders + sorted(sampled):
         try:

@@ -39,6 +39,7 @@ def make_template(
     record = cast("TreeRecord", read_json(record_file))
     is_complete = path.exists() and "entries" in record
     if is_complete and check_sizes:
+        # All sizes that are measured now must be in the record with the same values.
         is_complete = _measure_sizes(path).items() <= record.items()
     if is_complete:
         return record

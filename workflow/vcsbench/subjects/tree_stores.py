@@ -77,7 +77,11 @@ def prune_worktrees(path: Path) -> None:
 
 
 def make_hg(source: Path, path: Path, home: Path) -> None:
-    """Make a Mercurial repository with one commit and no working files."""
+    """Make a Mercurial repository with the tree as one commit, and no working files.
+
+    Mercurial commits only files in the repository's own folder. So the tree is copied there, and its files
+    are removed again after the commit. An empty tree gives a repository without a commit.
+    """
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     copy_tree(source, path)
     names = []
@@ -99,7 +103,11 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
 
 def make_brz(source: Path, path: Path, home: Path) -> None:
-    """Make a Breezy branch with one commit, in today's format, and no working files."""
+    """Make a Breezy branch with the tree as one commit, and no working files.
+
+    The format is 2a, today's usual one. The tree is copied to the branch's folder for the commit, and removed
+    there afterwards.
+    """
     brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
     # Empty ignore files, because the default ones exclude output of compilers.
     for folder in (home, home / "breezy"):
@@ -114,7 +122,7 @@ def make_brz(source: Path, path: Path, home: Path) -> None:
 
 
 def make_fossil(source: Path, path: Path, home: Path) -> None:
-    """Make a Fossil repository with one check-in."""
+    """Make a Fossil repository, which is one file, with the tree as one check-in."""
     _run("fossil", "init", path, "-A", "vcsbench", home=home)
     tree = home / "check-out"
     copy_tree(source, tree)
@@ -184,10 +192,11 @@ def keep_store(path: Path) -> None:
 
 
 class TreeStore(NamedTuple):
-    """A kind of store. `make` gets the tree, the store's new path, and a private folder.
+    """A kind of store, such as a git repository.
 
-    The store carries no name that the pattern `refused` matches, and with `only_utf8` only names in UTF-8.
-    `clean` removes traces of a build from the store, before the next run.
+    `make` builds it. It gets the tree, the new path of the store, and a private folder for its own files.
+    The store cannot have a name that the pattern `refused` matches, such as `.git`, and with `only_utf8` none
+    that is not UTF-8. `clean` removes traces of a build from the store, before the next run.
     """
 
     make: Callable[[Path, Path, Path], None]

@@ -60,7 +60,11 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
-        """Prepare the templates, and return the approximate bytes of a working copy."""
+        """Make the templates that this cell needs, and return the approximate bytes of a working copy.
+
+        These are an export of the youngest revision, with which the result is compared, and for an update a
+        working copy at the older revision. Raise UserError if the copy of the repository was changed.
+        """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
         first = 0
@@ -71,7 +75,8 @@ class WorkingCopy(FilesystemSubject):
         export = self.templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
         if self.behind is not None:
-            # A relocation does not change keywords in files that no update changes.
+            # A file with the keyword $URL$ has the template's URL in it. The relocation to another URL leaves
+            # such a file as it is until an update changes it, so both URLs may occur in the result.
             self.urls = [self.templates.working_copy(first)["url"]]
         # A working copy has each file twice: the working file and its pristine.
         return 2 * export["bytes"]
@@ -105,6 +110,7 @@ class WorkingCopy(FilesystemSubject):
             clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
+        """Return the paths of pristines, database and working files; {} without a working copy."""
         administrative = self.path / ".svn"
         if not administrative.exists():
             return {}
@@ -218,7 +224,8 @@ def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     lines = []
     for fields in _REFLINK_LINE.findall(text):
         lines.append(_ReflinkLine(*map(int, fields)))
-    # The first ones are of the runs that warm up.
+    # The library adds a line for each run, and the runs that warm up come first. So the last lines are those
+    # of the timed runs.
     timed_lines = lines[-recipe["runs"] :]
     if len(timed_lines) < recipe["runs"]:
         raise UserError(
