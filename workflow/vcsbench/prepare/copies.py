@@ -358,9 +358,10 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
 
 
 def _check_copied_again(source: Path, content: Content) -> None:
-    """Raise UserError if a source is a copy that has other bytes now than when it was made.
+    """Raise UserError if a source is itself a copy, and has other bytes now than when it was made.
 
-    Its times have not changed, so nothing wrote to it: the device returns other bytes.
+    `content` was read from a new copy of it. The times of the source's files have not changed, so nothing has
+    written to them, and the device returns other bytes. Its metadata is removed, so that it is made again.
     """
     metadata = read_metadata(source)
     if metadata and metadata["digest"] != content.digest:

@@ -57,8 +57,9 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
 
     `kinds` has the positions of packed copies, and those of others, which are not compared with each other.
     Example: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0 of both copies lies in
-    front of step 1 of both. The verdict is ALONE if no kind has two copies, UNKNOWN without comparable files,
-    INTERLEAVED if all compared copies are in the group of their kind, APART if none is, otherwise PARTLY.
+    front of step 1 of both. The verdict is UNKNOWN without comparable files, and ALONE if no kind has two
+    copies. It is INTERLEAVED if all compared copies are in the largest group of their kind, and APART if none
+    is. Otherwise, it is PARTLY.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:

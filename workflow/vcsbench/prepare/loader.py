@@ -245,8 +245,8 @@ def _make_readable(copy: Path) -> None:
     """Give all users the right to read a copy, because the servers run as another user.
 
     The modes of the copy are those of the user's repository, which may keep others out. Links are not
-    followed. The repository had none when it was checked. But a link that was made since would have been
-    copied as a link, and the mode of the file that it leads to must not change. Raise UserError for a link.
+    followed. The repository had none when it was checked, but one may have been made since and copied as a
+    link. The mode of the file that it leads to must not change. Raise UserError for a link.
     """
     for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
         os.fchmod(descriptor, 0o755)

@@ -128,8 +128,8 @@ class PreparedRepositories:
     def copies_token(self, storage: str) -> str:
         """Return the time when the copies on a storage were made, as text, from the rule's record.
 
-        Return the present time, which makes Snakemake run the rule again, if copies that it once made are
-        missing or changed, for example in a tmpfs after a reboot. Print which ones these are.
+        If copies that the rule once made are missing or changed, return the present time, and print which
+        ones these are. Snakemake then runs the rule again. A reboot empties a tmpfs, for example.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))

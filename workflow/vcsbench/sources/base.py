@@ -58,7 +58,7 @@ class Facts:
 
 
 def format_notes(counts: Mapping[str, int]) -> list[str]:
-    """Return a note for each count above 0, such as `Submodules left out: 3.`"""
+    """Return a note for each count above 0: `Submodules left out: 3.` for {"Submodules left out": 3}."""
     return [f"{subject}: {number}." for subject, number in counts.items() if number]
 
 
@@ -157,8 +157,8 @@ def is_server_url(text: str) -> bool:
 def local_path(text: str) -> Path:
     """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
 
-    It need not exist. Raise one of UNREACHABLE if a folder above it may not be entered, if ~ names an unknown
-    user, or if no file can have this name.
+    It need not exist. Raise one of UNREACHABLE if it is an impossible name, or if a folder above it may not
+    be entered. `~user` of an unknown user raises one, too.
     """
     if text.startswith(FILE_SCHEME):
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
@@ -169,7 +169,7 @@ def local_path(text: str) -> Path:
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
-    # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() would
+    # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() may
     # return False for both, and the user would be told that there is no such file.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         path.stat()
@@ -203,7 +203,10 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class Options:
-    """The keys of one source's definition. The configuration checks types, numbers and choices."""
+    """The keys of one source's definition, which is an entry of `repositories` in the configuration.
+
+    The configuration has checked their types, numbers and choices already.
+    """
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
         """Raise UserError for a key other than `source` and `keys`.
@@ -234,8 +237,8 @@ class Options:
     def get_path(self) -> Path:
         """Return the value of the key `path`, with ~ and file:// replaced (local_path).
 
-        Raise UserError for the URL of a server, for a path that cannot be reached, and for one that is not
-        UTF-8, which neither Subversion nor reports could have.
+        Raise UserError for the URL of a server, and for a path that cannot be reached or is not UTF-8.
+        Subversion and reports need UTF-8.
         """
         text = self.get_text("path")
         if is_server_url(text):

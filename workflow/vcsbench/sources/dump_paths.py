@@ -35,8 +35,9 @@ class PathTracker:
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
         """Follow the record of a path, given by its headers: keep `has_tree` and the odd paths up to date.
 
-        Odd is a path that no disk can hold, such as one with a name of 300 bytes, or no working copy, such as
-        a folder `.svn`. Return the path if this record adds it and it is odd, otherwise None.
+        A path is odd if no disk can hold it, for example with a name of 300 bytes. It is also odd if no
+        working copy can hold it, as `.svn`. Return the path if this record adds it and it is odd, otherwise
+        None.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE].split(b"/") if name not in (b"", b".")]

@@ -229,7 +229,7 @@ class DumpReader:
         """Return the headers of the next record, such as {b"Revision-number": b"7"}; {} at the end.
 
         Blank lines and comments before the record are skipped. Raise UserError for a line that is no header,
-        for more or longer headers than the limits allow, and for a stream that ends within them.
+        and for more or longer headers than the limits allow. A stream that ends within them is an error, too.
         """
         headers: dict[bytes, bytes] = {}
         start = self.offset
@@ -326,7 +326,7 @@ class DumpReader:
         """Note that the record of the revision `number` begins, and check its number.
 
         svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
-        than the one before it is only noted, and skipped numbers are an error only if they are very many.
+        than the one before it is only noted. Skipped numbers are an error only if they are very many.
         """
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:

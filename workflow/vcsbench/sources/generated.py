@@ -52,10 +52,11 @@ class History:
         self._pools = make_pools(name)
         self._authors = []
         for i in range(profile.authors):
-            # Names of two and of three syllables.
+            # The names of the authors have two and three syllables in turn.
             self._authors.append(invent_word(self._people, 2 + i % 2).encode("ascii"))
         duration = profile.last_date - profile.first_date
-        # Seconds between two revisions, per unit of GAPS.
+        # GAPS is the distribution of the distances between revisions. Times this factor, they are seconds,
+        # and the revisions fill the time from the first to the last date of the profile.
         self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
         self._date = profile.first_date
         self.projects: list[GeneratedProject] = []

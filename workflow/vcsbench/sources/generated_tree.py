@@ -86,8 +86,8 @@ class GeneratedProject:
     ) -> None:
         """Prepare a project that begins in the revision `first`. It has no files before start().
 
-        `layout` names its folders, `pools` have the lines of its files (make_pools), and `rng` is the source
-        of random numbers that all projects of a history share.
+        `layout` names its folders, and `pools` have the lines of its files (make_pools). All projects of a
+        history share `rng`, the source of random numbers.
         """
         self._profile = profile
         self._layout = layout
@@ -316,6 +316,7 @@ class GeneratedProject:
         kind = self._pick_kind()
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
+        # Without this limit, one drawn size could be most of a small tree.
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         # If the mean file is too large now, the new one is smaller, and the other way round.
         size = min(size * (1 - 0.6 * self._size_excess()), largest)

@@ -25,10 +25,10 @@ ESCAPED_BYTES = {
 def read_alternates(content: bytes) -> list[bytes]:
     """Return the names of the folders in the content of a file `info/alternates`, one for each line.
 
-    `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and /srv/b, a tab and c. The rules are git's: it
-    ends at a NUL byte, skips lines that begin with #, and unquotes a line that begins with a quotation
-    mark as a string of C. Behind the closing mark it skips one character, whatever that is. A line whose
-    quotation is wrong is a name as it stands.
+    `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and b"/srv/b\\tc", whose \\t is a tab. The rules
+    are git's. It ends at a NUL byte, and skips lines that begin with #. A line that begins with a quotation
+    mark is unquoted as a string of C. Behind the closing mark, git skips one character, whatever that is. A
+    line whose quotation is wrong is a name as it stands.
     """
     names = []
     text = content.partition(b"\0")[0] + b"\n"

@@ -109,6 +109,7 @@ class NodeWriter:
             if _is_below(change.path, copied):
                 continue
             copyfrom = b""
+            # It was a folder before and is one now: only moved folders are among these changes (_has_node).
             if change.old_mode == FOLDER:
                 copied.add(change.path)
                 copyfrom = self._format_copyfrom(change, origin)
@@ -217,8 +218,9 @@ class RevisionWriter:
     def write(self, i: int, details: CommitDetails) -> None:
         """Write the revision of the commit with the index `i`, and the revisions that follow from it.
 
-        These are a copy for each tag or branch that begins at this commit, and a deletion for each folder of
-        a merged branch that ends with it. Commits must be written in the order of their indices.
+        These are a copy for each tag, and for each branch without commits of its own, at this commit. A
+        merged branch whose folder is not needed after it is deleted. Commits must be written in the order of
+        their indices.
         """
         commit = self._plan.commits[i]
         self._write_commit(i, details)
@@ -253,7 +255,7 @@ class RevisionWriter:
             self._number = 1
         self._number += 1
         revision_properties = {b"svn:log": details.text.encode(), **date}
-        # A revision of Subversion may have no author.
+        # A commit may have an empty author. Then the revision has none, which Subversion allows.
         if details.author:
             revision_properties[b"svn:author"] = details.author.encode()
         revision_properties.update(properties)
@@ -266,6 +268,7 @@ class RevisionWriter:
         first parent's tree, or empty if the commit has no parent.
         """
         commit = self._plan.commits[i]
+        # A line is a branch as a folder, such as trunk, with its commits (ConversionPlan).
         line = self._plan.lines[i]
         properties = {b"git:commit": commit.name}
         # A revision of Subversion has no second parent, so a merge keeps its parents in a property.
@@ -275,6 +278,7 @@ class RevisionWriter:
         if commit.seconds < self._seconds:
             self._late += 1
         self._begin(details, commit, properties)
+        # On the same branch, the first parent's tree is what the folder had in the revision before.
         origin = Origin(line.path, self._number - 1)
         # Revision 1 has made the folder trunk, so only other branches need to be added.
         if i == line.first and line.path != TRUNK:

@@ -129,6 +129,7 @@ class Git:
         common = Path(os.path.abspath(layout.common))
         self._objects = find_object_folders(common)[0]
         self.head = _read_head(layout.folder / "HEAD")
+        # HEAD is written as it was read above. The refs may be many files, so they are links to the user's.
         (private / "HEAD").write_bytes(self.head + b"\n")
         (private / "refs").symlink_to(common / "refs")
         (private / "packed-refs").symlink_to(common / "packed-refs")
@@ -218,7 +219,7 @@ class Git:
         repository, the command and the `remedy`.
         """
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
-        # With -C, git's messages do not show the private folder.
+        # With -C, git runs in the private folder and calls it `.`, so its messages do not show our path.
         argv = ["git", "-C", str(self._private), "--git-dir=.", *arguments]
         variables = {
             **ENVIRONMENT,

@@ -48,6 +48,11 @@ def subversion_path(path: bytes) -> bytes:
 
 
 def _rename(name: bytes) -> bytes:
+    """Return a name that Subversion and all disks can have: `?\\046svn` for `.svn`.
+
+    Bytes that must be escaped become `?\\` and three decimal digits. A name that is too long is cut, and ends
+    with a digest of all of it.
+    """
     if not name:
         return b"?\\000"
     if _RESERVED_NAME.fullmatch(name):

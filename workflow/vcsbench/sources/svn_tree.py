@@ -61,6 +61,7 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     odd_paths = OddPaths(impossible, reserved)
     if not entries:
         return TreeSummary(tree, odd_paths)
+    # The smallest key belongs to the folder with the most entries, and of several to the first by name.
     largest = min(entries, key=lambda name: (-entries[name], name))
     folder = (prefix + largest).decode(errors="surrogateescape")
     return TreeSummary(folder, odd_paths)

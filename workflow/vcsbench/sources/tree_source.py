@@ -71,7 +71,7 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
         name = svn_names.subversion_path(old_name)
         if name != old_name:
             counts[svn_names.RENAMED] += 1
-        # Measured after the change of the name, because `?\\010` for one byte makes it longer.
+        # Measured after the change of the name, which may make it longer: one byte becomes `?\010`.
         if len(name) > PATH_BYTES:
             raise UserError(
                 f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "

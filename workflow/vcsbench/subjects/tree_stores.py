@@ -57,9 +57,14 @@ def make_svn(source: Path, path: Path, home: Path) -> None:
 
 
 def make_git(source: Path, path: Path, home: Path) -> None:
-    """Make a bare git repository with one commit in one pack, as after `git gc`."""
+    """Make a bare git repository with the tree as one commit, in one pack, as after `git gc`.
+
+    No file is converted or left out, whatever `.gitattributes` and `.gitignore` in the tree say.
+    """
     git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
+    # git copies the files of a template to a new repository. Here this is only info/attributes, and none of
+    # the example hooks of git's own template.
     template = path / "template"
     (template / "info").mkdir(parents=True)
     (template / "info" / "attributes").write_text(NO_CONVERSION)
@@ -156,8 +161,8 @@ def make_pack(source: Path, path: Path, home: Path) -> None:
     """Write a tree to one file: for each entry a PACK_HEADER, the name, a NUL, the content and a NUL.
 
     A folder comes before its content. The kind in the header is d for a folder, l for a symbolic link, f for
-    a file and h for a hard link. The content of a link is its target, that of a hard link the name of an
-    earlier file, and that of a folder is empty.
+    a file and h for a hard link. The content of a symbolic link is its target. That of a hard link is the
+    name of an earlier file, and that of a folder is empty.
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
