@@ -218,9 +218,9 @@ class RevisionWriter:
     def write(self, i: int, details: CommitDetails) -> None:
         """Write the revision of the commit with the index `i`, and the revisions that follow from it.
 
-        These are a copy for each tag, and for each branch without commits of its own, at this commit. A
-        merged branch whose folder is not needed after it is deleted. Commits must be written in the order of
-        their indices.
+        These are a copy for each tag at this commit, and for each branch there without commits of its own.
+        The folder of an unnamed branch is deleted after the commit that merges it. Commits must be written in
+        the order of their indices.
         """
         commit = self._plan.commits[i]
         self._write_commit(i, details)

@@ -173,8 +173,8 @@ class GitSource(LocalSource):
         any changed branch or tag raises it.
         """
         with self._open() as git:
-            # The refs are read first. If one changes before or after that, the identity shows it, so the refs
-            # that are converted are those of the identity.
+            # The refs are listed before the identity is compared. So a branch that gets a commit between the
+            # two steps also shows in the comparison.
             refs = self._list_refs(git)
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
