@@ -144,8 +144,8 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
     """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
     Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". `shards` limits the
-    check to so many random shards (folders of revisions), None checks all. A shard that is not checked may
-    have changed files.
+    check to so many random shards (folders of revisions), None checks all. In the others, added and removed
+    files are noticed, but not changed ones.
     """
     # Nothing is known about a repository without a state, so its top folder counts as changed.
     if not state:
@@ -153,7 +153,8 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
     sampled = [folder for folder in state if is_shard(folder)]
     if shards is not None and shards < len(sampled):
         sampled = random.sample(sampled, shards)
-    # Folders other than shards are few, and always checked. They also show shards that were added or removed.
+    # Folders other than shards are few, and always checked. The state of db/revs has the times of its shards,
+    # which change if a file is added to a shard or removed from it.
     folders = [folder for folder in state if not is_shard(folder)]
     for folder in folders + sorted(sampled):
         try:
