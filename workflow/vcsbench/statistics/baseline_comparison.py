@@ -139,16 +139,23 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
 def pair_cells(
     before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
 ) -> pd.DataFrame:
-    """Return a row per current cell with the ratio saved / now of unpaired rounds.
+    """Compare each current cell with the same cell of a saved baseline, and return a row per current cell.
 
-    Columns: as in a table without calls, `hosts`, and `refused`, the codes because of which the cells are not
-    compared. Runs that the baseline contains are left out: they would be compared with themselves.
+    `ratio` is the time of the baseline divided by the time now: 1.2 means that the cell became faster. Rounds
+    of two days did not run next to each other, so the ratio is of the means of both days (unpaired_ratio).
+    Columns: those of a table without calls (tables.rows_frame), and three more. `hosts` is the list of all
+    hosts of both sides. `refused` is the list of codes because of which the cells are not compared, empty if
+    they are. `duplicate_sd` is the same in all rows (NaN without duplicates).
+
+    Current runs that the baseline contains are left out, because they would be compared with themselves. A
+    cell without other runs has the code same-runs, a cell that the baseline lacks has not-saved.
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
     noise = _noisier_day(before, now, axes, block)
     rows = []
-    # Ratios come into the rows last, because their variances are moderated over all cells.
+    # The variance of each ratio is moderated by those of all others (_moderated). So ratios are collected
+    # first, and written into the rows at the end.
     ratios = []
     for key, current in _cells_by_key(now, now.frame, axes).items():
         point = dict(zip(axes, key, strict=True))
@@ -158,7 +165,8 @@ def pair_cells(
             ratios.append(estimates.unpaired_ratio(saved.logs, added.logs))
             rows.append(_row_of_both(point, saved, added, refusals))
         else:
-            # A cell that is up to date was not measured again: all of its runs are saved ones.
+            # Snakemake does not measure a cell again that is up to date. All of its current runs are in the
+            # baseline then, so nothing is left to compare them with.
             code = WithheldCode.SAME_RUNS if saved else WithheldCode.NOT_SAVED
             ratios.append(estimates.NO_ESTIMATE)
             rows.append(_row_of_one(point, current, code))
@@ -178,7 +186,7 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A cell of a set: its columns of by_cell, and the logarithms of its times by round."""
+    """A cell of a set: its columns of by_cell (medians), and ln(seconds) of each of its rounds."""
 
     columns: Row
     logs: Sequence[float]
@@ -188,7 +196,10 @@ class _Cell:
 def _cells_by_key(
     measured: MeasurementSet, frame: pd.DataFrame, axes: Sequence[str]
 ) -> dict[Key, _Cell]:
-    """Return the cells of a frame, which has all or some runs of a set."""
+    """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
+
+    `frame` has all runs of the set `measured`, or some of them. A cell without valid runs is missing.
+    """
     rounds = by_round(frame, axes, MEAN)
     logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
     # Times are printed as medians, and compared as geometric means. Both have the cells in the same order.
@@ -206,8 +217,9 @@ def _noisier_day(
 ) -> Noise:
     """Return the noise of duplicates of the day on which they differ more.
 
-    A ratio of two days contains the differences of both. A day without duplicates (NaN) is used only if the
-    other one has none either.
+    Duplicates are cells with the same settings that are measured twice, so their difference is noise. Two
+    cells of two days differ at least by the noise of the worse day. A day without duplicates does not count.
+    If neither day has duplicates, the variance is unknown (NaN).
     """
     variances = []
     for day in (before, now):
@@ -222,7 +234,17 @@ def _noisier_day(
 def _row_of_both(
     point: Mapping[str, str], saved: _Cell, added: _Cell, refusals: Refusals
 ) -> dict[str, Any]:
-    """Return the row of a cell that both sets have, without its ratio."""
+    """Return the table row of a cell that was measured in the saved set and in the current one.
+
+    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. `saved` is the cell in the
+    baseline, `added` its runs since then. `refusals` says why they must not be compared (without codes: they
+    may be). Then its codes are in the columns `withheld` (separated by blanks) and `flags`, and the row has
+    no value.
+
+    `value` is by how many per cent the saved time is longer than the current one, in medians: 20 for 1.2 s
+    and 1.0 s. `baseline_mean` and `candidate_mean` are the geometric means in seconds of the saved and of the
+    current rounds. The caller adds the ratio and its `n`, which needs all cells. Without it, `n` stays 0.
+    """
     numbers: dict[str, Any] = {
         "n": 0,
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
@@ -239,23 +261,29 @@ def _row_of_both(
 
 
 def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) -> dict[str, Any]:
-    """Return the row of a current cell without a counterpart."""
+    """Return the table row of a current cell that has nothing to be compared with: no value, and a code why.
+
+    `code` is NOT_SAVED or SAME_RUNS. It stands in the columns `withheld`, `flags` and `refused`.
+    """
     numbers = {"n": 0, "hosts": _all_hosts(current.result), "refused": [code]}
     row_flags = [*tables.flags_of_sides([current.columns["flags"]]), code]
     return tables.table_row(point, math.nan, row_flags, code, "", numbers)
 
 
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
-    """Return unpaired ratios whose variances are moderated over all cells, as those of paired ones are.
+    """Return the ratios in the same order, with errors that all cells together estimate (moderation.py).
 
-    A variance is of one round, because cells may have different numbers of rounds.
+    A squared error shrinks with the number of rounds, which may differ between cells. So it is multiplied by
+    the rounds before moderation, and divided by them afterwards. Example: an error of 0.02 after 4 rounds is
+    a variance of 0.0016 of one round. A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
     """
     variances = np.array([ratio.error**2 * ratio.n for ratio in ratios], float)
     degrees = np.array([ratio.degrees for ratio in ratios], float)
     moderated, moderated_degrees = moderation.moderate(variances, degrees)
     estimated = []
     for ratio, variance, own_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
-        # A cell without a counterpart has no rounds, and its variance is NaN.
+        # A cell without a counterpart has 0 rounds. Its variance is NaN, and so must be its error: max()
+        # prevents only the division by 0.
         error = math.sqrt(variance / max(ratio.n, 1))
         estimated.append(replace(ratio, error=error, degrees=own_degrees))
     return estimated
@@ -266,7 +294,12 @@ def _all_hosts(*results: CellResult) -> list[str]:
 
 
 def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
-    """Return why a saved and a current result of a cell are not compared."""
+    """Return all codes because of which a saved and a current result of a cell are not compared.
+
+    They are compared, and the codes are empty, if one host measured both with the same command line,
+    repository and method, and if both did the same work. `command` is the name of the cell's command, with
+    which the text of a difference begins: `log: 6,000 revisions (saved) against 5,000 (now)`.
+    """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
@@ -282,7 +315,10 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
 
 
 def _settings_by_code(settings: CellSettings | None) -> dict[WithheldCode, object]:
-    """Return the settings of a cell by the code of a difference. Without settings, all of them differ."""
+    """Return the settings of a cell, each by the code that is given if it differs between two results.
+
+    Settings are None if a set lacks the cell. Then the result is empty, and differs from any settings.
+    """
     if settings is None:
         return {}
     return {
@@ -298,9 +334,11 @@ def make_baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return the table of pair_cells() against a baseline, with calls.
+    """Return the table of the current cells against a baseline: the rows of pair_cells() with their calls.
 
-    `value` is 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired.
+    `baseline` is the name of the baseline, `pairs` the frame of pair_cells(), and `order` has the axes with
+    their values in the order of the rows. `value` is by how many per cent the median of the saved time is
+    longer than that of the current one. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
@@ -316,7 +354,11 @@ def make_baseline_table(
 def list_baseline_notes(
     before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFrame
 ) -> list[str]:
-    """Return sentences for readers of a baseline's table: its time, its method, and the changes since."""
+    """Return sentences for readers of a baseline's table: its time, its method, and the changes since.
+
+    `pairs` is the frame of pair_cells(), of which the withheld rows are counted. Example of a sentence:
+    `Changed since: kernel 6.1.0 to 6.12.`
+    """
     saved = before.description
     first = saved["first"][:16].replace("T", " ")
     last = saved["last"][:16].replace("T", " ")
@@ -347,12 +389,18 @@ def make_history(
     block: Sequence[str],
     limits: Limits,
 ) -> dict[str, list[Any]]:
-    """Return the history of a study: baselines by date, and the current results if runs were added.
+    """Return the history of a study: its saved baselines in the order of time, and the current results.
 
-    `times` has a record per baseline: `before` is the latest earlier one of the same host, `calls` counts
-    the calls against it, `changed` has the changed conditions. `points` has a record per cell and time:
-    `value` in seconds, and `settings`, which differs after a change of the cell's settings. Numbers of one
-    host and of the same settings are comparable. A baseline that cannot be read is left out, and printed.
+    The current results are left out if they have no runs that the last baseline lacks. The result has two
+    keys:
+
+    - `times`: a record per baseline, the oldest first (_time_record). It counts how many cells became faster
+      or slower since the last earlier baseline of the same host.
+    - `points`: a record per baseline, cell and host with the time in seconds (_history_points); [] if there
+      is only one time.
+
+    `order` has the axes with their values, `block` the axes whose cells ran next to each other. A baseline
+    that cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
     times = []
@@ -365,7 +413,11 @@ def make_history(
 
 
 def _load_snapshots(names: Sequence[str], study: str, results: Path) -> list[MeasurementSet]:
-    """Return the baselines of a study by their first run, and the current results if they have other runs."""
+    """Return the baselines of a study by the time of their first run, the oldest first.
+
+    The current results are the last, unless the newest baseline contains all of their runs. That is usual
+    just after saving: the history would show the same numbers twice.
+    """
     snapshots: list[MeasurementSet] = []
     for name in names:
         try:
@@ -396,7 +448,13 @@ def _time_record(
     block: Sequence[str],
     limits: Limits,
 ) -> dict[str, Any]:
-    """Return the record of a time in a history, with its calls against the time `before`."""
+    """Return the record of one baseline (or of the current results) in a history.
+
+    `before` is the earlier baseline that it is compared with, None if there is none of the same host. `first`
+    and `last` are the times of runs, such as 2026-11-21T07:00:00Z, and `hosts` their names. `calls` counts
+    the outcomes of all cells against `before`: `{"faster": 3, "equal": 60}`. `changed` lists the conditions
+    that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", and both are empty.
+    """
     numbers: Counter[str] = Counter()
     changes: list[str] = []
     if before:
@@ -417,11 +475,17 @@ def _time_record(
 def _history_points(
     snapshots: Sequence[MeasurementSet], axes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return a record per snapshot, cell and host with its time in seconds.
+    """Return a record per snapshot, cell and host: a point of a chart of times.
 
-    `settings` is empty at first. After each change of the cell's settings or work, it has another number,
-    such as `settings 2`, so that a chart does not join times that are not comparable.
+    `snapshots` are in the order of time. Example of a record: `{"time": "before-upgrade", "host": "host#1a2b",
+    "settings": "", "command": "log", "cache": "cold", "value": 1.25}`. `value` is the geometric mean of the
+    rounds in seconds.
+
+    A chart must not join times that are not comparable. So each change of a cell's settings or work begins
+    another line of the chart, by the key `settings`: "" until the first change, then `settings 2`,
+    `settings 3` and so on.
     """
+    # Both by host and cell: the result in the last snapshot that has it, and the changes so far.
     latest: dict[Key, CellResult] = {}
     changes: Counter[Key] = Counter()
     points = []

@@ -38,11 +38,13 @@ from vcsbench.statistics import comparisons
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import Estimate
 
-# Below the promised 1 in 200 and 1 in 20, because errors are estimated, and rounds may be added.
+# The chance of a wrong call is promised to be below 1 in 200 for a difference, and below 1 in 20 for equality.
+# ALPHA and EQUIVALENCE_ALPHA are lower than that, because errors are only estimated, and because rounds may
+# be added later.
 ALPHA = 0.0035
 TABLE_ALPHA = 0.05
 EQUIVALENCE_ALPHA = 0.045
-# Of the smallest detectable difference: 9 of 10 equal experiments call it.
+# The smallest detectable difference is the one that 9 of 10 equal experiments call.
 POWER = 0.9
 
 # One round may count differently by chance, as after a retried request. Two that agree hardly do.
@@ -66,11 +68,21 @@ TIME_FLAGS: set[str] = {
 def call_table(
     table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a table with the columns call, result, duplicate_sd, detectable and within.
+    """Decide each comparison of a table, and return the table with the decisions.
 
-    Needs ratio, low, high, n, error, degrees, flags, withheld, and the shares of fixed cost of both sides,
-    `share_baseline` and `share_candidate`. `duplicate_sd` is NaN without duplicates. A withheld row has no
-    call, and the correction excludes it.
+    A call is the outcome of one comparison, such as `faster` or `equal` (codes.Call). `result` is the class
+    in which the call is counted, such as `different`. Other added columns are duplicate_sd, detectable and
+    within (add_calls). Example: the row with the ratio 1.30 (1.25 to 1.35) gets `faster` and `different`.
+
+    A row of `table` is a comparison of two cells. The function needs the columns ratio, low, high, n, error,
+    degrees, flags (text, separated by blanks) and withheld. It also needs the shares of start-up in the time
+    of both sides, `share_baseline` and `share_candidate`.
+    A withheld row is one whose cells may not be compared, for example because they did different work. Its
+    column `withheld` says why, and is "" in all other rows. Withheld rows, and rows without a ratio, get the
+    call and the result "". Holm's correction does not count them.
+
+    `duplicate_sd` is the standard deviation of ln(duplicate / original): one number, or one per row. It is
+    NaN without duplicates (cells that are measured twice). Then every row is undecided, except equal counts.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -78,7 +90,8 @@ def call_table(
     row_flags = []
     for own_flags, is_missing in zip(table["flags"], lacks_duplicates, strict=True):
         row_flags.append(flags.add_flag(own_flags, Flag.NO_DUPLICATES, is_missing))
-    # add_calls() tests no row without duplicate_sd. So Holm's correction counts the compared rows only.
+    # Each further test makes Holm's correction stricter, so rows that are not compared must not be tested.
+    # add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     table = add_calls(table, metric.calls, limits)
@@ -92,13 +105,18 @@ def call_table(
 
 
 def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
-    """Return the table with the columns call, detectable and within.
+    """Test each ratio of a table, and return the table with the columns call, detectable and within.
 
-    Needs ratio, n, error, degrees and duplicate_sd (NaN without duplicates). `differences` are the calls of
-    the candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is
-    the smallest ratio that 9 of 10 equal experiments would call, at the level of the row. A row that
-    cannot be called has none. `within` is the largest ratio, in either direction, that the one-sided tests
-    do not exclude.
+    Needs the columns ratio, error (standard error of ln(ratio)), degrees and duplicate_sd (NaN without
+    duplicates). `differences` are the calls of the candidate for a ratio above 1 and for one below 1, such as
+    (faster, slower).
+
+    - `call`: "" without a ratio, undecided without an error or duplicates; otherwise the first that holds of
+      different, equal, bounded and undecided (see the top of this file).
+    - `detectable`: the smallest ratio that 9 of 10 equal experiments would call different, such as 1.09; NaN
+      in a row that cannot be tested.
+    - `within`: the largest ratio, in either direction, that the one-sided tests do not exclude. 1.087 means
+      that the true ratio lies between 1 / 1.087 and 1.087.
     """
     ratio = table["ratio"].to_numpy(float)
     error = table["error"].to_numpy(float)
@@ -109,7 +127,8 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     # A single round has no error, and a study without duplicates does not know its systematic noise.
     is_testable = np.isfinite(mean + error) & ~np.isnan(duplicate_sd)
     is_significant, level = _reject_by_holm(p_values(mean, error, degrees), is_testable)
-    # The farther one of both one-sided bounds. If it is below the margin, the nearer one is, too.
+    # Equality needs two one-sided tests: the ratio is below the margin, and above 1 / margin. The bound that
+    # is farther from 0 decides both. If it is below the margin, the bound on the other side is, too.
     within = np.abs(mean) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
     # The first condition that holds decides.
     calls_by_condition = [
@@ -122,8 +141,8 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     ]
     conditions = [condition for condition, _ in calls_by_condition]
     calls = np.select(conditions, [call for _, call in calls_by_condition], Call.UNDECIDED)
-    # With one or two degrees of freedom, a quantile may be so large that exp() is infinite: none is
-    # detectable.
+    # With one or two degrees of freedom, a quantile may be so large that exp() overflows to infinity. That
+    # is the right number: no difference is detectable.
     with np.errstate(over="ignore"):
         detectable = np.exp(detectable_effect(error, degrees, level))
         return table.assign(
@@ -139,9 +158,14 @@ def call_ratios(
     differences: tuple[Call, Call],
     limits: Limits,
 ) -> list[Call | None]:
-    """Return the calls of ratios, corrected together, by their errors (Noise.with_error)."""
+    """Return the call of each ratio, with Holm's correction over all of them; None for a ratio of NaN.
+
+    `estimates` have the errors of Noise.with_error, which contain the variance of duplicates. `differences`
+    are the calls for a ratio above 1 and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with (faster,
+    slower) give [faster, equal].
+    """
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # Here, only its absence matters: the error contains the variance of duplicates.
+    # add_calls() asks only if duplicate_sd is NaN. Its size is in the errors already, so 0 will do.
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -159,9 +183,14 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
     """Return which p-values are significant by Holm's step-down procedure (1979), and the level of the rest.
 
+    `p` and `is_testable` have an entry per row of a table, and so has the first result. Rows that are not
+    testable are never significant, and do not count. The second result is the level that the first p-value
+    without significance missed, or ALPHA if all are significant.
+
     The smallest of m p-values is compared with TABLE_ALPHA / m, the next with TABLE_ALPHA / (m - 1), and so
     on until the first failure. Example: 0.001, 0.02 and 0.4 are compared with 0.05 / 3, 0.05 / 2 and 0.05.
-    The first two are significant by that. ALPHA, below which each must be as well, leaves the first.
+    The first two pass. But each must also be below ALPHA = 0.0035, and only 0.001 is. So the result is
+    ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
     order = [i for i in np.argsort(p, kind="stable") if is_testable[i]]
@@ -175,9 +204,10 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
 
 
 def holm_level(remaining: int) -> float:
-    """Return the level of each comparison of a table while so many are not called a difference.
+    """Return the p-value that the next comparison must not exceed to be called a difference.
 
-    With up to 14 comparisons, their own level ALPHA is the smaller one: 0.05 / 14 = 0.0036.
+    `remaining` is the number of comparisons of the table that are not called a difference yet. With 14 or
+    fewer, the limit is ALPHA, because 0.05 / 14 = 0.0036 is larger. With 100, it is 0.05 / 100 = 0.0005.
     """
     return min(ALPHA, TABLE_ALPHA / max(remaining, 1))
 
@@ -200,16 +230,25 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 
 
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose calls exclude differences that start-up can explain.
+    """Return a table of times whose calls take start-up into account.
 
-    If one side is mostly start-up and the difference is larger than that, the true factor is larger than
-    the measured one, because start-up is part of both sides. Example: 1.1 s and 2.1 s, of which 0.9 s is
-    start-up, are 1.9 times; without start-up, 0.2 s and 1.2 s are 6 times. Such a row has the flag
-    `at-least`.
+    Start-up is the time of process start and connection, which is the same whatever the command does. Its
+    share in the time is in the columns `share_baseline` and `share_candidate` (0 to 1, NaN if unknown). Each
+    row with a call and an interval is one of three cases:
+
+    1. Start-up alone can explain that one side is slower (comparisons.can_be_start_up): the call becomes
+       TOO_SMALL, whatever it was.
+    2. The call is a difference, and more than half of the faster side's time is start-up: the call stays, and
+       the row gets the flag `at-least`. Start-up is part of both sides, so the work itself differs by more
+       than the measured factor. Example: of 1.1 s and 2.1 s, 0.9 s are start-up. The measured factor is 1.9.
+       Without start-up, 0.2 s and 1.2 s differ by the factor 6.
+    3. In any other case, the row stays as it is.
     """
     calls: list[str] = []
     row_flags: list[str] = []
     for row in table.to_dict("records"):
+        # The ratio is baseline / candidate: above 1, the candidate is the faster side. `least_factor` is the
+        # smallest factor between both sides, which is the end of the interval that is nearer to 1.
         if row["ratio"] >= 1:
             slow_share, fast_share = row["share_baseline"], row["share_candidate"]
             least_factor = row["low"]
@@ -228,10 +267,14 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
-    """Return the ratio of counts that are equal in every round; None for other counts.
+    """Return the ratio of counts that are the same in every round, with an interval of no width.
 
-    `pairs` has a row per round, with the count of each side and their `quotient`. Student's t has no
-    interval for values without scatter. Here there is none to estimate: svn makes 412 calls in each round.
+    `pairs` has a row per host and round of two cells. Its columns are the count of each side, such as
+    `reads_baseline` and `reads_candidate`, and their `quotient`. Example: 412 and 206 reads in each of 5
+    rounds give the ratio 2.0 (2.0 to 2.0), with the error 0 and 4 degrees of freedom. Student's t needs a
+    scatter for its interval, and such counts have none.
+
+    Return None if a count differs between rounds or is 0, and if there is only one round.
     """
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
     first = sides.iloc[0]
@@ -243,9 +286,13 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 
 
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return a table of counts: a count that is equal in every round is called without any noise.
+    """Return a table of counts in which rows with constant counts are called without a test.
 
-    Such a row has an interval without width (constant_ratio). It needs no duplicates, so their flag goes.
+    Counts that are the same in every round have an interval without width: low = high (constant_ratio).
+    Such a row is `less` if the ratio baseline / candidate is above 1, and `more` if it is below 1. It loses
+    the flags about few rounds and missing duplicates, because there is no noise that these could show. Its
+    smallest detectable ratio is 1. A row that is constant, or that a test called different, becomes `equal`
+    if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
@@ -253,7 +300,7 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     less, more = metric.calls
     calls = table["call"].mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # One call of 400 more is a difference without doubt, and without any use.
+    # 401 calls instead of 400 are a certain difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_called = is_constant | calls.map(comparisons.is_difference)
     without_noise = [_without(row_flags, NOISE_FLAGS) for row_flags in table["flags"]]
