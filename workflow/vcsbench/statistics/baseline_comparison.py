@@ -477,9 +477,9 @@ def _history_points(
 ) -> list[dict[str, Any]]:
     """Return a record per snapshot, cell and host: a point of a chart of times.
 
-    `snapshots` are in the order of time. Example of a record: `{"time": "before-upgrade", "host": "host#1a2b",
-    "settings": "", "command": "log", "cache": "cold", "value": 1.25}`. `value` is the geometric mean of the
-    rounds in seconds.
+    `snapshots` are in the order of time. Example of a record: `{"time": "before-upgrade", "host":
+    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`. `value` is the geometric
+    mean of the rounds in seconds.
 
     A chart must not join times that are not comparable. So each change of a cell's settings or work begins
     another line of the chart, by the key `settings`: "" until the first change, then `settings 2`,

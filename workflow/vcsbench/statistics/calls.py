@@ -38,9 +38,9 @@ from vcsbench.statistics import comparisons
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import Estimate
 
-# The chance of a wrong call is promised to be below 1 in 200 for a difference, and below 1 in 20 for equality.
-# ALPHA and EQUIVALENCE_ALPHA are lower than that, because errors are only estimated, and because rounds may
-# be added later.
+# The chance of a wrong call is promised to be below 1 in 200 for a difference, and below 1 in 20 for
+# equality. ALPHA and EQUIVALENCE_ALPHA are lower than that, because errors are only estimated, and because
+# rounds may be added later.
 ALPHA = 0.0035
 TABLE_ALPHA = 0.05
 EQUIVALENCE_ALPHA = 0.045

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from scipy import special
 
 CONFIDENCE = 0.95
-# As a logarithm: exp() of more overflows soon.
+# The largest half width of the interval of a logarithm. With one degree of freedom, a half width may be so
+# large that exp() overflows. exp(100) means "unknown" as well as any larger number.
 MAX_HALF_WIDTH = 100.0
 
 
@@ -37,7 +38,7 @@ class Estimate:
     is_ratio: bool = True
 
     def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> "Estimate":
-        """Return the estimate with another error, and its interval."""
+        """Return the estimate with another standard error (of a ratio: of its logarithm) and its interval."""
         centre = math.log(self.value) if self.is_ratio else self.value
         return interval(centre, error, degrees, self.n, self.averaged, level, self.is_ratio)
 
@@ -54,10 +55,12 @@ def interval(
     level: float = CONFIDENCE,
     is_ratio: bool = True,
 ) -> Estimate:
-    """Return a mean, or a ratio, with its interval.
+    """Return the estimate of a mean or of a ratio, with its interval by Student's t.
 
-    `centre` and `error` of a ratio are those of its logarithm. Example: the centre 1.046 with the error 0.023
-    and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
+    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. Otherwise,
+    they are the mean and its standard error, in its unit. `error` and `degrees` are NaN after a single round:
+    then the ends of the interval are NaN. `level` is the chance that the interval contains the truth.
+    Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
     """
     half = t_quantile(degrees, level) * error
     if not is_ratio:
@@ -86,7 +89,7 @@ class _SampleMean:
 
 
 def _mean_of_sample(values: Iterable[float]) -> _SampleMean:
-    """Return the mean of the finite values.
+    """Return the mean of the finite values and its squared standard error. NaN and infinity are left out.
 
     fsum() rounds once, at the end. So a mean does not depend on the order of rounds, and equal values have
     exactly this mean and the error 0.
@@ -105,9 +108,10 @@ def _mean_of_sample(values: Iterable[float]) -> _SampleMean:
 def mean_interval(
     values: Iterable[float], averaged: float = 1.0, is_ratio: bool = False
 ) -> Estimate:
-    """Return the mean of values by round, with its interval by their own scatter.
+    """Return the mean of one value per round, with the interval that the scatter of the rounds gives.
 
-    With `is_ratio`, the values are logarithms of ratios, and their mean becomes a geometric mean.
+    With `is_ratio`, the values are logarithms of ratios, and the result is their geometric mean: ln(2) and
+    ln(4.5) give 3. `averaged` is the number of cells or pairs of cells that each value is a mean of.
     """
     sample = _mean_of_sample(values)
     error = math.sqrt(sample.squared_error)
@@ -123,16 +127,25 @@ def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estima
 
 
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
-    """Return baseline / candidate of geometric means with Welch's interval.
+    """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
-    Use it for rounds that did not run next to each other, such as those of a saved baseline and of today.
-    Welch's test (1947) allows the two sides to scatter differently, as two days do. `n` is the smaller number
-    of rounds. Without any scatter, its formula of degrees is 0 / 0, and the smaller side has them.
+    Use it for rounds that did not run next to each other, such as those of a saved baseline and of today. For
+    rounds that did, ratio_interval() is more precise.
+
+    The arguments are the natural logarithms of the values of each side, one per round. Logarithms that are
+    not finite are left out. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives the ratio 2.0 with n = 2. `n`
+    is the smaller number of rounds of both sides. If it is 1, the ratio has no interval (NaN); if it is 0,
+    the ratio is NaN, too.
+
+    Welch's test (1947) allows the two sides to scatter differently, as two days do.
     """
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
     n = min(baseline.n, candidate.n)
+    # The squared standard error of the difference of both means.
     square = math.fsum([baseline.squared_error, candidate.squared_error])
+    # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the degrees are those of
+    # the side with fewer rounds. With one round on a side, `square` is NaN, and NaN > 0 is False.
     degrees: float = n - 1 if n > 1 else math.nan
     if square > 0:
         doubt = math.fsum(side.squared_error**2 / side.degrees for side in (baseline, candidate))

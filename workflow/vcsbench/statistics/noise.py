@@ -63,13 +63,17 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with the error of its call, and its interval.
+        """Return the estimate with the error that calls and verdicts use, and with the interval by it.
 
-        A ratio is an average over `pairs`, which count as `estimate.averaged` independent ones. Without
-        `pairs`, and for a mean that is no ratio, the error by rounds is that of the estimate itself.
-        Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds,
-        the error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave
-        0.01.
+        The squared error is the sum of two variances. The first comes from the scatter of rounds, and shrinks
+        with more rounds. The second is that of duplicates, which no round reduces. Example: rounds scatter by
+        3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the error of their ratio is
+        sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave 0.01.
+
+        `pairs` are the pairs of cells whose ratios the estimate averages. They count as `estimate.averaged`
+        independent ones. Without `pairs`, and for a mean that is no ratio (such as a time), the part of
+        the rounds is the estimate's own error. An estimate of a single round, which has no error, and NO_ESTIMATE
+        are returned as they are.
         """
         # A single round has no error to be corrected.
         if not estimate.n > 1:
@@ -81,8 +85,9 @@ class Noise:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # A level is of one cell, which has half of the variance between two. The error of a value is that
-            # of its logarithm times the value.
+            # The variance of duplicates is that of the difference of two cells. One cell alone has half of
+            # it. It is also one of logarithms: the error of a value is the error of its logarithm times the
+            # value, and variances are squares of errors.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             if not duplicates.variance:
                 return estimate
@@ -92,39 +97,54 @@ class Noise:
         return estimate.with_error(math.sqrt(error.variance), degrees)
 
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
-        """Return the variance of one round of a ratio that is averaged over pairs.
+        """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        The variances of the cells are known better than the scatter of the ratio itself, which has its few
-        rounds only. They are used as far as they are known, and as far as they can be added.
+        There are two sources: the scatter of the ratio itself, over its few rounds, and the variances of its
+        cells, which all cells of the study have estimated together and which are known better. The first rule
+        that applies decides:
+
+        - A pair was not measured in turns: the cells' variances with drift.
+        - The variances of cells are not known or of two blocks, or the ratio has no scatter: its own scatter.
+        - There is one pair: the variances of its two cells.
+        - There are several pairs: the variances of their cells, times the factor by which averages scatter
+          more than independent cells would (`averages`); without a factor, the ratio's own scatter.
         """
+        # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(self.are_in_turns(pair) for pair in pairs):
-            # What moves between two sessions moves all pairs: an average over them does not reduce it.
+            # The machine may be slower in one of two sessions. That moves all pairs in the same direction, so
+            # an average over pairs does not reduce it: the sum is divided by the number of pairs, and not by
+            # its square.
             drifting = [self.cells[key].drifting for pair in pairs for key in pair]
             return sum_variances(drifting).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
-        # Rounds without any scatter have a reason for it, which other cells do not share.
+        # A ratio that is the same in every round has a reason for it, such as a rounded time. Other cells do
+        # not share this reason, so their scatter says nothing about it.
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
         if self.averages is None:
             return observed
-        # As in moderation.py: the factor of this average, and that of all averages of the study as its
-        # prior, weighted by their degrees of freedom.
+        # As in moderation.py: the factor that this average shows itself (observed / expected) and the factor
+        # of all averages of the study are averaged, weighted by their degrees of freedom.
         expected = expected.scaled(len(pairs) / estimate.averaged)
         degrees = self.averages.degrees + observed.degrees
         share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
         factor = share * self.averages.variance
         factor += (1 - share) * observed.variance / expected.variance
-        # Relative doubts of a product add up (Satterthwaite): 1 / degrees of both.
+        # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 /
+        # degrees (Satterthwaite).
         return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
 
     def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
         """Return the variance of one round of an average over pairs, if all cells scatter independently.
 
-        None if a cell has no variance, or a pair is of two blocks: their rounds share no drift, which the
-        variances of cells exclude.
+        Example: two pairs of cells that scatter by 3 % have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
+
+        Return None if the variances of cells cannot give it. Either a cell has no variance, or the sum is 0,
+        or the cells of a pair are in two blocks. The variances of cells exclude the drift of their block, and
+        two blocks have different drifts, which stay in the ratio.
         """
         terms = []
         for first, second in pairs:
@@ -146,7 +166,8 @@ NO_NOISE = Noise(duplicates=Variance(0.0))
 class LogTable:
     """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
 
-    `block_places` are the places of the block's axes in a key.
+    `keys`, `hosts` and `is_duplicate` have an entry per row. `block_places` are the indexes of the block's axes
+    in a key: with [0, 2], the block of ("log", "f6", "cold") is ("log", "cold").
     """
 
     keys: Sequence[Key]
@@ -160,7 +181,10 @@ class LogTable:
 
     @property
     def originals(self) -> list[int]:
-        """Return the rows of cells that are no duplicates."""
+        """Return the numbers of the rows whose cells are no duplicates.
+
+        A duplicate is a second copy of a cell, with the same settings. The cell itself is its original.
+        """
         return [row for row, is_duplicate in enumerate(self.is_duplicate) if not is_duplicate]
 
 
@@ -171,11 +195,12 @@ def noise_by_metric(
     rounds: pd.DataFrame | None = None,
     statistic: str = MEAN,
 ) -> Callable[[str], Noise]:
-    """Return a function from the name of a metric to the noise of measurements in it.
+    """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
-    `axes` identify cells; cells that agree on `block` run next to each other. `statistic` summarizes the
-    runs of a round. `rounds` saves by_round(frame, axes, statistic) if the caller has it. Counts have no
-    noise: most of them are exact.
+    `frame` has the measurements, a row per run. `axes` identify cells; cells with the same values of the axes
+    `block` run next to each other. `statistic` reduces the runs of a round to one value. `rounds` is the frame
+    of by_round(frame, axes, statistic), if the caller has it already. The returned function computes the noise
+    of a metric once. For a count it returns NO_NOISE, because most counts are exact.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
@@ -199,14 +224,16 @@ def _log_table(
 ) -> LogTable:
     """Return the logarithms of a metric by cell, host and round.
 
-    `rounds` has the rows of by_round with an empty `cell`, and those of duplicates with the cell's path.
+    `rounds` has a row per cell, host and round. The column `cell` is the path of a duplicate, and "" for all
+    other cells. Values that are missing or 0 become NaN.
     """
     # A study without duplicates, or without runs that have the metric, lacks its column.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
         log = pd.Series(np.log(values))
-    # `number` is a copy of the round, because an axis may be the round (or the host, hence the names once).
+    # An axis may be the round itself, and a column cannot be both in the index and unstacked from it. So
+    # `number` is a copy of the round. An axis may also be the host: dict.fromkeys() keeps each name once.
     columns = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
     index = list(dict.fromkeys([*axes, "cell", "host", "number"]))
     logs = columns.set_index(index)["log"].unstack("number")
@@ -217,10 +244,15 @@ def _log_table(
 
 
 def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
-    """Return a function that tells if the two cells of a pair were measured next to each other.
+    """Return a function that tells if the two cells of a pair were measured in turns.
 
     In turns are f6, f7, f6, f7, ...: round 1 of both, round 2 of both. After a change of f7 alone,
-    Snakemake measures only f7 again: f6, f6, f6, f7, f7, f7.
+    Snakemake measures only f7 again: f6, f6, f6, f7, f7, f7. Then a machine that became slower in the
+    meantime would look like a difference of f7.
+
+    The function returns True if, in at least half of the rounds that both cells have, no round of one of the
+    two ran between them. It is also True if fewer than two rounds are common, or if a cell is unknown.
+    `rounds` are the rows of by_round, whose `started_at` is text that sorts by time.
     """
     # By cell: the start of each of its rounds, by host and number.
     starts_of_cell: dict[Key, dict[tuple[str, float], str]] = defaultdict(dict)
@@ -235,16 +267,18 @@ def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[C
             return True
         first_starts, second_starts = starts_of_cell[first], starts_of_cell[second]
         common = first_starts.keys() & second_starts.keys()
-        # One round of each runs in a turn in any case.
+        # With one common round, the two cells are next to each other in any case.
         if len(common) < 2:
             return True
-        # In the order of each host: several may measure at the same time.
+        # An event is a round of one of both cells: its host, start and number. Several hosts may measure at
+        # the same time, so events are sorted by host first, then by start.
         events = []
         for starts in (first_starts, second_starts):
             for host, number in common:
                 events.append((host, starts[host, number], number))
         events.sort()
-        # Two events in a row of the same host and round: nothing of this pair ran between them.
+        # If two successive events are of the same host and round, they are the two sides of this round, and
+        # no other round of this pair ran between them.
         together = 0
         for earlier, later in pairwise(events):
             if (earlier[0], earlier[2]) == (later[0], later[2]):
@@ -255,7 +289,11 @@ def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[C
 
 
 def estimate_noise(table: LogTable) -> Noise:
-    """Return the noise of a table, with a function `are_in_turns` that is always True."""
+    """Return the noise of a table of logarithms.
+
+    Its function `are_in_turns` is always True, because the table has no times of starts. noise_by_metric()
+    puts the real one in.
+    """
     cell_variances = _cell_variances(table)
     drifting = _drifting_variances(table)
     cells = {}
@@ -267,15 +305,24 @@ def estimate_noise(table: LogTable) -> Noise:
 
 
 def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
-    """Return the variance of a round of each cell with its drift; unknown with one round on each host.
+    """Return the plain sample variance of the rounds of each cell, which contains the drift of the machine.
 
-    Rounds are compared within each host: a difference between hosts is no scatter of rounds.
+    Drift is what makes all cells of a block slower in the same round. _cell_variances() excludes it, because
+    it cancels in the ratio of two cells that ran next to each other. It does not cancel between two cells
+    that were measured at different times, and their ratio needs the variance with drift.
+
+    The result is by cell, without duplicates. A cell that several hosts measured has several rows. Its rounds
+    are compared with the mean of their own host, because a difference between hosts is no scatter of rounds.
+    Example: the logarithms [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with
+    1 + 1 degrees of freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN.
     """
+    # By cell, over all hosts: the sum of squared differences to the mean, and the degrees of freedom.
     squares: dict[Key, float] = defaultdict(float)
     degrees: dict[Key, int] = defaultdict(int)
     for row in table.originals:
         key = table.keys[row]
         logs = table.logs[row][np.isfinite(table.logs[row])]
+        # numpy's var() divides the sum of squares by the number of values, so the product is the sum itself.
         squares[key] += float(logs.var() * len(logs)) if len(logs) else 0.0
         degrees[key] += max(len(logs) - 1, 0)
     drifting = {}
@@ -285,7 +332,11 @@ def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
 
 
 def _cell_variances(table: LogTable) -> list[Variance]:
-    """Return the moderated variance of a round of each row without drift. Rows of a cell share it."""
+    """Return the variance of a round without drift, for each row of the table, moderated over all cells.
+
+    Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
+    rounds of one cell say little. A cell has a row for each host. All of its rows get the same variance.
+    """
     # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     squares, degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
@@ -304,7 +355,11 @@ def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
 
 
 def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
-    """Return the variance between duplicates and their originals on the same host."""
+    """Return the variance of ln(duplicate / original) that the scatter of rounds does not explain.
+
+    A duplicate is a second copy of a cell with the same settings, the original. Both must have been measured
+    on the same host, and in two common rounds or more. Without such a pair, the variance is UNKNOWN.
+    """
     originals = {(table.keys[row], table.hosts[row]): row for row in table.originals}
     squares, by_rounds, degrees = [], [], []
     for row, is_duplicate in enumerate(table.is_duplicate):
@@ -313,8 +368,10 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
             continue
         differences = table.logs[original] - table.logs[row]
         differences = differences[np.isfinite(differences)]
-        # One common round shows its scatter, and nothing else.
+        # The difference in a single round is scatter and a lasting difference. Only more rounds can tell
+        # both apart.
         if len(differences) > 1:
+            # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
             of_round = sum_variances([cell_variances[row], cell_variances[original]])
             of_mean = of_round.scaled(1 / len(differences))
             squares.append(differences.mean() ** 2)
@@ -328,14 +385,16 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
-    """Return the factor between the variance of averages and the variance by their cells.
+    """Return by which factor averages over pairs of cells vary more than their cells suggest; None if unknown.
 
-    It is 1 if cells scatter independently, and larger if those of one value move together: if f7 is slow
-    with svn in a round, it may be slow with http as well. Every average over the cells of a block that
-    differ in one axis contributes. Example: the mean of f6 / f7 over svn and http scatters by 4 % from
-    round to round. By its four cells, which scatter by 3 %, it should scatter by sqrt(4 x 0.03^2 / 2^2) = 3
-    %. The factor is (4 / 3)^2 = 1.8. A factor is a quotient of variances, and scatters as they do. So the
-    common value of all factors is fitted like the prior of variances.
+    The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
+    together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
+    f7 over svn and http scatters by 4 % from round to round. By its four cells, which scatter by 3 %, it
+    should scatter by sqrt(4 x 0.03^2 / 2^2) = 3 %. The factor is (4 / 3)^2 = 1.8.
+
+    All averages within a block (_contrasts) contribute a factor. A factor is a quotient of variances, and
+    scatters as variances do. So the common factor is fitted like the usual variance in moderation.py, and
+    the result is a Variance: the factor with its degrees of freedom.
     """
     cells_of_block: dict[tuple[Key, str], dict[Key, int]] = defaultdict(dict)
     for row in table.originals:
@@ -347,6 +406,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
             # A round that one of the cells lacks has no average (NaN).
             differences = np.mean(of_pairs, axis=0)
             differences = differences[np.isfinite(differences)]
+            # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
             expected = sum(cell_variances[row].variance for pair in pairs for row in pair)
             expected /= len(pairs) ** 2
             if len(differences) > 1 and expected > EXACT:
@@ -358,18 +418,20 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 def _contrasts(
     cells: Mapping[Key, int], block_places: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield the pairs of rows whose average compares two values of an axis within a block.
+    """Yield lists of pairs of cells: each list compares two values of one axis within a block.
 
-    `cells` are rows by key. Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn
-    f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). A list has two pairs or
-    more.
+    `cells` are the cells of a block on one host: the number of each cell's row in the LogTable, by the cell's
+    key. The yielded pairs are of row numbers. Example: for cells of svn and http with f6 and f7, one list has
+    (svn f6, svn f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). Lists with
+    one pair only are left out, because they average nothing.
     """
     number_of_axes = len(next(iter(cells)))
     for place in range(number_of_axes):
-        # All cells of a block have the same value of its axes.
+        # `place` is the index of an axis in the key. All cells of a block have the same value of the block's
+        # axes, so there is nothing to compare.
         if place in block_places:
             continue
-        # By the other values of a key: the row of each value of this axis.
+        # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
         row_by_value: dict[Key, dict[str, int]] = defaultdict(dict)
         for key, row in cells.items():
             row_by_value[key[:place] + key[place + 1 :]][key[place]] = row
@@ -384,11 +446,14 @@ def _contrasts(
 
 
 def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
-    """Return the standard deviation of ln(time) of a single run, in the median of all cells.
+    """Return how much the time of a single run scatters: the standard deviation of ln(time).
 
-    It adds the scatter of runs within a cell-round and of cell-rounds, without the drift that a block
-    shares in a round: the noise that a user can do something about, by a quieter machine or more rounds.
-    0.03 is a scatter of 3 %. NaN with too few rounds.
+    0.03 is a scatter of 3 %. The result is the median over all cells, NaN if no block has two cells in
+    two rounds. `frame` has the measurements, a row per run.
+
+    It adds two variances: of the runs within a round of a cell, and of a cell's rounds. The drift that a
+    block shares in a round is excluded, because it cancels in ratios. The rest is what a user can reduce, by a
+    quieter machine or more rounds.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
@@ -403,7 +468,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     degrees_of_block = np.bincount(blocks, degrees)[blocks]
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # The mean of n runs has 1 / n of their variance already, which the variance of rounds includes.
+    # The variance of rounds is that of means of n runs, so it includes 1 / n of the variance of the runs. Only
+    # the remaining part is added.
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     of_cells = (within + squares_of_block / known_degrees).dropna()
     if of_cells.empty:
