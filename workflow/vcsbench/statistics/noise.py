@@ -72,8 +72,8 @@ class Noise:
 
         `pairs` are the pairs of cells whose ratios the estimate averages. They count as `estimate.averaged`
         independent ones. Without `pairs`, and for a mean that is no ratio (such as a time), the part of
-        the rounds is the estimate's own error. An estimate of a single round, which has no error, and NO_ESTIMATE
-        are returned as they are.
+        the rounds is the estimate's own error. An estimate of a single round, which has no error, and
+        NO_ESTIMATE are returned as they are.
         """
         # A single round has no error to be corrected.
         if not estimate.n > 1:
@@ -166,8 +166,8 @@ NO_NOISE = Noise(duplicates=Variance(0.0))
 class LogTable:
     """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
 
-    `keys`, `hosts` and `is_duplicate` have an entry per row. `block_places` are the indexes of the block's axes
-    in a key: with [0, 2], the block of ("log", "f6", "cold") is ("log", "cold").
+    `keys`, `hosts` and `is_duplicate` have an entry per row. `block_places` are the indexes of the block's
+    axes in a key: with [0, 2], the block of ("log", "f6", "cold") is ("log", "cold").
     """
 
     keys: Sequence[Key]
@@ -198,9 +198,9 @@ def noise_by_metric(
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
     `frame` has the measurements, a row per run. `axes` identify cells; cells with the same values of the axes
-    `block` run next to each other. `statistic` reduces the runs of a round to one value. `rounds` is the frame
-    of by_round(frame, axes, statistic), if the caller has it already. The returned function computes the noise
-    of a metric once. For a count it returns NO_NOISE, because most counts are exact.
+    `block` run next to each other. `statistic` reduces the runs of a round to one value. `rounds` is the
+    frame of by_round(frame, axes, statistic), if the caller has it already. The returned function computes
+    the noise of a metric once. For a count it returns NO_NOISE, because most counts are exact.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
@@ -385,7 +385,8 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
-    """Return by which factor averages over pairs of cells vary more than their cells suggest; None if unknown.
+    """Return by which factor averages over pairs of cells vary more than their cells suggest; None if
+    unknown.
 
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
@@ -452,8 +453,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     two rounds. `frame` has the measurements, a row per run.
 
     It adds two variances: of the runs within a round of a cell, and of a cell's rounds. The drift that a
-    block shares in a round is excluded, because it cancels in ratios. The rest is what a user can reduce, by a
-    quieter machine or more rounds.
+    block shares in a round is excluded, because it cancels in ratios. The rest is what a user can reduce, by
+    a quieter machine or more rounds.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
@@ -468,8 +469,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     degrees_of_block = np.bincount(blocks, degrees)[blocks]
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # The variance of rounds is that of means of n runs, so it includes 1 / n of the variance of the runs. Only
-    # the remaining part is added.
+    # The variance of rounds is that of means of n runs, so it includes 1 / n of the variance of the runs.
+    # Only the remaining part is added.
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     of_cells = (within + squares_of_block / known_degrees).dropna()
     if of_cells.empty:

@@ -33,8 +33,9 @@ Row = Mapping[Any, Any]
 class Aggregation:
     """The rows that a table selects, and their aggregates, each computed once for all tables.
 
-    `order` maps the keys of cells (axes and others) to their values in order. `whole` has the same columns
-    and more cells: all of them measured the machine's noise, also for a table that shows a few.
+    `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
+    whose equal values make cells run next to each other. `whole` has the same columns and more cells. It
+    gives the noise, because all cells tell how noisy the machine is, also for a table that shows a few.
     """
 
     def __init__(
@@ -81,12 +82,21 @@ class Aggregation:
         return self._noises[statistic](metric)
 
     def why_missing(self, metric: Metric) -> WithheldCode | None:
-        """Return why a cell may lack a value of a metric; None if rows without it are left out."""
+        """Return the code why a measured cell may lack a value of a metric, such as `untraced`.
+
+        None means that a row without the value has nothing to tell, and is left out of the table: the numbers
+        are published ones, or the study does not measure the metric.
+        """
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else None
 
     def select(self, definition: TableDefinition) -> Aggregation:
-        """Return the rows of a table, with its additional keys (`by`, `each`)."""
+        """Return the aggregation of the cells that a table selects, with the table's additional keys.
+
+        Keys of the definition: `where` selects cells. `by` lists columns of the measurements, such as `run`,
+        that identify rows like axes do. `each` lists counts that the table shows next to each other. `reduce`
+        is the statistic of published rows to take (default: median), unless `by` has all statistics.
+        """
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
@@ -97,7 +107,8 @@ class Aggregation:
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
         whole = self
-        # Other keys are other cells, and have their own noise.
+        # With additional keys, a cell is another thing (one run of a cell, for example), whose noise must be
+        # estimated from the new rows.
         if frame is not self.frame:
             whole = Aggregation(frame, order, self.block)
         where = definition.get("where")
@@ -114,7 +125,7 @@ def make_table(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return one table, as make_tables() does."""
+    """Return one table by its definition; see make_tables() for the arguments and the columns."""
     return make_tables(frame, {name: definition}, order, block, limits)[name]
 
 
@@ -125,15 +136,21 @@ def make_tables(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, pd.DataFrame]:
-    """Return tables by name, with the columns of comparisons.COLUMNS and of their axes.
+    """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
-    `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
-    sorts the rows. Cells that agree on the axes of `block` run next to each other. A cell or pair without a
-    number has no row.
+    A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
+    differ in one axis, with the ratio of their values. Columns are comparisons.COLUMNS and those of the axes.
+    Example: the definition `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}` gives a
+    row per command, cache and so on, with the ratio of the times of f6 and f7.
+
+    `frame` has a row per run or published cell. Its columns are the axes, and those of the measurements or
+    one per published metric. `order` has the axes with their values, by which rows are sorted. `block` are
+    the axes whose equal values make cells run next to each other. A cell or pair has no row if it has
+    neither a value nor a code why (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
-    # Tables that select the same rows share their aggregates, which take most of the time. `reduce` selects
-    # rows only among published numbers, which have a row for each statistic.
+    # Aggregating takes most of the time. So tables with the same values of these keys share one Aggregation.
+    # The key `reduce` selects rows only among published numbers, which have a row for each statistic.
     selecting = ["where", "by", "each"]
     if STATISTIC in frame:
         selecting.append("reduce")
@@ -150,7 +167,11 @@ def make_tables(
 def _table(
     name: str, definition: TableDefinition, rows: Aggregation, limits: Limits
 ) -> pd.DataFrame:
-    """Return a table of comparisons or of levels with all of its columns."""
+    """Return a table of comparisons (with the key `compare`) or of levels, with all columns of its file.
+
+    Columns that do not apply are "": those of calls in a table of levels or of published numbers, and those
+    of intervals for published numbers.
+    """
     metric = metric_in(definition)
     compare = definition.get("compare")
     if compare:
@@ -159,7 +180,8 @@ def _table(
     else:
         keys = rows.keys
         table = in_order(_levels(rows, definition, metric, limits), rows.order, keys)
-    # The counts of one run under strace are repeated for all rounds of a cell.
+    # A traced count comes from one separate run under strace, and is copied into all rounds of its cell. So
+    # the number of rounds that measured it is 1.
     if metric.once and rows.is_measured:
         table = table.assign(n=table["n"].clip(upper=1))
     empty: list[str] = []
@@ -178,10 +200,15 @@ def _called_comparisons(
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Return the rows of comparisons in their order, with calls if they are of measurements."""
+    """Return the rows of a comparing table in their order, with calls if they are of measurements.
+
+    A call is the outcome of a comparison, such as `faster` (calls.py). Published numbers have no noise that
+    is known, and so no calls.
+    """
     keys = [key for key in rows.keys if key != compare["axis"]]
     table = _comparisons(rows, definition, compare, metric, limits)
-    # Two builds may turn out to be the same program. Then the row shows the noise, which its flag says.
+    # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
+    # and the row gets the flag `same-binaries`.
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
     if rows.is_measured and not table.empty:
@@ -202,10 +229,11 @@ def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.Data
 def rows_frame(
     records: Sequence[Mapping[str, object]], keys: Sequence[str], additional: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return the records of table_row as a frame. `keys` identify a row, `additional` are more columns.
+    """Return the records of table_row() as a frame, a row for each; numbers that a record lacks are NaN.
 
-    The columns of calls are missing: call_table adds them. The shares of fixed cost of both sides are there
-    for it, and leave the table in the end.
+    `keys` are the columns that identify a row, `additional` are more columns. The columns `call` and `result`
+    are missing, because call_table() adds them. For that, it needs the columns share_baseline and
+    share_candidate (the shares of start-up of both sides), which finish_table() removes again.
     """
     shares = [f"share_{side}" for side in SIDES]
     names = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *shares]
@@ -220,10 +248,12 @@ def table_row(
     detail: str,
     numbers: Row,
 ) -> dict[str, Any]:
-    """Return a row of a table.
+    """Return a row of a table as a mapping from its columns to their values.
 
-    `point` has its values of axes, `numbers` further columns such as those of ratio_columns(). `withheld` has
-    the codes why measured cells have no value, and `detail` figures about it. A withheld row has no value.
+    `point` has the values of axes that identify the row, `numbers` has further columns such as those of
+    ratio_columns(). `withheld` has the codes why the value must not be shown, separated by blanks: None or ""
+    if it may. A row with such a code gets the value NaN. `detail` is text about it: `log: 6,000 revisions
+    (f6) against 5,000 (f7)`, or "". The flags become one text, separated by blanks.
     """
     return {
         **point,
@@ -245,12 +275,23 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def _levels(
     rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with the cell's own value: by default the median of its rounds' medians."""
+    """Return a row per cell with the cell's own value: by default the median of its rounds' medians.
+
+    A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons, of which the
+    last that applies is told:
+
+    - The cell lacks the value, and the metric knows why (why_missing).
+    - Rounds ran on several hosts, whose values must not be averaged.
+    - Rounds did different work.
+
+    `n` is the number of rounds with a value. A cell with neither a value nor a code has no row.
+    """
     keys = rows.keys
     statistic = definition.get("reduce", MEDIAN)
     cells = _with_metric(rows.cells(statistic), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)
-    # Rounds without the value do not count. Both frames have the cells in the same order.
+    # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
+    # that zip() below joins a cell with its own number.
     counts = group_rows(rounds, keys)[metric.name].count()
     records = []
     for cell, n in zip(cells.to_dict("records"), counts, strict=True):
@@ -262,7 +303,9 @@ def _levels(
             row_flags.append(Flag.HOSTS_DIFFER)
         elif math.isnan(value):
             withheld = rows.why_missing(metric)
-        # The rounds of a cell must have done the same work. There is no other side, so it has no name.
+        # The rounds of a cell must have done the same work. refusal() wants the works by the name of their
+        # side. A level has no sides, hence the name "". Unknown work (same_work.UNKNOWN) is no obstacle
+        # here, because nothing is compared.
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld, detail = WithheldCode.OTHER_WORK, refused.reason
@@ -270,7 +313,7 @@ def _levels(
             row_flags.append(Flag.LOW_N)
         point = {key: cell[key] for key in keys}
         point |= dict.fromkeys(SIDES, "")
-        # Start-up is a share of the time. A count has no such share.
+        # `fixed_share` is the share of start-up in the time. A count is no time, and has no such share.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
         numbers = {"n": n, FIXED_SHARE: fixed_share}
         records.append(table_row(point, value, row_flags, withheld, detail, numbers))
@@ -281,8 +324,9 @@ def _levels(
 class _PairedRounds:
     """The rounds that both cells of a comparison have.
 
-    `ratio` has its error, `means` are the columns of the geometric means of both sides, `flags` are about
-    the rounds.
+    `ratio` is the mean ratio of the rounds with its error and interval. `means` has the columns baseline_mean
+    and candidate_mean: the geometric means of both sides; it is empty without common rounds. `flags` are
+    about the rounds, such as `low-n` for few of them.
     """
 
     ratio: Estimate
@@ -297,11 +341,13 @@ def _comparisons(
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Return a row per candidate and pair of cells; rounds are paired within a host.
+    """Return a row per candidate and pair of cells that differ only in the compared axis.
 
-    Two numbers compare the same cells. `value` is the quotient of their medians over all rounds, because so
-    were the published numbers computed. `ratio` is the mean of the quotients of each round, because only
-    that has an interval, and because the two sides of a round share the drift of the machine.
+    Two numbers of a row compare the same cells. `value` is the difference of their medians over all rounds
+    in per cent, because published numbers were computed in this way. `ratio` is the geometric mean of the
+    quotients baseline / candidate of each round. Only it has an interval, and the drift of the machine,
+    which both sides of a round share, cancels in it. For a ratio, rounds of the same number and host are
+    paired. Example: medians of 3.0 s and 2.0 s have the value 50, and a ratio of about 1.5.
     """
     axis = compare["axis"]
     shared = [key for key in rows.keys if key != axis]
@@ -319,6 +365,8 @@ def _comparisons(
         ratios = _ratios_by_place(round_pairs, shared, metric)
         means = _means_by_place(round_pairs, shared, metric)
         for pair in cell_pairs.to_dict("records"):
+            # What both cells have in common. `place` has the same as a tuple, such as ("log", "cold"), by
+            # which the ratios and means are looked up.
             where = {key: pair[key] for key in shared}
             place = tuple(where.values())
             cell_pair = (
@@ -349,15 +397,22 @@ def _comparison(
     metric: Metric,
     why_missing: WithheldCode | None,
 ) -> dict[str, Any]:
-    """Return the row of two cells, or why they are not compared.
+    """Return the table row of two cells, or a row that says why they are not compared.
 
-    `sides` are the compared values, the baseline first. `pair` has the columns of both cells (pair_rows).
+    `where` has the values of axes that both cells share. `sides` are the compared values, the baseline first:
+    ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate.
+
+    The column `withheld` has the code of a row that must not be compared. Cells that did different or unknown
+    work come first: such a row keeps no ratio at all. The next reasons, in this order, are several hosts,
+    a missing value of a side, and a 0 in a round, of which no ratio can be computed. Work that is marked
+    as different by design (same_work.is_unchecked) does not prevent a comparison.
     """
     row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
     row_flags += rounds.flags
     hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
     withheld, detail = None, ""
-    # The first reason that applies is the one that the user can act on first.
+    # Of several reasons, the row has only one: the one that the user can act on first. A missing value, for
+    # example, is of no interest before all cells are measured on one host.
     if len(hosts) > 1:
         withheld = WithheldCode.HOSTS_DIFFER
         row_flags.append(Flag.HOSTS_DIFFER)
@@ -370,7 +425,7 @@ def _comparison(
     refused = same_work.refusal(same_work.name_of(where, list(where)), works)
     numbers: dict[str, float]
     if refused and not is_unchecked:
-        # A ratio of different work would be read in spite of its flag.
+        # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
         withheld, detail = WithheldCode(refused.flag), refused.reason
         row_flags.append(refused.flag)
         numbers = {"n": rounds.ratio.n}
@@ -387,10 +442,11 @@ def _comparison(
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
-    """Return the statistic of runs whose ratio is taken in each round.
+    """Return the statistic that reduces the runs of a round before the ratio of two cells is taken.
 
-    A published median becomes the geometric mean, which scatters less. A best or worst run stays, because it
-    is another quantity, and not another estimate of the same.
+    For the default `median`, it is `mean` (geometric). Both estimate the usual time of a run, and the mean
+    scatters less. `best` and `worst` stay, because they are other quantities: the fastest run is no estimate
+    of the usual one.
     """
     statistic = definition.get("reduce", MEDIAN)
     return MEAN if statistic == MEDIAN else statistic
@@ -399,9 +455,11 @@ def _statistic_of_rounds(definition: TableDefinition) -> str:
 def _ratios_by_place(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[Key, Estimate]:
-    """Return the ratio of each comparison, with its interval by its own rounds.
+    """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
-    `shared` are the keys of both sides, whose values identify a comparison.
+    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
+    values of the columns `shared`, such as ("log", "cold"). A comparison whose rounds include a 0 has the
+    ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     columns = round_pairs.assign(quotient=quotients, log=np.log(quotients))
@@ -410,7 +468,8 @@ def _ratios_by_place(
     # Groups of one column take a tenth of the time of groups of all columns.
     for name, logs in groups["log"]:
         ratios[_place(name, shared)] = ratio_interval(logs)
-    # Student's t has no interval for counts that are equal in every round. They have one of their own.
+    # Student's t has no interval for counts that are equal in every round, because they have no scatter.
+    # constant_ratio() gives them one without width.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
@@ -419,17 +478,18 @@ def _ratios_by_place(
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
     for name, pairs in group_rows(round_pairs[has_zero], shared):
-        # Such a round has no ratio. Without it, the others would show too small a difference.
+        # A round with a 0 has no ratio. If only that round were left out, the other rounds would show too
+        # small a difference. So the comparison has no ratio at all.
         place = _place(name, shared)
         ratios[place] = replace(NO_ESTIMATE, n=ratios[place].n + len(pairs))
     return ratios
 
 
 def _place(group: Any, shared: Sequence[str]) -> Key:
-    """Return the values of the shared keys of a group, as a tuple.
+    """Return the values of the shared keys of a group, always as a tuple: ("log", "cold"), ("log",) or ().
 
-    pandas names a group of one key by its plain value in an index. Without any key, group_rows() makes one
-    group of all rows.
+    `group` is the name that pandas gives to the group. For a single key, it may be the plain value "log".
+    Without any key, group_rows() makes one group of all rows, whose name means nothing.
     """
     if not shared:
         return ()
@@ -439,10 +499,12 @@ def _place(group: Any, shared: Sequence[str]) -> Key:
 def _means_by_place(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[Key, dict[str, float]]:
-    """Return the geometric means of both sides of each comparison over the rounds that both have.
+    """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
 
-    Their quotient is the ratio of the row, so a reader can check it. Means over all rounds of a side would
-    differ from it after an invalid run of one side.
+    The result is by the values of the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,
+    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, 1.5, so a reader can check
+    it. If one side has an invalid run, its round counts for neither side. Otherwise the quotient would
+    differ from the ratio.
     """
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
@@ -479,9 +541,9 @@ def ratio_columns(ratio: Estimate) -> dict[str, float]:
 
 
 def share_columns(baseline: float, candidate: float) -> dict[str, float]:
-    """Return the columns of the shares of fixed cost of both sides, NaN if unknown.
+    """Return the columns of the shares of start-up in the time of both sides; NaN if unknown.
 
-    The table's own column has the larger one; fmax() prefers a number to NaN.
+    0.1 and 0.4 give `fixed_share` 0.4: the table shows the larger share. fmax() prefers a number to NaN.
     """
     return {
         FIXED_SHARE: np.fmax(baseline, candidate),
@@ -491,9 +553,10 @@ def share_columns(baseline: float, candidate: float) -> dict[str, float]:
 
 
 def flags_of_sides(sides: Iterable[str]) -> list[str]:
-    """Return the flags of both sides, without those that a comparison adds itself.
+    """Return the flags of both sides as a list, without those about other or unknown work.
 
-    `sides` has the flags of each side, separated by blanks.
+    A comparison adds these itself, if they apply to the pair. `sides` has the flags of each side as a text:
+    ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"].
     """
     words = [flag for side in sides for flag in side.split()]
     return [flag for flag in words if flag not in same_work.REFUSED]
