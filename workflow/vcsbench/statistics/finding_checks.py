@@ -37,7 +37,11 @@ MEAN_OVER = "mean"
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of published numbers. What is not published is None or empty."""
+    """Conditions under which published numbers were measured. What is not published is None or "".
+
+    Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
+    system `Windows`.
+    """
 
     scale: float | None = None
     subversion: str = ""
@@ -74,7 +78,8 @@ class EvaluationContext:
 class Evaluation:
     """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`.
 
-    `values` has the rows of CellCheck.compute_values from which the value is computed.
+    `values` has the rows of CellCheck.compute_values from which the value is computed. It is empty if there
+    is no value, and for a comparison with a saved baseline. The default is a finding without measurements.
     """
 
     estimate: Estimate = NO_ESTIMATE
@@ -101,12 +106,15 @@ def geometric_mean_of(ratios: pd.Series) -> float:
 class CellCheck:
     """A check of a finding on the values of cells, in frames of by_round, whose cells `axes` identify.
 
-    `statistic` summarizes the runs (default: mean), `where` selects the cells. `keys` identify what has
-    a value: a cell, or in PairCheck a pair of cells with the values `sides` of an axis, the baseline first.
+    `statistic` reduces the runs of a round to one value (default: mean). `where` selects the cells, such as
+    `{"command": ["log"]}`. `reduction` is how the values of cells become one: mean, min or max. `keys` are
+    the columns that identify what has a value: a cell, or in PairCheck a pair of cells. `sides` are the two
+    values of the compared axis, the baseline first, such as ["f6", "f7"]; [] if cells are not compared.
     """
 
     noun = "cell"
-    # Work that has no value.
+    # The flags of work (same_work) with which a cell has no value. Unknown work is one of them in PairCheck
+    # only: without a comparison, it need not be equal to any other.
     refused_work: tuple[str, ...] = (same_work.OTHER,)
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
@@ -115,8 +123,8 @@ class CellCheck:
         self.metric = name_in(finding)
         self.reduction = finding["expect"]["over"]
         self.where: dict[str, Any] = {**finding["where"]}
-        # It stands among the axes, but does not select cells: published numbers have a row for each
-        # statistic.
+        # The key `where` of a finding may have `statistic`, as if it were an axis. But it selects no cells:
+        # it says which statistic of the runs is meant. Published numbers have a row for each statistic.
         self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         self.compare: dict[str, Any] = {**finding.get("compare", {})}
         self.sides = [str(self.compare[side]) for side in SIDES if side in self.compare]
@@ -132,8 +140,13 @@ class CellCheck:
         return rows_where(frame, where)
 
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return a row per cell or pair, host and round: `value` (infinite for a ratio with a 0),
-        `fixed_share`, and `works`: the work of each side, by its name (a cell has one, without name)."""
+        """Return the rows of a cell or pair, one for each host and round, with the column `value`.
+
+        A ratio in which a side is 0 is infinite, so that it can be left out later with its reason. Rows
+        without a value are left out here. `works` has the work of each side by its name, {"f6": ..., "f7":
+        ...}; a cell has one side, without name: {"": ...}. `fixed_share` is the share of start-up in the
+        time.
+        """
         works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
@@ -142,15 +155,29 @@ class CellCheck:
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Return the measured value and the verdict. `rounds` are of by_round with the check's statistic.
+        """Compute the finding's value from the measured rounds, and judge it.
 
-        What cannot be compared is left out step by step: other hosts, other work, start-up, incomplete
-        rounds. The reasons tell what is left out. If nothing remains, they tell why.
+        `rounds` has a row per cell, host and round (by_round with the check's statistic). The result has the
+        value with its interval, the verdict, and reasons. The first step that applies decides:
+
+        1. The metric was not measured: not measured.
+        2. Values that belong together come from several hosts: undecided.
+        3. No cell or pair has a value: not measured. Cells that did different work have none.
+        4. Start-up alone can explain the difference of every pair: too small.
+        5. No round has valid runs of all cells: undecided.
+        6. Some cells did different work: undecided, with the value of the others.
+        7. Otherwise the value is compared with the expected range (judge_value). The verdict is mixed if some
+           pairs are surely faster and others surely slower.
+
+        Example: `f7 is at least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced. Reasons
+        also tell what was left out: pairs that are mostly start-up, and cells without a result.
         """
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
-        # Ratios of several hosts are averaged. Values of several hosts are neither averaged nor divided.
+        # A time of one machine must neither be divided by that of another machine, nor averaged with it. So
+        # both cells of a pair need the same host; for values of cells, all cells do. A ratio is of one host
+        # already, so the ratios of different pairs may come from several hosts.
         hosts = group_rows(rows, self.keys if self.sides else [])["host"]
         hosts_of_mixed = rows["host"][hosts.transform("nunique") > 1]
         if len(hosts_of_mixed):
@@ -170,7 +197,7 @@ class CellCheck:
             small = self._with_error(values, noise)
             return Evaluation(small, Verdict.TOO_SMALL, remarks, values=values)
         value = self._with_error(large, noise)
-        # Every round lacks a valid run of some cell, so no round has a mean over all of them.
+        # A round counts only if all cells have a valid run in it (estimate). Here, no round has.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=[*refused, incomplete])
@@ -178,15 +205,17 @@ class CellCheck:
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         remarks = [*self._remark_on_missing_cells(rounds, count, context.grid), *remarks]
         over = self.describe_reduction(count)
-        # The cells with other work may be the ones that would contradict the finding.
+        # Cells that did different work are left out. They may be the ones that would contradict the finding,
+        # so the value of the others does not decide it.
         if refused:
             return Evaluation(value, Verdict.UNDECIDED, [*refused, *remarks], over, large)
         verdict, reasons = judge_value(self.finding, value, context.limits, noise.has_duplicates)
-        # An expectation holds or fails, whatever its pairs do.
+        # A user's expectation is about the mean: it holds or fails, even if its pairs disagree.
         if not context.are_expectations and self._is_mixed(large, noise, context.limits):
             verdict = Verdict.MIXED
         if not value.is_ratio:
-            # No time, share or count is below 0. The verdict used the whole interval.
+            # The interval of a mean may reach below 0. No time, share or count does, so it is cut for the
+            # reader. judge_value() above has used the whole interval.
             value = replace(value, low=max(value.low, 0.0))
         return Evaluation(value, verdict, [*reasons, *remarks], over, large)
 
@@ -206,11 +235,16 @@ class CellCheck:
         return things if count == 1 else f"{REDUCTIONS[self.reduction]} of {things}"
 
     def estimate(self, values: pd.DataFrame) -> Estimate:
-        """Return the mean over rounds of the values, which are reduced within each round first.
+        """Return the finding's value with the interval that the scatter of its rounds gives.
 
-        Example: with `over: mean`, two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in
-        round 2. The rounds have the geometric means 3.0 and 2.97, and the value is 2.98. A round counts
-        only if it has all cells, because otherwise a missing slow cell would make its mean smaller.
+        `values` has the rows of compute_values(): one for each cell or pair, host and round. First, the
+        values of each round are reduced to one: to their mean (of ratios: geometric), least or greatest. Then
+        the mean over the rounds is taken. Example: with `over: mean`, two pairs have the ratios 2.0 and 4.5
+        in round 1, and 2.2 and 4.0 in round 2. The rounds have the geometric means 3.0 and 2.97, and the
+        value is 2.98.
+
+        A round counts only if it has all cells, because otherwise a missing slow cell would make its mean
+        smaller. Without values or complete rounds, the result has `n` 0 and the value NaN.
         """
         if values.empty:
             return NO_ESTIMATE
@@ -221,8 +255,10 @@ class CellCheck:
             reduced = values_by_round.agg(geometric_mean_of)
         else:
             reduced = values_by_round.agg(self.reduction)
+        # Only complete rounds: those with as many values as there are cells or pairs.
         reduced = reduced[values_by_round.count() == count]
         numbers = np.log(reduced) if is_ratio else reduced
+        # The number of cells or pairs that a round's value averages. The least of them averages none.
         averaged = float(count) if is_mean else 1.0
         estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
         if estimate.n == 1:
@@ -231,10 +267,12 @@ class CellCheck:
         return estimate
 
     def _with_error(self, values: pd.DataFrame, noise: Noise) -> Estimate:
-        """Return the value with the error of its verdict.
+        """Return the finding's value with the error that its verdict uses (Noise.with_error).
 
-        The least of several noisy values is below each true one, and more rounds do not change that. So pairs
-        and cells are averaged over their rounds first, and the least or greatest of them is taken then.
+        A mean is taken within each round, then over the rounds (estimate). For the least or greatest, the
+        order is the other way round: each cell or pair is averaged over its rounds, and then the least of
+        these means is taken. Noise makes some value of each round too small, so the least of each round
+        would be below the least true value, however many rounds there are.
         """
         if self.reduction == MEAN_OVER or self.count(values) == 1:
             return noise.with_error(self.estimate(values), self.list_pairs(values))
@@ -246,12 +284,17 @@ class CellCheck:
         return self.reduce(estimates)
 
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
-        """Return the mean, least or greatest of estimates, with an interval that holds for all together.
+        """Return the mean, least or greatest of the estimates of single cells or pairs.
 
-        The least of 10 intervals of 95 % is too low with a chance of up to 10 x 5 %. By Bonferroni's
-        inequality, intervals of 99.5 % hold together with 95 %. The interval of a mean is that of its
-        single estimates, which is wider than its own, because estimates of a baseline share the noise of
-        its day.
+        The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
+        1.5 (1.4 to 1.6) is 1.2, and its interval is from the least low end to the least high end. `n` is the
+        smallest number of rounds, `error` the largest one.
+
+        The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
+        inequality, 10 intervals of 99.5 % are all right with 95 %. So the single intervals are widened first,
+        except for a mean. A mean is taken here only of ratios with a saved baseline. Its interval is the mean
+        of the single intervals: averaging does not make it smaller, because all cells of a baseline share the
+        noise of its day.
         """
         is_mean = self.reduction == MEAN_OVER
         chance = (1 - CONFIDENCE) / (1 if is_mean else len(estimates))
@@ -273,14 +316,20 @@ class CellCheck:
         )
 
     def _leave_out_start_up(self, values: pd.DataFrame, noise: Noise) -> pd.DataFrame:
-        """Return the values without pairs whose difference can be start-up."""
-        # A limit of a time holds with its start-up, and counts have none.
+        """Return the values without the pairs whose difference start-up alone can explain.
+
+        `values` has the rows of compute_values(). Start-up is the time of process start and connection; the
+        columns `fixed_share_baseline` and `fixed_share_candidate` have its share in the time of both sides.
+        """
+        # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
             return values
         for _, pair in group_rows(values, self.keys):
             ratio = self._with_error(pair, noise)
             baseline_share = pair[f"{FIXED_SHARE}_baseline"].max()
             candidate_share = pair[f"{FIXED_SHARE}_candidate"].max()
+            # The ratio is baseline / candidate: above 1, the candidate is the faster side. `least_factor` is
+            # the smallest factor between both sides, by the end of the interval that is nearer to 1.
             if ratio.value >= 1:
                 fast_share, slow_share = candidate_share, baseline_share
                 least_factor = ratio.low
@@ -292,7 +341,12 @@ class CellCheck:
         return values
 
     def _is_mixed(self, values: pd.DataFrame, noise: Noise, limits: Limits) -> bool:
-        """Return True if one pair is surely faster and another surely slower, both by the margin."""
+        """Return True if one pair is surely faster and another surely slower.
+
+        A pair counts as such if its whole interval lies on one side of 1, and its ratio is at least the
+        margin (such as 1.1) away: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9) are mixed. Only a mean of ratios can
+        be mixed.
+        """
         if not self.sides or self.reduction != MEAN_OVER:
             return False
         ratios = [self._with_error(pair, noise) for _, pair in group_rows(values, self.keys)]
@@ -301,7 +355,12 @@ class CellCheck:
         return is_faster and is_slower
 
     def _leave_out_other_work(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values of the same work, and the different reasons for leaving others out."""
+        """Return the values of cells or pairs that may be compared, and the reasons why others may not.
+
+        A pair whose cells did different or unknown work is left out, and so is one with a 0 in a round, which
+        has no ratio. A single cell is left out only if its rounds did different work. Equal reasons are told
+        once.
+        """
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
             # by_round() has put the works of all rounds of a cell into each of its rows.
@@ -319,11 +378,18 @@ class CellCheck:
         return values, refused
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        """Return why no cell or pair has a value: not in the grid, skipped, failed, or not counted."""
+        """Return the reason why no cell or pair has a value.
+
+        The first that applies: the kernel did not count the metric, the grid has no such cell, all such cells
+        are skipped, or (in any other case) they failed. `rows` are the measured rounds of the finding's
+        cells. `grid` has the cells of the study: their axes, and `skip` with a text why one is not measured,
+        or "". For a pair, each side is looked up, the baseline first.
+        """
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # A finding on levels has one place, without a compared axis.
+        # `places` are the conditions that select the cells of each side. A finding that compares nothing has
+        # only one side.
         places: list[dict[str, Any]] = [self.where]
         if self.sides:
             places = [{**self.where, self.compare["axis"]: side} for side in self.sides]
@@ -339,9 +405,13 @@ class CellCheck:
     def _remark_on_missing_cells(
         self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
     ) -> list[Reason]:
-        """Return a remark if the grid has cells of the finding that have no value; otherwise nothing."""
+        """Return a remark, such as `measured: 10 of 12 cells`, if cells of the finding lack a value; or [].
+
+        `count` is the number of cells or pairs that the value is reduced over, which the remark tells, too.
+        """
         axes = [axis for axis in self.axes if grid and axis in grid[0]]
-        # Keys such as `run` are no axes of the grid. A finding that compares their values has no cells there.
+        # A finding may compare the values of a column such as `run`, which is no axis of the grid. The cells
+        # of its two sides cannot be looked up in the grid then.
         if not axes or self.compare.get("axis", axes[0]) not in axes:
             return []
         cells = self.select_rows(pd.DataFrame(grid)[axes].drop_duplicates())
@@ -365,7 +435,10 @@ class PairCheck(CellCheck):
         return f"times, {' / '.join(self.sides)}"
 
     def select_rows(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of cells whose counterpart is there, too."""
+        """Return the rows of the finding's cells that have a counterpart on the other side of the comparison.
+
+        If f6 was measured with svn and http, and f7 with svn only, the rows of http are left out.
+        """
         rows = super().select_rows(frame)
         axis = self.compare["axis"]
         rows_of_sides = pd.concat([rows[rows[axis] == side] for side in self.sides])
@@ -383,7 +456,8 @@ class PairCheck(CellCheck):
         shares = pairs[[f"{FIXED_SHARE}_baseline", f"{FIXED_SHARE}_candidate"]].max(axis=1)
         baseline = pairs[f"{self.metric}_baseline"]
         candidate = pairs[f"{self.metric}_candidate"]
-        # No ratio, but no missing value either: it is refused later, with its reason.
+        # A side of 0 has no ratio. NaN would be left out silently below. Infinity stays, and
+        # _leave_out_other_work() leaves the pair out with a reason.
         has_zero = (baseline <= 0) | (candidate <= 0)
         value = (baseline / candidate).mask(has_zero, math.inf)
         columns = {"value": value, "works": pd.Series(works, dtype=object), "fixed_share": shares}
@@ -409,7 +483,17 @@ class BaselineCheck(CellCheck):
         return f"times, {self.compare['to']} / now"
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Return the value over the cells of the baseline's table. `rounds` are not used."""
+        """Return the value over the finding's cells in the frame of a saved baseline, and the verdict on it.
+
+        The frame (context.baselines, of pair_cells) has a ratio saved / now for each cell: 0.8 means that the
+        cell became slower. `rounds` are not used. The first of these cases applies:
+
+        1. The baseline has no results of the study, or none of these cells: not measured.
+        2. A cell was measured on other hosts than in the baseline: undecided.
+        3. No cell can be compared, for example after a change of its settings: undecided.
+        4. Otherwise the reduced ratio is judged (judge_value). `reproduced` becomes undecided if some cells
+           could not be compared, because these may be the slower ones.
+        """
         name = self.compare["to"]
         if name not in context.baselines:
             return Evaluation(reasons=[Reason(ReasonCode.NO_BASELINE, {"name": name})])
@@ -428,14 +512,18 @@ class BaselineCheck(CellCheck):
         value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
-        # The cells that are not compared may be the slower ones.
+        # The cells that are not compared may be the slower ones, so the others do not prove the statement.
         if excluded and verdict == Verdict.REPRODUCED:
             verdict = Verdict.UNDECIDED
         over = self.describe_reduction(len(compared))
         return Evaluation(value, verdict, [*reasons, *excluded], over)
 
     def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
-        """Return a reason for each code because of which cells are not compared, with their number."""
+        """Return a reason for each code because of which cells are not compared, with the number of cells.
+
+        `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example: `other-
+        command: 3 of 12 cells not compared`. A cell with two codes counts for both.
+        """
         counts = Counter(chain.from_iterable(pairs["refused"]))
         reasons = []
         for code in WithheldCode:

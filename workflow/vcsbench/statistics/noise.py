@@ -385,8 +385,7 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
-    """Return by which factor averages over pairs of cells vary more than their cells suggest; None if
-    unknown.
+    """Return by which factor averages over pairs vary more than their cells suggest; None if unknown.
 
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
