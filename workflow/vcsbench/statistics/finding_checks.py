@@ -164,7 +164,7 @@ class CellCheck:
         2. Values that belong together come from several hosts: undecided.
         3. No cell or pair has a value: not measured. Cells that did different work have none.
         4. Start-up alone can explain the difference of every pair: too small.
-        5. No round has valid runs of all cells: undecided.
+        5. The value is a mean over cells, and no round has valid runs of all of them: undecided.
         6. Some cells did different work: undecided, with the value of the others.
         7. Otherwise the value is compared with the expected range (judge_value). The verdict is mixed if some
            pairs are surely faster and others surely slower.

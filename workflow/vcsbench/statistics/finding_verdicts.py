@@ -34,6 +34,16 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding.
 
+    `measured` has the value and its 95 % interval. The rules in their order, of which the first decides:
+
+    1. After a single round, there is no interval: undecided.
+    2. The finding states an effect by a direction, and the interval is within the margin of 1: gone.
+    3. Both ends of the interval are in the expected range: reproduced.
+    4. The whole interval is outside of the range: weaker, stronger, gone or reversed (find_direction).
+    5. The interval crosses an end of the range: undecided, with the number of rounds that should decide.
+
+    Without duplicates (`has_duplicates`), a part of the noise is unknown, which a reason tells.
+
     Examples: at least 1.8 times is expected. 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0
     (1.7 to 2.3) undecided. If `faster` is expected, 1.2 (1.1 to 1.3) is reproduced, and 1.03 (1.01 to 1.05)
     is gone: a difference below the margin is no effect.
@@ -59,11 +69,19 @@ def _is_equal(measured: Estimate, limits: Limits) -> bool:
 def find_direction(
     finding: FindingDefinition, expected: ExpectedRange, measured: Estimate, limits: Limits
 ) -> Verdict:
-    """Return how a value outside of its expected range differs from it.
+    """Return how a value differs whose whole interval is outside of its expected range.
 
-    A finding on levels, such as "the CPU is at least 90 % busy", is weaker below its range and stronger
-    above. For a finding on ratios, the side of 1 counts as well: expected at least 1.8 and measured 0.7 is
-    reversed.
+    The rules in their order, of which the first decides:
+
+    - An effect beyond the margin was published, and the whole interval is within the margin of 1: gone.
+    - A finding that compares nothing, such as "the CPU is at least 90 % busy": weaker below the range,
+      stronger above it.
+    - "Faster", "slower" or "not faster" was stated, and the value is on the other side: reversed.
+    - "No difference" was stated (the range contains 1): stronger, because there is a difference.
+    - A ratio above 1 was stated, such as at least 1.8: 0.7 (0.6 to 0.8) is reversed, 1.3 weaker, and a value
+      above the range stronger.
+    - A ratio below 1 was stated: the same with the other sign. Above 1 it is reversed. Between the range and
+      1 it is weaker, and below the range stronger.
     """
     expects_effect = expected.low > limits.margin or expected.high < 1 / limits.margin
     if measured.is_ratio and expects_effect and _is_equal(measured, limits):
@@ -72,7 +90,7 @@ def find_direction(
         return Verdict.WEAKER if measured.value < expected.low else Verdict.STRONGER
     if expected.states_effect or expected.direction == Direction.NOT_FASTER:
         return Verdict.REVERSED
-    # "No difference" was published, and there is one.
+    # "No difference" was published. Any value outside of the range is a difference.
     if expected.contains(1):
         return Verdict.STRONGER
     if expected.low > 1:
@@ -88,17 +106,22 @@ def find_direction(
 def _why_undecided(
     finding: FindingDefinition, expected: ExpectedRange, measured: Estimate
 ) -> Reason:
-    """Return the number of rounds that should decide a value whose interval crosses a bound.
+    """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
-    A half width shrinks with the root of the rounds. Example: after 5 rounds, the half width is 0.06 and
-    the bound 0.03 away. It must shrink to a half, which takes 5 x 2^2 = 20 rounds.
+    Usually it tells how many rounds should decide. The half width of an interval shrinks with the root of the
+    rounds. Example: after 5 rounds, the half width is 0.06, and the end of the range is 0.03 away. The half
+    width must shrink to a half, which takes 5 x 2^2 = 20 rounds. Above MAX_ROUNDS, the reason is ON_BOUND:
+    the value is so close to the end that more rounds hardly help.
     """
-    # A saved baseline gets no more rounds, and its part of the error stays.
+    # More rounds make only the current part of the error smaller. That of a saved baseline stays, so no
+    # number of rounds can be promised.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
-    # Intervals of ratios are symmetric as logarithms.
+    # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So half widths of ratios
+    # are measured as logarithms.
     scale = math.log if measured.is_ratio else float
     value = scale(measured.value)
+    # How many times narrower the interval must become. It may cross both ends of the range.
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:

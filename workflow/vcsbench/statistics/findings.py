@@ -58,8 +58,10 @@ def make_context(
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    `axes` and `by` identify cells; cells that agree on `block` run next to each other. `published` are the
-    conditions of the published numbers.
+    `measured` has a row per run. `axes` and the columns `by` identify cells; cells with equal values of the
+    axes `block` run next to each other. `grid` has the cells of the study: their axes, and `skip` with a text
+    why one is not measured, or "". `published` are the conditions of the published numbers, such as the kind
+    of storage; None if nothing was published.
     """
 
     def list_values(*columns: str) -> list[str]:
@@ -74,6 +76,8 @@ def make_context(
         frame, _ = add_key_columns(measured, by)
         return noise_by_metric(frame, [*axes, *by], block, statistic=statistic)
 
+    # The scale is the share of a repository's revisions that was measured, such as 0.12. The smallest one
+    # counts, because it is compared with the published scale to explain a weaker effect.
     scales: dict[str, float] = {}
     subject = same_work.subject_axis(axes)
     if subject:
@@ -100,13 +104,20 @@ def evaluate_findings(
     context: EvaluationContext | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return a row per finding, with the columns verdicts.OF_FINDINGS.
+    """Judge each finding, and return a row for it with the columns verdicts.OF_FINDINGS.
 
-    `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
-    columns that identify cells as axes do. `measured` of a row is the mean over cells or pairs and rounds
-    (geometric for ratios), or the least or greatest of their means, `low` and `high` its interval.
-    `published` is the value over the measured cells, or over all if none of them was published; its interval
-    is that of the last digits: 2.4 s / 0.2 s is 12 times, or 9.4 to 16.
+    A finding is a statement such as "f7 is at least 1.8 times as fast", whose value is computed from cells.
+    `published` is a frame of read_published(), a row per cell. `measured` is a frame of the measurements, a
+    row per run. Each may be None: then the column of its values is empty. `by` are further columns that
+    identify cells as axes do. Without `context`, the verdicts know no noise and no conditions.
+
+    Columns of the result that need an explanation:
+
+    - `measured`: the mean over cells or pairs and rounds (geometric for ratios), or the least or greatest of
+      the means of cells. `low` and `high` are its interval.
+    - `published`: the published value of the measured cells, or of all cells if none of the measured ones was
+      published. Its interval is what the last digits leave open: 2.4 s / 0.2 s is 12 times, or 9.4 to 16.
+    - `reasons`: JSON of the reasons for the verdict, then of what may explain a difference.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -156,9 +167,14 @@ def evaluate_findings(
 def _shrinkage_of_finding(
     check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
 ) -> Shrinkage:
-    """Return how much less time the finding's cells take than published, in all states of the caches."""
+    """Return how much less time the finding's cells take than published, for cold and for warm caches.
+
+    The finding itself may be about one state of the caches, such as `cold`. The comparison of cold with warm
+    caches tells if the storage explains a difference, so the cells of all states are used.
+    """
     where = {axis: values for axis, values in check.where.items() if axis != CACHE_AXIS}
-    # The scale of the publication is 1 unless the study measured a part of its repositories.
+    # Scales are shares of a repository's revisions. If the published study measured only a part of them, the
+    # amount of work now is relative to that part. Without a published scale, all of them are assumed.
     whole = context.published.scale or 1.0
     return shrinkage_of(
         rows_where(
@@ -181,11 +197,15 @@ class _PublishedValue(NamedTuple):
 def _published_value(
     check: CellCheck, published: pd.DataFrame, ours: Evaluation, margin: float
 ) -> _PublishedValue:
-    """Return the published value of the measured cells.
+    """Return the published value of the cells that are measured here, and remarks about other cells.
 
-    A finding was published over all cells: "1.8 times over six repositories". If only two of them are
-    measured here, their own published value, such as 1.3, is the one to compare with. If it differs from
-    the expected range as the measured one does, the missing cells are a possible reason of the difference.
+    `published` has the published cells, `ours` the measured value with its cells. A finding was published
+    over all cells: "1.8 times over six repositories". If only two of them are measured here, the published
+    value of these two, such as 1.3, is the one to compare with. A remark tells the value over all cells.
+
+    If both 1.3 and the measured value lie on the same side of the expected range, the missing cells may
+    explain why the finding differs. A second remark tells that. The value is over all published cells if
+    nothing is measured, or if no measured cell was published.
     """
     rows = check.select_rows(published)
     values = check.compute_values(rows)
@@ -220,14 +240,17 @@ def _with_rounding(
 ) -> Estimate:
     """Return a published value with the interval that the last digits of its numbers leave open.
 
-    `values` are those of the estimate, `published` the rows of the numbers. A metric that is computed from
-    other numbers has no interval.
+    A printed 0.2 s was between 0.15 s and 0.25 s. All numbers are moved to the end of their range that makes
+    the value least, then to the end that makes it greatest. `published` has the rows of the numbers, with
+    half of the last digit in a column such as elapsed_s_rounding. `values` selects the cells of `estimate`. A
+    metric that is computed from other columns has no such column, and the estimate is returned as it is.
     """
     rounding = f"{check.metric}{ROUNDING}"
     if not estimate.n or rounding not in published:
         return estimate
     ends = []
-    # The ratio baseline / candidate is least with the smallest baseline and the largest candidate.
+    # The ratio baseline / candidate is least with the smallest baseline and the largest candidate. So the
+    # numbers of the candidate move in the other direction than those of the baseline.
     for sign in (-1, 1):
         signs = pd.Series(float(sign), index=published.index)
         if check.sides:
@@ -246,10 +269,11 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
-    """Return a row per expectation, with the columns verdicts.OF_EXPECTATIONS.
+    """Judge the expectations of the user, and return a row for each with the columns OF_EXPECTATIONS.
 
-    An expectation is a finding of the user. It holds or fails: "weaker" or "reversed" than the user's own
-    bound is no different from missing it.
+    An expectation is written like a finding, but the user is its author. It holds or fails. To fail in the
+    opposite direction (reversed) is no different from failing by a little (weaker). So these four verdicts
+    become `fails`, and `reproduced` becomes `holds`. The other verdicts stay, such as `undecided`.
     """
     context = replace(context, are_expectations=True)
     rows = evaluate_findings(expectations, axes, None, measured, context)
@@ -266,7 +290,11 @@ def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition
 
 
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with `passes`: yes if it holds, or if its key allows the verdict."""
+    """Return the rows with the column `passes`: `yes` or `no`, which decides the exit code of `make check`.
+
+    An expectation that holds passes. One that is undecided or too small to compare passes only with its key
+    `allow_inconclusive`, one that was not measured only with `allow_not_measured`.
+    """
     passes = []
     for expectation, verdict in zip(expectations, rows["verdict"], strict=True):
         does_pass = verdict == Verdict.HOLDS
@@ -299,11 +327,18 @@ def reasons_of_difference(
     context: EvaluationContext,
     shrinkage: Shrinkage = NO_SHRINKAGE,
 ) -> list[Reason]:
-    """Return the possible reasons if the value of cells differs, the likeliest first; otherwise nothing."""
+    """Return the conditions that may explain why a finding differs from the published one; otherwise [].
+
+    A finding differs if it is weaker, stronger, gone or reversed. The likeliest reason comes first. `ours` is
+    the measured value with its verdict, `rounds` are the measured rounds of the study, and `shrinkage` is how
+    much less time cold and warm cells take than published.
+    """
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
     direction: Verdict | None = ours.verdict
-    # A condition that all cells share does not explain a level that only some of them lack.
+    # A finding may be on values of cells ("the CPU is at least 90 % busy") that some cells reach and others
+    # do not. All cells share the storage and the scale, so these conditions do not explain the difference.
+    # With the direction None, possible_reasons() leaves them out.
     if not check.sides:
         expected = expected_range(check.finding["expect"], context.limits.margin)
         for _, values in group_rows(ours.values, check.keys):
@@ -313,7 +348,9 @@ def reasons_of_difference(
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(direction, rows, subject, context, shrinkage))
     if shrinkage.is_known:
-        # Cold results did not shrink more than warm ones, so the storage explains least.
+        # OTHER_STORAGE means here that cold results did not become faster by more than warm ones (in that
+        # case it would be FASTER_STORAGE). Only cold results read the storage, so it explains least, and its
+        # reason goes to the end: False sorts before True.
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
 
@@ -325,10 +362,17 @@ def possible_reasons(
     context: EvaluationContext,
     shrinkage: Shrinkage = NO_SHRINKAGE,
 ) -> Iterator[Reason]:
-    """Yield the conditions that can explain a direction.
+    """Yield the conditions that differ from the published ones, and can explain how a finding differs.
 
-    `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees. With the
-    direction None, only conditions that may change a value in any direction are yielded.
+    `direction` is how it differs: weaker, stronger, gone or reversed. With None, only conditions that may
+    change a value in any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is
+    the axis of repositories or trees, "" without one. In their order:
+
+    - other storage, if the commands read it, and if it can explain the direction
+    - repositories smaller than published, for a weaker effect or none
+    - a newer version of Subversion
+    - servers that ran on another operating system
+    - client and server on the same machine, for a stronger effect
     """
     published = context.published
     kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
@@ -355,11 +399,13 @@ def possible_reasons(
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
-    # The client of `file` has no server, which is what ran on another system.
+    # Only servers ran on another operating system. With the access `file`, a client reads the repository
+    # itself, without a server.
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
-    # Without a network, the server's part of the time is larger.
+    # Published numbers with a server on another machine contain the time of the network. Here there is none,
+    # so the server's part of the time, and with it the effect of its settings, is larger.
     if published.server and direction == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 
@@ -367,7 +413,11 @@ def possible_reasons(
 def _reasons_of_scale(
     rows: pd.DataFrame, subject: str, context: EvaluationContext
 ) -> Iterator[Reason]:
-    """Yield a reason for each repository of the rows that is smaller than published."""
+    """Yield a reason for each repository of the rows that is smaller than published.
+
+    A scale is the share of a repository's revisions. Example: 0.05 here and 1.0 published yields `ruby has
+    5 % of its published size`.
+    """
     published_scale = context.published.scale
     if not subject or not published_scale:
         return
@@ -379,16 +429,21 @@ def _reasons_of_scale(
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
-    """Return False if all rows are of warm caches. Without the axis, a command begins with cold ones."""
+    """Return True if some of the rows are of cells that read the storage, and not only warm caches.
+
+    A study without the axis of caches measures commands that begin with cold ones.
+    """
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
     return not all(cache_state(cache).is_hot for cache in caches)
 
 
 def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
-    """Return the directions that a storage explains.
+    """Return the verdicts that storage of another kind than published can explain.
 
-    A faster one makes the gain of less reading smaller, a slower one larger. An unknown kind, such as a
-    virtual disk, may be faster or slower.
+    Most findings are about reading less. Faster storage makes that gain smaller: weaker, gone or reversed.
+    Slower storage makes it larger: stronger. Example: `SSD` here and `spinning disk` published explain a
+    weaker effect. An unknown kind, such as a virtual disk, may be faster or slower. If no storage was
+    published (""), the result is empty.
     """
     if not published:
         return set()

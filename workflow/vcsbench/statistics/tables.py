@@ -95,7 +95,8 @@ class Aggregation:
 
         Keys of the definition: `where` selects cells. `by` lists columns of the measurements, such as `run`,
         that identify rows like axes do. `each` lists counts that the table shows next to each other. `reduce`
-        is the statistic of published rows to take (default: median), unless `by` names the column `statistic`.
+        is the statistic of published rows to take (default: median), unless `by` names the column
+        `statistic`.
         """
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
