@@ -34,7 +34,8 @@ WHY_UNCOUNTED = {
 class Words(NamedTuple):
     """Words for a better and a worse value: `f7 is faster`, `f7 reads less`.
 
-    `verb` is the verb with a blank behind it, or "" if `better` and `worse` begin with their own.
+    `verb` is the verb with a blank behind it, such as "is ", or "" if `better` and `worse` begin with a verb
+    of their own, such as `reads less`.
     """
 
     better: str
@@ -75,9 +76,10 @@ class Metric:
        over runs and rounds.
     3. `value` computes the metric from the aggregated parts (default: the only part).
 
-    `exact` metrics are counts without noise. `once` metrics are counted in one separate run for all rounds
-    of a cell. `quantity` names the compared values, a plural if they are counts. `reading` describes a
-    table.
+    `exact` metrics are counts, which have no noise. `once` metrics are counted in one separate run for all
+    rounds of a cell. `better` says if LOW or HIGH values are better, and `words` how a better value is
+    called. `quantity` names the compared values in a sentence (`bytes read`), a plural if they are counts.
+    `reading` tells how to read a table of the metric.
     """
 
     name: str
@@ -102,7 +104,11 @@ class Metric:
 
     @property
     def why_missing(self) -> WithheldCode | None:
-        """Return why a measured cell may have no value; None if it always has one."""
+        """Return the code why a measured cell may have no value; None if every cell has one.
+
+        Counts of strace may be untraced. Counts of the kernel may be hidden or have no counter
+        (WHY_UNCOUNTED). Times are always there.
+        """
         if self.once:
             return WithheldCode.UNTRACED
         for name in self.needs:
@@ -125,7 +131,11 @@ class Metric:
 
     @property
     def change_words(self) -> tuple[str, str]:
-        """Return the words for a candidate with a ratio above 1 and below 1."""
+        """Return the words for a candidate with a ratio baseline / candidate above 1 and below 1.
+
+        ("faster", "slower") for times. For a throughput, where a ratio above 1 means that the candidate has
+        the smaller value, ("lower", "higher").
+        """
         if self.better == LOW:
             return self.words.better, self.words.worse
         return self.words.worse, self.words.better
@@ -134,7 +144,10 @@ class Metric:
 def _in_mib(
     column: str, name: str, title: str, quantity: str, words: Words, reading: str
 ) -> Metric:
-    """Return a metric in MiB of a column of bytes. With the words MORE, a higher value is better."""
+    """Return a metric that shows a column of bytes in MiB: `device_bytes` as `device_mib`.
+
+    A lower value is better, unless `words` is MORE.
+    """
     return Metric(
         name,
         title,
@@ -271,8 +284,9 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of the metric of a table, a finding or an expectation.
 
-    A comparison has it in `compare.metric` (default: elapsed_s), a table of levels in `metric`, a finding
-    on levels in `level`. The schema of the definition has checked that there is only one of them.
+    What compares cells has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}` gives
+    `reads`. Without `compare`, a table has it in `metric`, and a finding in `level`. The schema of the
+    definition has checked that there is only one of these keys. Without any, it is elapsed_s.
     """
     compare = definition.get("compare")
     if isinstance(compare, Mapping):

@@ -41,11 +41,12 @@ ROUNDING = "_rounding"
 def read_published(
     paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = (), **metadata: Any
 ) -> pd.DataFrame:
-    """Return published numbers of one or several files as a frame.
+    """Return published numbers of one or several files as a frame with a row per published cell.
 
     Columns: the axes, `by` (other keys of rows; text, "" if missing), and two per metric: the number (NaN if
-    nothing was published), and with the suffix ROUNDING half of its last digit. `metadata` are further
-    arguments of read_published_rows, which checks the files.
+    nothing was published), and with the suffix ROUNDING half of its last digit. Example: the text `2.4` in
+    the column elapsed_s becomes 2.4, and 0.05 in the column elapsed_s_rounding. `metadata` are further
+    arguments of read_published_rows, which checks the files, and raises UserError if one is damaged.
     """
     keys = [*axes, *by]
     records = []
@@ -61,14 +62,18 @@ def read_published(
             records.append(record)
     frame = pd.DataFrame(records)
     metrics = [name for name in frame if name not in keys]
-    # A study may publish the times of a cell in one file, and its counts in another.
+    # A study may publish the times of a cell in one file, and its counts in another. Both rows become one:
+    # first() takes the first number of each column that is not NaN.
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
     return frame[[*keys, *metrics]]
 
 
 def half_of_last_digit(text: str) -> float:
-    """Return the error of a rounded number: 0.05 for `0.2`, which can be 0.15 to 0.25, and 0.5 for `13`."""
+    """Return the largest rounding error of a printed number; NaN for "".
+
+    0.05 for `0.2`, which can be 0.15 to 0.25, and 0.5 for `13`.
+    """
     _, _, decimals = text.partition(".")
     return 0.5 * 10.0 ** -len(decimals) if text else math.nan
 
@@ -79,7 +84,11 @@ def is_measured(frame: pd.DataFrame) -> bool:
 
 
 def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """Return the published rows of a statistic, and those without any, which are of all statistics."""
+    """Return the published rows of a statistic, such as `median`.
+
+    Rows whose column `statistic` is "" are of all statistics, and stay. A frame without that column, such as
+    one of measurements, is returned as it is.
+    """
     if STATISTIC not in frame:
         return frame
     return frame[frame[STATISTIC].isin(["", statistic])]
@@ -95,10 +104,11 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame
 def add_key_columns(
     frame: pd.DataFrame, by: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Return the frame with the columns `by` as text, and their values in order.
+    """Turn the columns `by` into keys that identify rows; return the frame and the values of each, in order.
 
-    These columns identify rows as axes do, and axes are text. A missing column is "". Numbers are ordered by
-    size: 2 stands before 10. Other values stay in the order of the rows.
+    Axes identify rows and are text, so these columns become text, too. A column that the frame lacks becomes
+    "". Numbers are ordered by size: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`.
+    Other values stay in the order of the rows. "" is not among the values.
     """
     order: dict[str, list[str]] = {}
     for name in by:
@@ -120,10 +130,11 @@ def _text_of(value: object) -> str:
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
-    """Return the rows once per metric, for a table of several counts next to each other.
+    """Return each row once for each metric of `each`, for a table with several counts next to each other.
 
-    The column COUNT has the name of the metric, `counts` its value: a row with 412 reads and 3 renames
-    becomes (count: reads, counts: 412) and (count: renames, counts: 3).
+    The column `count` has the name of the metric, and `counts` has its value. A row with 412 reads and 3
+    renames becomes two: (count: reads, counts: 412) and (count: renames, counts: 3). So the name of the count
+    identifies rows like an axis does.
     """
     runs = add_metrics(frame)
     frames = []
@@ -134,11 +145,15 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 
 
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Return a row per cell, host and round, without duplicates and invalid runs.
+    """Reduce the runs of each round to one value; return a row per cell, host and round.
 
-    `frame` has measurements or published numbers; `axes` identify its cells. `reduce` is MEAN (geometric),
-    MEDIAN, BEST or `worst`. Columns: axes, host, round, metrics and their parts, flags, started_at (of the
-    first run), fixed_share, and work (same_work.join_works of all rounds of the cell).
+    Duplicates (second copies of a cell, which measure noise) and invalid runs are left out. `frame` has
+    measurements, a row per run, or published numbers, a row per cell, which become one round on the host "".
+    `axes` identify cells. `reduce` is MEAN (geometric), MEDIAN, BEST or `worst`.
+
+    Columns: the axes, host, round, metrics and their parts, flags (of all runs, separated by blanks),
+    started_at (of the first run), fixed_share (the share of start-up in the time), and work. `work` is the
+    same for all rounds of a cell: a line for each different work that a round did (same_work.join_works).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**ONE_PUBLISHED_ROUND)
@@ -148,7 +163,10 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 def duplicates_by_round(
     frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEAN
 ) -> pd.DataFrame:
-    """Return the rows of by_round of the duplicates only, with their path in the column `cell`."""
+    """Return the rows of by_round() of the duplicates only, with their path in the column `cell`.
+
+    A duplicate has the same values of axes as its original, so only the path tells both apart.
+    """
     if "cell" not in frame:
         frame = frame.assign(cell="")
     return _aggregate_rounds(frame[_is_duplicate(frame)], ["cell", *axes, "host", "round"], reduce)
@@ -167,8 +185,13 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    """Return a row per combination of `keys`, in their first order."""
+    """Reduce the valid runs of a frame, and return a row per combination of the values of `keys`.
+
+    Rows are in the order in which the combinations first appear. The `work` of a row is the joined work of
+    all rounds and hosts of its cell.
+    """
     runs = valid_runs(frame)
+    # A frame may lack these columns. Their values are unknown then.
     missing: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     if reduce == MEAN:
@@ -176,17 +199,19 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     # An axis may be the host or the round, and a column can be grouped by once only.
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
-    # Each round gets the works of all rounds, because a cell whose rounds did different work is not compared.
+    # A cell whose rounds did different work must not be compared. So each round gets the works of all rounds
+    # of its cell, and whoever sees one round sees the difference.
     cell_keys = [key for key in keys if key not in ("host", "round")]
     works = group_rows(rounds, cell_keys)["work"]
     return rounds.assign(work=works.transform(same_work.join_works))
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Return a row per cell from the rows of by_round.
+    """Reduce the rows of by_round() to a row per cell.
 
-    A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their
-    parts, hosts, flags (separated by spaces), fixed_share, work.
+    A metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
+    CPU times divided by the median of the elapsed times. Columns: the axes, metrics and their parts, hosts
+    and flags (both separated by blanks), fixed_share, work.
     """
     groups = group_rows(rounds, axes)
     hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
@@ -196,13 +221,16 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 def pair_rows(
     frame: pd.DataFrame, axis: str, names: Sequence[str], on: Sequence[str]
 ) -> pd.DataFrame:
-    """Return rows of two values of an axis next to each other, matched by the columns `on`.
+    """Join the rows of two values of an axis that are equal in the columns `on`.
 
-    Each other column is there twice: <column>_baseline and <column>_candidate. A row without its
+    `names` are the two values, the baseline first. Each column that is not in `on` is there twice. Example:
+    the axis `format`, the names ["f6", "f7"] and `on` ["command"] join the rows of log with f6 and f7 to one
+    row with command, elapsed_s_baseline (of f6) and elapsed_s_candidate (of f7). A row without its
     counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == name] for name in names)
-    # An axis may be the host or the round.
+    # The caller adds host and round to the axes, and an axis may be one of these. A column must not be
+    # listed twice.
     on = list(dict.fromkeys(on))
     # pandas joins by no column only if it is asked for all combinations.
     how: Literal["inner", "cross"] = "inner" if on else "cross"
@@ -211,10 +239,11 @@ def pair_rows(
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with a column for each metric that has its columns, and for each part of it.
+    """Compute the metrics of each run; return the runs with a column for each metric and for each part of it.
 
-    A part is `<metric>/<part>`: `client_cpu_pct/cpu_s`. A published metric, such as a percentage whose
-    times were not published, stays as it is.
+    A metric may be computed from parts that are aggregated separately (metrics.Metric). The column of a part
+    is `<metric>/<part>`: `client_cpu_pct/cpu_s`. A metric whose columns are missing is left out. One that is
+    published itself, such as a percentage whose times were not published, stays as it is.
     """
     added: dict[str, Column] = {}
     for metric in METRICS.values():
@@ -225,13 +254,14 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         columns = {name: frame[name] for name in metric.needs}
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
         if len(parts) > 1:
-            # A part counts only where the others are known, so that all have the same runs.
+            # Parts are aggregated separately. If one of them is missing in a run, that run must not count for
+            # the other parts either, because the metric combines numbers of the same runs.
             has_all = frame[[*metric.needs]].notna().all(axis=1)
             parts = {name: pd.Series(part).where(has_all) for name, part in parts.items()}
         for name, part in parts.items():
             added[_part_column(metric, name)] = part
         added[metric.name] = metric.value(parts)
-    # At once: pandas is slow with many columns that were added one by one.
+    # All columns are added at once, because pandas is slow with many columns that were added one by one.
     return pd.DataFrame(dict(frame.items()) | added, index=frame.index)
 
 
@@ -240,7 +270,14 @@ def _part_column(metric: Metric, part: str) -> str:
 
 
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
-    """Return a row per group, with the metrics and their parts reduced by a statistic."""
+    """Return a row per group, with the metrics and their parts reduced by a statistic.
+
+    `groups` are the groups of the rows of `frame`, which has columns of add_metrics(). Flags of a group are
+    joined, its fixed_share is the largest. `reduce` is one of:
+
+    - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
+    - BEST or `worst`: the smallest or largest value of the metric, whichever is better or worse.
+    """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
         "started_at": groups["started_at"].first(),
@@ -253,7 +290,8 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
         columns = {part: _part_column(metric, part) for part in metric.parts}
         has_parts = all(column in frame for column in columns.values())
         if reduce not in (MEDIAN, MEAN):
-            # The best run is one run, so its metric is not computed from parts of several runs.
+            # The best run is a single run. So its metric is taken as it is: computed from the best values
+            # of each part, it would mix several runs.
             is_smallest = (metric.better == LOW) == (reduce == BEST)
             values[metric.name] = groups[metric.name].agg("min" if is_smallest else "max")
         elif has_parts:
@@ -263,13 +301,17 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
                 values[column] = parts[part]
             values[metric.name] = metric.value(parts)
         else:
-            # A published metric without its parts.
+            # A metric that was published itself, without the parts from which it is computed.
             values[metric.name] = groups[metric.name].agg("median")
     return pd.DataFrame(values, index=groups.size().index)
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
-    """Return the geometric mean of a noisy column if MEAN is asked for, otherwise the median."""
+    """Return the centre of a column in each group.
+
+    It is the geometric mean if `reduce` is MEAN and the frame has the column's logarithms (_with_logs), which
+    counts have not. Otherwise it is the median.
+    """
     log_column = _log_column(column)
     if reduce == MEAN and log_column in frame:
         return pd.Series(np.exp(groups[log_column].mean()))
@@ -281,12 +323,18 @@ def _log_column(column: str) -> str:
 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the logarithms of the parts of noisy metrics."""
+    """Return runs with the logarithms of the parts of all metrics that are no counts.
+
+    The column of a logarithm is `log <metric>/<part>`: `log elapsed_s/elapsed_s`. _centre() needs it for
+    geometric means.
+    """
     logs = {}
-    # The logarithm of a time that was rounded to 0 is minus infinity. The mean of the runs is 0 then.
+    # The logarithm of a time that was rounded to 0 is minus infinity, which numpy warns about. exp() of a
+    # mean with it is 0, which is the right geometric mean.
     with np.errstate(divide="ignore"):
         for metric in METRICS.values():
-            # Counts keep their median: it is a count again, and a count may be 0.
+            # Counts get no logarithm, so that _centre() takes their median. It is a count again, and 0 is
+            # a usual count.
             if metric.exact:
                 continue
             for part in metric.parts:

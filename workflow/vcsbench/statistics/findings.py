@@ -337,8 +337,8 @@ def reasons_of_difference(
         return []
     direction: Verdict | None = ours.verdict
     # A finding may be on values of cells ("the CPU is at least 90 % busy") that some cells reach and others
-    # do not. All cells share the storage and the scale, so these conditions do not explain the difference.
-    # With the direction None, possible_reasons() leaves them out.
+    # do not. A condition that is the same for all cells, such as the storage, cannot explain that. With the
+    # direction None, possible_reasons() leaves such conditions out.
     if not check.sides:
         expected = expected_range(check.finding["expect"], context.limits.margin)
         for _, values in group_rows(ours.values, check.keys):
