@@ -1,7 +1,9 @@
-"""Make all that follows from the measurements of a study, and read these once.
+"""The script of the Snakemake rule that computes all results of a study from its measurements.
 
-These are its tables, the verdicts on findings and on the user's expectations, the history over saved
-baselines, the account of the time, and the recommendations.
+The results are its tables, the verdicts on findings and on the user's expectations, the history over saved
+baselines, the account of the time, and the recommendations. They are made by one script, so that the
+measurements are read only once. Snakemake defines the variable `snakemake`, with the inputs, outputs and
+params of the rule.
 """
 
 from dataclasses import replace
@@ -38,14 +40,20 @@ Grid = list[dict[str, str]]
 
 
 def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write each table of the measurements, and one against each baseline with notes for its reader."""
+    """Write the tables of a study as CSV files: those of its definition, and one against each baseline.
+
+    `frame` has the measurements, a row per run. The param `baselines` has the names of the saved baselines to
+    compare with. The table against the baseline `old` is `old-vs-now.csv`. Next
+    to it, `old-vs-now.json` has a list of sentences for its reader, such as what changed since.
+    """
     study = snakemake.wildcards.study
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
-    # The current measurements with the settings of all cells are read only for baselines.
+    # A comparison with a baseline also needs the settings of all cells, which load_current() reads from many
+    # files. So they are read only if there is a baseline.
     if not snakemake.params.baselines:
         return
     now = baseline_comparison.load_current(study, RESULTS)
@@ -63,7 +71,11 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
 
 
 def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
-    """Write the verdicts on the findings of the study."""
+    """Write the verdicts on the published findings of the study as a CSV file, a row per finding.
+
+    `frame` has the measurements, a row per run. `grid` has the cells of the study, measured or not. Without
+    published numbers (an empty input), findings are judged by the measurements alone.
+    """
     params = snakemake.params
     axes, by = settings.axes, settings.by
     published = None
@@ -84,7 +96,11 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
 
 
 def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
-    """Write the verdicts on the expectations; named baselines are compared with the present cells."""
+    """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
+
+    An expectation may be about a saved baseline: "not slower than before-upgrade". The param `baselines` has
+    the names of these baselines, whose cells are compared with the current ones.
+    """
     params, study = snakemake.params, snakemake.wildcards.study
     axes = settings.axes
     context = findings.make_context(frame, axes, grid, settings.block, settings.limits)
@@ -100,7 +116,10 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
 
 
 def write_history(settings: StudySettings) -> None:
-    """Write the times of saved baselines; {} without any, because then the study has no history."""
+    """Write the history of the study over its saved baselines as JSON; {} without any baseline.
+
+    Snakemake wants the file also without a history. Its keys are those of baseline_comparison.make_history().
+    """
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
     if saved:
@@ -111,7 +130,13 @@ def write_history(settings: StudySettings) -> None:
 
 
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the seconds per step, the decided comparisons, and the gain of more minutes."""
+    """Write the account of the study's time as JSON: seconds per step, results, and what more time would
+    give.
+
+    Its keys are those of budget.budget_report(), and three more. `minutes` is the time that the user gave to
+    this study (None if rounds are fixed). `studies` is the number of studies of the run, and `why` is the
+    reason why the study gets no more rounds (StopReason), or "".
+    """
     params = snakemake.params
     timed = settings.of_times()
     comparisons = list_comparisons(read_tables(timed), timed.tables, timed.block, timed.limits)
@@ -119,7 +144,9 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     scatter = run_scatter(frame, timed.block)
     account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)
-    # The last decision ended the measuring. After an aborted run, the last ones are missing.
+    # A decision file says which rounds come next, or in `why` that there are none. The last file has it.
+    # After an aborted run, the last files are missing. read_json() returns {} for such a file, so that `why`
+    # keeps its value.
     why = ""
     for path in params.decisions:
         why = read_json(path).get("why", why)
@@ -128,19 +155,24 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
 
 
 def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
-    """Return the written tables of the settings.
+    """Return the tables of the settings by name, as read from the CSV files that write_tables() wrote.
 
-    Numbers get rounded by nothing, but a count becomes a float and an empty number NaN. So the account and
-    the advice are those that another program would compute from the files.
+    The frames of make_tables() have the same numbers, but other types: in the files, a count becomes a float,
+    and an empty number NaN. So the account and the advice are those that another program would compute from
+    the files.
     """
     folder = Path(snakemake.output.tables)
     return {name: read_frame(folder / f"{name}.csv", NUMBER_COLUMNS) for name in settings.tables}
 
 
 def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
-    """Write the recommendations."""
+    """Write the recommendations for an administrator, computed from the tables that compare, as JSON.
+
+    `frame` has the measurements, a row per run, and `grid` the cells of the study, measured or not.
+    """
     params = snakemake.params
-    # Nobody can choose the commands that others are only compared with.
+    # A study may have commands that others are only compared with (key `reference_only`). No user can choose
+    # them, so there is no advice on them. `reference_commands` has their names, by the axis of commands.
     for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
     advice_settings = AdviceSettings(

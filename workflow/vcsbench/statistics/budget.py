@@ -75,13 +75,19 @@ def list_comparisons(
     block: Sequence[str],
     limits: Limits,
 ) -> list[Comparison]:
-    """Return the comparisons of all tables that have a ratio, with the rounds that they need."""
+    """Return the comparisons of all tables that have a ratio, each with the further rounds that it needs.
+
+    `tables` are frames of comparing tables by name, `definitions` their definitions. `block` are the axes
+    whose equal values make cells run next to each other, and get rounds together. Rows whose cells must not
+    be compared (a code in the column `withheld`) are left out.
+    """
     comparisons = []
     for name, table in tables.items():
         definition = definitions[name]
         table = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The calls by Holm's procedure are made again. The table itself has `too small` where start-up can
-        # explain a difference, although the procedure has rejected that row.
+        # Holm's procedure makes the level of a test depend on how many rows are not called a difference yet.
+        # The table's own column cannot tell: it has `too small` where start-up can explain a difference,
+        # although the procedure has counted that row as a difference. So the calls are made again here.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
         number_not_rejected = sum(not is_difference(call) for call in calls)
         level = holm_level(number_not_rejected)
@@ -106,9 +112,12 @@ def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> froze
 
 
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
-    """Return the rounds after which a row is precise enough, with today's mean and scatter.
+    """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    `level` is that of its test for a difference. Example: after 5 rounds, the error is 0.03 with 60 degrees
+    The result includes the rounds that the row has. It is the least number of rounds (Limits.min_rounds) for
+    a row that is precise enough, that is mostly start-up, or that has one round only. It is infinite without
+    duplicates, because then nothing is called. `level` is the level of the row's test for a difference
+    (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees
     of freedom. At the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095
     needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
     0.020)^2 = 12.
@@ -116,15 +125,17 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     All of the error is taken to shrink, although that of duplicates does not. After few rounds it is mostly
     chance, and would make most comparisons unreachable.
     """
-    # Rounds do not help a row that is mostly start-up.
+    # A row is too small if start-up alone can explain its difference. More rounds do not change that.
     if row.result == Result.TOO_SMALL:
         return limits.min_rounds
-    # One round has neither an error nor a difference of duplicates.
+    # One round has neither an error nor a variance of duplicates, so nothing can be forecast from it.
     if math.isnan(row.error):
         return limits.min_rounds
     # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
+    # Both half widths in standard errors. Precise enough is what meets one of the two conditions at the top
+    # of this file, so the larger one of the two errors that they allow counts.
     difference = t_quantile(row.degrees, 1 - level)
     equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     error_for_margin = math.log(limits.margin) / (difference + equivalence)
@@ -135,7 +146,10 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
 
 @dataclass
 class BlockGroup:
-    """Blocks that get rounds together, the seconds of a round, and the rounds that they get."""
+    """Blocks that get rounds together, with the seconds that a round of all of them takes.
+
+    `comparisons` are those between cells of these blocks. `rounds` is how many further rounds the blocks get.
+    """
 
     blocks: frozenset[str]
     round_s: float
@@ -144,7 +158,11 @@ class BlockGroup:
 
     @property
     def needed(self) -> list[int]:
-        """Return the further rounds of each comparison that is not precise enough, the fewest first."""
+        """Return the further rounds of each comparison that is not precise enough, the fewest first.
+
+        Rounds that the group gets already are subtracted: of 4 and 9 with `rounds` 4, [5] remains.
+        Comparisons that no number of rounds helps are left out.
+        """
         needed = []
         for comparison in self.comparisons:
             if comparison.is_reachable:
@@ -157,8 +175,8 @@ class BlockGroup:
     def precise_per_second(self) -> float:
         """Return how many comparisons a second makes precise enough, at the best number of rounds.
 
-        Example: with 4, 5 and 40 rounds needed, 5 rounds make two precise, which is more per round than 1
-        in 4 or 3 in 40.
+        Example: the comparisons need 4, 5 and 40 rounds, and a round takes 10 s. 4 rounds make one precise,
+        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second.
         """
         per_round = [number / rounds for number, rounds in enumerate(self.needed, start=1)]
         return max(per_round) / self.round_s
@@ -167,9 +185,11 @@ class BlockGroup:
 def undecided_over_time(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float]
 ) -> list[tuple[float, Counter[str]]]:
-    """Return seconds from now and the comparisons of each table that are then still undecided.
+    """Forecast how many comparisons of each table are still undecided after so many seconds from now.
 
-    If the last entry has any, no number of rounds decides them.
+    Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`: ten minutes more decide three of five. An
+    entry is added whenever the numbers change. Comparisons that the last entry has cannot be decided, or
+    need more than a year. `round_s` has the seconds of a round of each block.
     """
     undecided = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
@@ -191,8 +211,12 @@ def undecided_over_time(
 def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
-    """Return the rounds of each block that fit into a time. `round_s` has the seconds of a block's round."""
+    """Return the further rounds that each block gets in a time of `seconds`: `{"log/ruby/cold": 4}`.
+
+    `round_s` has the seconds of a round of each block, by its name. Blocks without rounds are left out.
+    """
     groups = _group_blocks(comparisons, round_s)
+    # The generator counts the rounds in the groups. Only these are needed here, not what it yields.
     for _ in _assign_rounds(groups, seconds):
         pass
     rounds: Counter[str] = Counter()
@@ -203,9 +227,11 @@ def allocate(
 
 
 def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
-    """Give rounds to the groups, and yield the seconds taken so far each time.
+    """Give rounds to the groups until the time of `seconds` is used, and yield the seconds taken so far.
 
-    A group that is the best stays the best until its next comparison is precise enough.
+    Each step gives rounds to the group that makes most comparisons per second precise enough. It gets as many
+    as its next comparison needs, or as fit into the time. Until then, no other group can become better. The
+    rounds are added to BlockGroup.rounds.
     """
     taken = 0.0
     while True:
@@ -226,11 +252,14 @@ def _group_blocks(
 ) -> list[BlockGroup]:
     """Return groups of blocks that comparisons connect.
 
-    A comparison of two blocks needs rounds of both. If another one compares one of these with a third block,
-    all three get rounds together. A block of unknown duration takes infinitely long, and gets no round.
+    A comparison of two blocks needs rounds of both. If another comparison is of one of these blocks and a
+    third one, all three get rounds together. Example: comparisons of A with B, of B with C, and within D give
+    the groups {A, B, C} and {D}. A block that `round_s` lacks takes infinitely long, so its group gets no
+    round.
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
+        # All groups so far that share a block with this comparison become one group.
         touched = [group for group in groups if group.blocks & comparison.blocks]
         blocks = comparison.blocks
         members = []
@@ -259,8 +288,17 @@ class Allocation(NamedTuple):
 def allocate_rounds(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Allocation:
-    """Return the rounds of the next batch, for a run that has `seconds` left."""
-    # Half of the time at first. If not even one round fits into that, all of it.
+    """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
+
+    A batch is what the run measures before it decides again. Without rounds, the reason is the first of
+    these:
+
+    - TIME_IS_UP: more rounds would help a comparison, but none fits into the time.
+    - UNREACHABLE: comparisons are undecided, but no number of rounds helps.
+    - ALL_DECIDED: no comparison is undecided.
+    """
+    # A batch takes half of the time, because the next decision has more data. But it takes a minute or more,
+    # and all of the time if no round fits into half of it.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
     rounds = allocate(comparisons, round_s, batch_s)
     if not rounds:
@@ -283,7 +321,14 @@ def budget_report(
 ) -> dict[str, object]:
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
-    `scatter` is of run_scatter. The page prints `outlook` as "with 20 minutes more, 3 are undecided".
+    `spent` is the time so far, `cell_rounds` the number of measured rounds of cells. `scatter` is the
+    standard deviation of ln(time) of a run (run_scatter). All times are in seconds. Keys that need an
+    explanation:
+
+    - `tables`: how many comparisons of each table have each result: `{"formats": {"different": 3, ...}}`.
+    - `more_rounds`: the further rounds of each undecided comparison that rounds can decide, sorted.
+    - `outlook`: a record per time at which comparisons get decided: `{"seconds": 1200.0, "left": {"formats":
+      3}}`. The page prints it as "with 20 minutes more, 3 are undecided".
     """
     tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)

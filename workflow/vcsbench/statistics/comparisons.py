@@ -146,9 +146,16 @@ class ComparisonRow:
 
     @classmethod
     def of_record(cls, record: Mapping[Any, Any]) -> ComparisonRow:
-        """Return the row of a record of a table's frame, or of its CSV file with numbers as floats.
+        """Make a row of a record, which maps the columns of a table to their values.
 
-        A record of published numbers has "" in most columns. A column may be missing.
+        The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
+        floats. Any column may be missing or empty (None, NaN or ""): then a number becomes NaN, a text "",
+        `n` 0, and `call` and `result` None. All columns that are no facts about the comparison are axes, and
+        go into `where`.
+
+        Example: `{"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.8, "flags": "low-n
+        clock"}` becomes the row with `where` {"command": "log"} and `flags` ("low-n", "clock"). Raise
+        ValueError for an unknown code in `withheld`, `call` or `result`.
         """
 
         def text(name: str) -> str:
@@ -157,6 +164,8 @@ class ComparisonRow:
         numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS}
         rounds = numbers.pop("n")
         where = {axis: str(value or "") for axis, value in keys_of(record).items()}
+        # keys_of() returns what identifies a row of its table. That includes the candidate, which has a field
+        # of its own here.
         where.pop("candidate", None)
         call, result = text("call"), text("result")
         return cls(
@@ -184,7 +193,7 @@ class ComparisonRow:
 
     @property
     def why_undecided(self) -> WhyUndecided | None:
-        """Return why the row is undecided; None for any other result."""
+        """Return why the row is undecided; None for any other result. A row without a result counts, too."""
         if self.result not in (None, Result.UNDECIDED):
             return None
         if self.n < CALLED_ROUNDS:
@@ -207,10 +216,12 @@ def is_difference(call: str | None) -> bool:
 
 
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
-    """Return the class in which a call is counted; None without a call.
+    """Return the class in which the outcome of a comparison is counted; None for "", a row without a call.
 
-    A certain difference of times below the margin counts as equal, because nobody would change a server for
-    it. A difference of counts is counted, because a count has no noise: 5 % fewer flushes are fewer.
+    A call such as `equal` or `undecided` is its own class. `faster`, `slower`, `less` and `more` are counted
+    as DIFFERENT. One exception: a difference of times below the margin (such as 1.1) counts as EQUAL, even if
+    it is certain, because nobody would change a server for it. With `is_count`, any difference counts,
+    because a count has no noise: 5 % fewer flushes are fewer. `ratio` is baseline / candidate.
     """
     if not call:
         return None
@@ -225,13 +236,18 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
     """Return True if start-up alone can explain that one side is slower than the other.
 
-    The shares are of fixed cost: process start and connection (NaN if unknown). `least_factor` is the end of
-    the interval that is nearer to 1. Example: the fast side is mostly start-up (0.66), the slow side takes at
-    least 4.8 times as long, and 0.1 of that is start-up. The slow side without its start-up still takes
+    `fast_share` and `slow_share` are the shares of start-up (process start and connection) in the time of the
+    faster and of the slower side, 0 to 1, or NaN if unknown. `least_factor` is how many times as long the
+    slow side takes at least: the end of the interval that is nearer to 1.
+
+    The result is True only if one share is above one half, and if the slow side without its start-up may take
+    no longer than the whole fast side. Example: the fast side is mostly start-up (0.66), the slow side takes
+    at least 4.8 times as long, and 0.1 of that is start-up. The slow side without its start-up still takes
     (1 - 0.1) x 4.8 = 4.3 times as long as the whole fast side. So the work itself differs: False.
     """
-    # No comparison with NaN is true. So two unknown shares withhold nothing, and next to a large share an
-    # unknown one of the slow side can be all of its time.
+    # No comparison with NaN is true. If both shares are unknown, neither is above the limit: the result is
+    # False. If the fast side is mostly start-up, and the share of the slow side is unknown, the slow side is
+    # not certainly slower: the result is True, because all of its time could be start-up.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
     slow_without_start_up = (1 - slow_share) * least_factor
     is_certainly_slower = slow_without_start_up > 1
