@@ -130,8 +130,7 @@ def write_history(settings: StudySettings) -> None:
 
 
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the account of the study's time as JSON: seconds per step, results, and what more time would
-    give.
+    """Write the account of the study's time as JSON: seconds, results, and what more time would give.
 
     Its keys are those of budget.budget_report(), and three more. `minutes` is the time that the user gave to
     this study (None if rounds are fixed). `studies` is the number of studies of the run, and `why` is the

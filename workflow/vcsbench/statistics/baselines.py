@@ -68,7 +68,12 @@ def table_name(baseline: str) -> str:
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    """Return the definition of the table against a baseline, laid out as the study's table of times."""
+    """Return the definition of the table that compares the current times with those of a baseline.
+
+    `definitions` are the tables of the study. The new table has the rows and columns of the first one whose
+    `metric` is the elapsed time, and none if there is no such table. The compared "axis" is the time of
+    measuring, with the name of the baseline and `now` as its values.
+    """
     rows: list[str] = []
     columns: list[str] = []
     for table in definitions.values():
@@ -103,10 +108,12 @@ def saved_baselines(root: Path) -> dict[str, list[str]]:
 def describe_baseline(
     study: str, rounds: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
-    """Describe measurements by the contexts of their cells.
+    """Describe when, where and how measurements were made, by the contexts of their cell-rounds.
 
-    `rounds` has the cell, number and start of the cell-round of each run. Raise UserError if a context is
-    missing or of another run.
+    A cell-round is one round of one cell. Its context is a file in the folder `results`, with the conditions
+    of its runs. `rounds` has the cell, number and start of the cell-round of each run: ("log/f6/cold", 1,
+    "2026-11-21T07:00:00Z"). Several runs share a cell-round. Raise UserError if a context is missing, damaged
+    or of another start.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
@@ -141,10 +148,11 @@ def describe_baseline(
 
 
 def _read_context_of(path: Path, started_at: str) -> Context:
-    """Return the context of a cell-round that started at this time.
+    """Return the context of a cell-round from its file, which must be of the start `started_at`.
 
-    Measurements are older than their contexts if a run was stopped between measuring and collecting. Then
-    the settings in the contexts are not those of the measured times.
+    A cell-round may have been measured again, and the run stopped before the new times were collected. Then
+    the file has the conditions of the new times, and `started_at` is that of the old ones. Raise UserError in
+    this case, and for a file that is missing, damaged, or of another version of vcsbench.
     """
     context = read_context(path)
     if not context:
@@ -177,10 +185,11 @@ def _storage_text(context: Context) -> str:
 
 
 def cell_settings(context: Context) -> CellSettings:
-    """Return the settings of a cell by the context of one of its rounds.
+    """Return the settings of a cell that must be equal in a comparison, by the context of one of its rounds.
 
-    `cleared_by` lists how the caches were emptied: of everything (drop_caches), or of the repository's files
-    only (evict). After the second, a cold run is faster, so times of both are not compared.
+    `cleared_by` lists how the caches were emptied before runs, [] for hot runs. `drop_caches` empties the
+    caches of everything, `evict` of the repository's files only. After evict, a cold run is faster, so a
+    time after it must not be compared with a time after drop_caches.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
@@ -220,10 +229,12 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def list_changes(before: Description, now: Description) -> list[str]:
-    """Return the changed conditions: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`.
+    """Return a text for each condition that changed between two descriptions of a study; [] if none did.
 
-    A program that has no version in one of both is not compared: the grid may be another one.
+    Examples: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`. A program or server file is
+    compared only if both descriptions have it. Otherwise the measured grid changed, and not the program.
     """
+    # Name, values before and values now. A condition has several values if it changed between rounds.
     conditions = [
         ("kernel", before["kernel"], now["kernel"]),
         ("system", before["system"], now["system"]),

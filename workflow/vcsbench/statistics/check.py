@@ -30,7 +30,11 @@ REASONS = TypeAdapter(list[Reason])
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the verdicts of a file results/check.csv, and return the exit code."""
+    """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
+
+    `arguments` has the path of the file. The exit codes are those at the top of this file: 3 counts before 4,
+    because an expectation that does not hold is the stronger news.
+    """
     path = Path(arguments[0])
     try:
         rows = read_rows(path, AGAIN, columns=("study", *OF_EXPECTATIONS))
@@ -64,7 +68,10 @@ def _verdict_text(row: Row) -> str:
 
 
 def _line(row: Row) -> str:
-    """Return `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`."""
+    """Return the line of an expectation for the terminal.
+
+    Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`.
+    """
     verdict = _verdict_text(row)
     # The key `allow_inconclusive` or `allow_not_measured` of the expectation lets it pass.
     if _passes(row) and row["verdict"] != Verdict.HOLDS:
@@ -80,10 +87,12 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def junit(rows: Sequence[Row]) -> str:
-    """Return the verdicts as JUnit XML, which build servers show as tests: a suite for each study.
+    """Return the verdicts as JUnit XML, which build servers show as tests.
 
-    "Does not hold" is a failure: the measured value is wrong. An undecided or unmeasured expectation is an
-    error: nothing could be tested.
+    A study is a suite, and each of its expectations a test, in the order of the rows. An expectation that
+    does not hold is a failure: the measured value is wrong. One that is undecided or not measured is an
+    error, because nothing could be tested. One that passes, also by its key `allow_inconclusive` or
+    `allow_not_measured`, has neither.
     """
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
@@ -112,7 +121,11 @@ def junit(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Return the verdicts as a table for the comment on a pull request."""
+    """Return the verdicts as a Markdown table for the comment on a pull request, a line per expectation.
+
+    Example: `| ✓ holds | The log is fast (`fsfs-ssd-2014` `hot-log`) | at most 2.0 | 1.20 (1.10 to 1.30) s
+    |`.
+    """
     lines = [
         f"**{summary(rows)}**",
         "",

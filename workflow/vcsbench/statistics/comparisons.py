@@ -149,9 +149,9 @@ class ComparisonRow:
         """Make a row of a record, which maps the columns of a table to their values.
 
         The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
-        floats. Any column may be missing or empty (None, NaN or ""): then a number becomes NaN, a text "",
-        `n` 0, and `call` and `result` None. All columns that are no facts about the comparison are axes, and
-        go into `where`.
+        floats. Any column may be missing or empty (a number NaN or "", a text None or ""). Then a number
+        becomes NaN, a text "", `n` 0, and `call` and `result` None. All columns that are no facts about the
+        comparison are axes, and go into `where`.
 
         Example: `{"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.8, "flags": "low-n
         clock"}` becomes the row with `where` {"command": "log"} and `flags` ("low-n", "clock"). Raise

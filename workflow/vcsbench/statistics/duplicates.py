@@ -51,7 +51,15 @@ class DuplicatePairs:
 
 
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
-    """Return the variance of ln(duplicate / original) beyond the scatter of rounds.
+    """Return the variance of ln(duplicate / original) beyond what the scatter of rounds explains.
+
+    It is the excess variance: the squared differences of the pairs minus what rounds explain. `pairs` has one
+    pair or more. The choice between the two estimates at the top of this file depends on p, the chance of
+    such large differences if there were no excess:
+
+    - p of 0.01 or less: the moment estimate, because the excess is certain.
+    - p of 0.1 or more, or no excess at all: the posterior mean.
+    - p between both: a weighted mean of the two estimates.
 
     Example: pairs that differ by 2 % where their rounds explain 1 % have about 0.02^2 - 0.01^2, that is
     (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior still counts.
@@ -61,15 +69,18 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     degrees = np.minimum(pairs.degrees, MAX_DEGREES)
     pairs = DuplicatePairs(pairs.squares, by_rounds, degrees)
     posterior = _posterior_mean(pairs)
-    # A square is expected to be the excess variance plus that by rounds. Weighted by 1 / by_rounds, the mean
-    # of the squares is expected to be 1 plus the excess variance times the mean weight. No mean of the
-    # differences is subtracted, because duplicates differ by 0 on average.
+    # On average, a squared difference is the excess variance plus the variance by rounds. `quotient` is the
+    # mean of the squares, each divided by its variance by rounds. On average, it is 1 plus the excess
+    # variance times the mean weight, which is solved for the excess variance. No mean of the differences is
+    # subtracted from them first, because duplicates differ by 0 on average.
     weights = 1 / by_rounds
     quotient = (pairs.squares * weights).mean()
     variance = float((quotient - 1) / weights.mean())
     if variance <= EXACT:
         return posterior
-    # Satterthwaite's degrees of freedom. The second term is the doubt of the variances by rounds.
+    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
+    # adds an uncertainty: that of a single squared difference, and (1 / degrees) that of its variance by
+    # rounds, which is only estimated.
     doubts = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
     doubt = doubts.sum() / weights.sum() ** 2
     moments = Variance(variance, float(variance**2 / doubt) + ADDED_DEGREES)
@@ -87,17 +98,21 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 
 
 def _posterior_mean(pairs: DuplicatePairs) -> Variance:
-    """Return the mean of the excess variance, given the prior and the pairs, by a sum over a grid.
+    """Return the mean of the excess variance, given the prior and the pairs (Bayesian estimate).
 
-    The distribution of the variance is summarized by the scaled inverse chi square with its mean and its
-    variance, because that is the one for which Student's t gives the right intervals.
+    The integral over all possible variances is computed as a sum over a grid of standard deviations. The
+    resulting distribution of the variance is then replaced by the scaled inverse chi square with the same
+    mean and the same variance. Its degrees of freedom are those of the result, because for this distribution
+    Student's t gives the right intervals.
     """
-    # From a twentieth of the prior's scale to where neither the prior nor a pair has any weight.
+    # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that
+    # neither the prior nor a pair gives it any weight. 0 is a possible value as well.
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
-    # Rows are grid points, columns pairs. A mean difference has Student's t with this total variance. Only
-    # its part by rounds is estimated, so the degrees of freedom grow with the rest (Satterthwaite).
+    # Both arrays have a row per grid point and a column per pair. The mean difference of a pair has Student's
+    # t distribution with this total variance. Only the part by rounds is estimated. The larger the other
+    # part is, the better the total is known, and the more degrees of freedom it has (Satterthwaite).
     total = variances[:, None] + pairs.by_rounds
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
     # Minus the logarithms of both densities, without their constants.
@@ -105,7 +120,8 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     ratios = (deviations / PRIOR_SCALE) ** 2
     of_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)
     logs = -of_prior - of_data.sum(axis=1)
-    # The largest is subtracted, because exp() of all of them could be 0. The steps of the grid are unequal.
+    # exp() of all logarithms could be 0. So the largest is subtracted first, which changes no proportion. The
+    # steps of the grid are unequal, and each weight is multiplied by the width of its step.
     weights = np.exp(logs - logs.max()) * np.gradient(deviations)
     weights /= weights.sum()
     mean = float((weights * variances).sum())

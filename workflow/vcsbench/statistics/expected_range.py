@@ -45,7 +45,12 @@ class ExpectedRange:
 
 
 def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
-    """Return the expected range; `margin` is the smallest ratio that is worth noting, such as 1.1."""
+    """Return the range in which the value of a finding is expected, by its key `expect`.
+
+    `{"at_least": 1.8}` gives 1.8 to infinity. `{"direction": "slower"}` gives 0 to 1, as a ratio
+    metric(baseline) / metric(candidate). `margin` is the smallest ratio that is worth noting, such as 1.1:
+    two values are equal from 1 / 1.1 to 1.1.
+    """
     if "direction" not in expect:
         return ExpectedRange(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
     direction = Direction(expect["direction"])

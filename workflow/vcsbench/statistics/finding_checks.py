@@ -521,8 +521,8 @@ class BaselineCheck(CellCheck):
     def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
         """Return a reason for each code because of which cells are not compared, with the number of cells.
 
-        `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example: `other-
-        command: 3 of 12 cells not compared`. A cell with two codes counts for both.
+        `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example:
+        `other-command: 3 of 12 cells not compared`. A cell with two codes counts for both.
         """
         counts = Counter(chain.from_iterable(pairs["refused"]))
         reasons = []

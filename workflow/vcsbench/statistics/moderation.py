@@ -42,13 +42,20 @@ class PriorFit:
 
 
 def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return moderated variances, and their degrees of freedom. Outliers and exact ones stay."""
+    """Return the moderated variances, and their degrees of freedom, in the order of the arguments.
+
+    `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
+    weighted average of its own value and of the usual one of all cells, the prior. Outliers, variances of 0
+    and unknown ones stay as they are. So do all of them if there are too few, or if they differ too much (see
+    the top of this file, which has an example).
+    """
     fit = fit_prior(variances, degrees)
     if not fit.prior:
         return variances, degrees
     prior, is_member = fit.prior, fit.is_member
     own_degrees = degrees[is_member]
-    # With infinite degrees, all cells have the same variance.
+    # `share` is the weight of the prior. With infinite degrees of the prior, all cells have the same true
+    # variance, and only the prior counts.
     share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + own_degrees)
     moderated = variances.copy()
     moderated[is_member] = share * prior.variance + (1 - share) * variances[is_member]
@@ -59,7 +66,13 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
 
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
-    """Fit the prior to variances without outliers. NaN, and variances without degrees, are no members."""
+    """Find the usual variance of all cells, and how much the cells' true variances scatter around it.
+
+    Members are the variances to which the prior is fitted. Variances that are NaN, 0, or without degrees of
+    freedom are no members. Of the others, a first fit shows which are outliers (larger than the prior with a
+    chance below OUTLIER_P), and a second fit excludes these. The prior is None with fewer than MIN_VARIANCES
+    members, or if its degrees are below MIN_PRIOR_DEGREES.
+    """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
@@ -78,6 +91,8 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     """Return the prior variance, with the least degrees of freedom d0 that the variances allow.
 
+    The more the true variances of cells differ, the smaller is d0, and the less the prior counts.
+
     The logarithm of an estimated variance with d degrees is, but for a known shift, that of the true variance
     plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond chance is
     trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
@@ -85,7 +100,8 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
     by_chance = special.polygamma(1, degrees / 2).mean()
     scatter = logs.var(ddof=1)
-    # The scatter is itself estimated, from few cells. Its upper limit by chi square gives the least d0.
+    # The scatter is itself estimated from few cells, so the true one may be larger. Its upper limit by chi
+    # square (exceeded with the chance SCATTER_LIMIT) gives the least d0.
     free = len(logs) - 1
     largest_scatter = scatter * free / (2 * special.gammaincinv(free / 2, SCATTER_LIMIT))
     likeliest_degrees = _prior_degrees(scatter, by_chance)
@@ -107,7 +123,9 @@ def _prior_degrees(scatter: float, by_chance: float) -> float:
 def trigamma_inverse(value: float) -> float:
     """Return x with trigamma(x) = value, by Newton's method on 1 / trigamma (Smyth 2004, appendix).
 
-    1 / trigamma is nearly a straight line, so that a few steps are exact. scipy has no such function.
+    Trigamma is the second derivative of ln(gamma(x)): polygamma(1, x) in scipy, which has no inverse of it.
+    Example: 1.645 (pi squared / 6) gives 1. `value` must be above 0. 1 / trigamma is nearly a straight line,
+    so that a few steps are exact.
     """
     # trigamma(x) is nearly 1 / x if x is large.
     if value < 1e-6:

@@ -51,7 +51,10 @@ class StudySettings:
 
     @property
     def comparing_tables(self) -> dict[str, TableDefinition]:
-        """Return the tables that compare: first times, then counts, because advice begins with times."""
+        """Return the definitions of the tables that compare, by name: first of times, then of counts.
+
+        The order matters because advice begins with times.
+        """
         times, counts = {}, {}
         for name, table in self.tables.items():
             if "compare" in table and metric_in(table).exact:
@@ -61,9 +64,9 @@ class StudySettings:
         return times | counts
 
     def of_times(self) -> Self:
-        """Return the settings with the tables that compare times only.
+        """Return the settings with only the tables that compare times.
 
-        More rounds decide these. Counts are decided after two rounds.
+        Further rounds are given for times. Counts have no noise, and are decided after two rounds.
         """
         times = {
             name: table

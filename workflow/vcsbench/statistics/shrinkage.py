@@ -49,11 +49,16 @@ def shrinkage_of(
     subject_axis: str,
     shares: Mapping[str, float],
 ) -> Shrinkage:
-    """Return the shrinkage over the cells that were published and measured.
+    """Return how many times less time cells take than published, for the same amount of work.
 
-    The frames have a row per cell and round with `axes` and elapsed_s; round and host do not matter. `shares`
-    has the measured share of each published repository, such as 0.12: a repository of 12 % of the revisions
-    should take 12 % of the time.
+    Only cells count that are in both frames. The frames have a row per cell and round with the columns `axes`
+    and elapsed_s; a cell's time is the mean of its rows. `subject_axis` is the axis of repositories, ""
+    without one. `shares` has the measured share of each published repository: with `{"ruby": 0.12}`, only 12
+    % of its revisions were measured, which should take 12 % of the published time. Other repositories have
+    the share 1.
+
+    Example: 10 s were published and 0.4 s measured, at the share 0.12. The time is 10 x 0.12 / 0.4 = 3 times
+    less. Without an axis of caches, both numbers are NaN, because cold and warm cells cannot be told apart.
     """
     if CACHE_AXIS not in axes:
         return Shrinkage()
@@ -67,7 +72,7 @@ def shrinkage_of(
         share = pd.Series(1.0, index=cells.index)
     # The published time is for all revisions, the measured one for a share of them.
     factor = cells["published"] * share / cells["measured"]
-    # A time of 0 was rounded. It has no quotient.
+    # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
     is_number = np.isfinite(factor) & (factor > 0)
     cells = cells.assign(log=np.log(factor.where(is_number)))
     is_cold = cells[CACHE_AXIS].map(lambda name: cache_state(name).is_cold).astype(bool)

@@ -105,7 +105,11 @@ ACTIONS = {
 
 
 def withheld_text(codes: Iterable[str], detail: str = "") -> str:
-    """Return why cells are not compared, with the figures in which works differ if they are known."""
+    """Return the text why cells are not compared, a clause for each code, joined by `; `.
+
+    A code of other or unknown work becomes `detail`, if that is known: `log: 6,000 revisions (f6) against
+    5,000 (f7)`. A code that is also a flag has the message of the flag.
+    """
     texts = []
     for code in codes:
         if detail and code in (WithheldCode.OTHER_WORK, WithheldCode.WORK_UNKNOWN):
