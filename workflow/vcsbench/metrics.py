@@ -20,7 +20,8 @@ DEFAULT = "elapsed_s"
 # COUNT names the count in the tables of the metric COUNTS, as an axis does.
 COUNT, COUNTS = "count", "counts"
 MIB = 2**20
-# By column of the measurements: why the kernel may not have counted it. Columns of times are always there.
+# By column of the measurements: the code why the kernel may not have counted it. Times are never missing, so
+# their columns are not here.
 WHY_UNCOUNTED = {
     "call_bytes": WithheldCode.HIDDEN_COUNT,
     "device_bytes": WithheldCode.HIDDEN_COUNT,

@@ -196,7 +196,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     if reduce == MEAN:
         runs = _with_logs(runs)
-    # An axis may be the host or the round, and a column can be grouped by once only.
+    # An axis may be the host or the round, and pandas cannot group by the same column twice.
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     # A cell whose rounds did different work must not be compared. So each round gets the works of all rounds

@@ -47,7 +47,10 @@ class MeasurementSet:
     description: Description
 
     def settings_of(self, key: Sequence[str]) -> CellSettings | None:
-        """Return the settings of a cell by its values of axes; None if this set lacks the cell."""
+        """Return the settings of a cell by its values of axes; None if this set lacks the cell.
+
+        The path of a cell has `-` for an axis without a value: ("log", "", "cold") is `log/-/cold`.
+        """
         path = "/".join(value or "-" for value in key)
         return self.description["cells"].get(path)
 
@@ -63,7 +66,11 @@ class CellResult:
 
 @dataclass(frozen=True)
 class Refusals:
-    """Why two results of a cell are not compared (empty: they are), and the figures in which works differ."""
+    """Why two results of a cell must not be compared.
+
+    `codes` is empty if they may be compared. `detail` has the figures in which the work of both differs, such
+    as `log: 6,000 revisions (saved) against 5,000 (now)`, or "".
+    """
 
     codes: Sequence[WithheldCode] = ()
     detail: str = ""
@@ -84,10 +91,13 @@ def load_current(study: str, results: Path) -> MeasurementSet:
 
 
 def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
-    """Save measured studies, by default all, and return a sentence for each.
+    """Save the measurements of studies as the baseline `name`, and return a sentence for each study.
 
-    Example: `saved baselines/old/fsfs-ssd-2014.csv: 72 cells in 5 rounds, measured on host#1a2b`. Raise
-    UserError, and save nothing, if a study was not measured or is saved already.
+    `studies` are their names; an empty list means all that are measured. `results` is the folder with the
+    measurements. A study becomes two files, baselines/<name>/<study>.csv and .json (when, where and how it
+    was measured). Example of a sentence: `saved baselines/old/fsfs-ssd-2014.csv: 72 cells in 5 rounds,
+    measured on host#1a2b`. Raise UserError, and save nothing, if a study was not measured or is saved
+    already.
     """
     if not baselines.NAME.fullmatch(name):
         raise UserError(
@@ -99,16 +109,19 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         studies = sorted(path.stem for path in folder.glob("*.csv"))
     if not studies:
         raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
-    # All are checked before the first is saved: half of a baseline would be in the way of the next try.
+    # All studies are checked before the first is saved. Otherwise an error in the second one would leave half
+    # of a baseline, whose name the next try could not use, because baselines are never overwritten.
     descriptions = {study: _describe_unsaved(name, study, results) for study in studies}
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
     for study, description in descriptions.items():
         saved = baselines.csv_path(name, study)
         saved.parent.mkdir(parents=True, exist_ok=True)
-        # The CSV file comes last, because a baseline without its description cannot be read.
+        # A baseline is found by its CSV file, and cannot be read without its description. So the description
+        # is written first, in case that the command is stopped between both.
         write_json(baselines.description_path(name, study), {"saved_at": now, **description})
         write_bytes(saved, (folder / saved.name).read_bytes())
+        # Duplicates are second copies of a cell that measure the noise. The user knows the cells themselves.
         number = sum(not is_duplicate(cell) for cell in description["cells"])
         cells = words.count_of(number, "cell")
         rounds = words.count_of(description["rounds"], "round")
@@ -118,7 +131,11 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
 
 
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
-    """Return the description of a measured study that the baseline `name` does not have yet."""
+    """Return the description of a measured study that the baseline `name` does not have yet.
+
+    Raise UserError if the study's name is not valid, if the baseline has the study already, or if the study
+    was not measured.
+    """
     if not baselines.NAME.fullmatch(study):
         raise UserError(
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
@@ -178,7 +195,10 @@ def pair_cells(
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """Return the current runs that the saved measurements do not contain."""
+    """Return the current runs that the saved measurements do not contain.
+
+    Both frames have a row per run. A run is the same if its host, cell, round, number and start are equal.
+    """
     keys = ["host", "cell", "round", "run", "started_at"]
     is_saved = pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))
     return now[~is_saved]
@@ -360,6 +380,7 @@ def list_baseline_notes(
     `Changed since: kernel 6.1.0 to 6.12.`
     """
     saved = before.description
+    # 2026-11-21T07:00:00Z is shown as 2026-11-21 07:00.
     first = saved["first"][:16].replace("T", " ")
     last = saved["last"][:16].replace("T", " ")
     notes = [

@@ -114,9 +114,9 @@ def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> froze
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    The result includes the rounds that the row has. It is the least number of rounds (Limits.min_rounds) for
-    a row that is precise enough, that is mostly start-up, or that has one round only. It is infinite without
-    duplicates, because then nothing is called. `level` is the level of the row's test for a difference
+    The result includes the rounds that the row has, and is never below Limits.min_rounds. It is just that
+    number for a row that is mostly start-up, or that has one round only. It is infinite without duplicates,
+    because then nothing is called. `level` is the level of the row's test for a difference
     (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees
     of freedom. At the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095
     needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /

@@ -77,12 +77,14 @@ def call_table(
     A row of `table` is a comparison of two cells. The function needs the columns ratio, low, high, n, error,
     degrees, flags (text, separated by blanks) and withheld. It also needs the shares of start-up in the time
     of both sides, `share_baseline` and `share_candidate`.
+
     A withheld row is one whose cells may not be compared, for example because they did different work. Its
     column `withheld` says why, and is "" in all other rows. Withheld rows, and rows without a ratio, get the
     call and the result "". Holm's correction does not count them.
 
     `duplicate_sd` is the standard deviation of ln(duplicate / original): one number, or one per row. It is
-    NaN without duplicates (cells that are measured twice). Then every row is undecided, except equal counts.
+    NaN without duplicates (cells that are measured twice). Then every row is undecided or too small, except
+    counts that are the same in every round.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -174,8 +176,8 @@ def call_ratios(
 def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     """Return the two-sided p-values of Student's t test that the mean logarithm is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Equal rounds have the error 0. Then any other mean has t = infinity and p = 0, and the mean 0 has
-        # p = 1.
+        # If all rounds have the same ratio, the error is 0. A mean logarithm other than 0 then has t =
+        # infinity and p = 0. A mean of 0 would have t = 0 / 0, and gets t = 0 and p = 1.
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
     return np.asarray(2 * special.stdtr(degrees, -t))
 

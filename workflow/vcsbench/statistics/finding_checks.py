@@ -447,6 +447,11 @@ class PairCheck(CellCheck):
         return rows_of_sides[number_of_sides == 2]
 
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return a row per pair of cells, host and round, with the ratio baseline / candidate in `value`.
+
+        The ratio is infinite if one side is 0. Rounds that one side lacks are left out. `works` has the work
+        of both sides: {"f6": ..., "f7": ...}. `fixed_share` is the larger share of start-up in both times.
+        """
         on = [*self.keys, "host", "round"]
         pairs = pair_rows(rows, self.compare["axis"], self.sides, on)
         first_side, second_side = self.sides
@@ -464,9 +469,14 @@ class PairCheck(CellCheck):
         return pairs.assign(**columns).dropna(subset="value")
 
     def list_pairs(self, values: pd.DataFrame) -> list[CellPair]:
+        """Return the two cells of each pair of `values`, by their values of all axes.
+
+        Example: [(("log", "f6", "cold"), ("log", "f7", "cold"))] for the sides f6 and f7 of the second axis.
+        """
+        # The index of the compared axis in the key of a cell. `self.keys` are the other axes in their order.
         place = self.axes.index(self.compare["axis"])
         first, second = self.sides
-        # A pair has a row for each round.
+        # A pair has a row for each round, and is listed once.
         keys = dict.fromkeys(zip(*(values[key] for key in self.keys), strict=True))
         pairs = []
         for key in keys:
@@ -521,8 +531,8 @@ class BaselineCheck(CellCheck):
     def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
         """Return a reason for each code because of which cells are not compared, with the number of cells.
 
-        `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example:
-        `other-command: 3 of 12 cells not compared`. A cell with two codes counts for both.
+        `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example: 3 of 12
+        cells have the code other-command. A cell with two codes counts for both.
         """
         counts = Counter(chain.from_iterable(pairs["refused"]))
         reasons = []

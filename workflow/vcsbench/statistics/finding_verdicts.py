@@ -18,7 +18,7 @@ from vcsbench.statistics.verdicts import Reason
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-# A value that needs more rounds than this lies on its bound.
+# If more rounds than this were needed, the value is as good as equal to an end of the expected range.
 MAX_ROUNDS = 1000
 
 

@@ -262,6 +262,7 @@ def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[C
 
     @cache
     def are_in_turns(pair: CellPair) -> bool:
+        """Return True if the two cells of a pair were measured in turns; see above."""
         first, second = pair
         if first not in starts_of_cell or second not in starts_of_cell:
             return True

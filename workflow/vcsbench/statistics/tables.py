@@ -51,7 +51,7 @@ class Aggregation:
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # By statistic.
+        # Aggregates by statistic, such as `median` or `mean`, each computed when it is first asked for.
         self._rounds: dict[str, pd.DataFrame] = {}
         self._cells: dict[str, pd.DataFrame] = {}
         self._noises: dict[str, Callable[[str], Noise]] = {}
@@ -203,8 +203,9 @@ def _called_comparisons(
 ) -> pd.DataFrame:
     """Return the rows of a comparing table in their order, with calls if they are of measurements.
 
-    A call is the outcome of a comparison, such as `faster` (calls.py). Published numbers have no noise that
-    is known, and so no calls.
+    A call is the outcome of a comparison, such as `faster` (calls.py). The noise of published numbers is not
+    known, so they have no calls. `compare` is the definition's key of that name: the compared axis, its
+    baseline, and its candidates.
     """
     keys = [key for key in rows.keys if key != compare["axis"]]
     table = _comparisons(rows, definition, compare, metric, limits)
