@@ -224,8 +224,8 @@ def pair_rows(
     """Join the rows of two values of an axis that are equal in the columns `on`.
 
     `names` are the two values, the baseline first. Each column that is not in `on` is there twice. Example:
-    the axis `format`, the names ["f6", "f7"] and `on` ["command"] join the rows of log with f6 and f7 to one
-    row with command, elapsed_s_baseline (of f6) and elapsed_s_candidate (of f7). A row without its
+    the axis `format`, the names ["f6", "f7"] and `on` ["command"] join the two rows of log. The result has
+    the columns command, elapsed_s_baseline (of f6) and elapsed_s_candidate (of f7). A row without its
     counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == name] for name in names)

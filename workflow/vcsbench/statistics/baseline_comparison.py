@@ -161,7 +161,7 @@ def pair_cells(
     `ratio` is the time of the baseline divided by the time now: 1.2 means that the cell became faster. Rounds
     of two days did not run next to each other, so the ratio is of the means of both days (unpaired_ratio).
     Columns: those of a table without calls (tables.rows_frame), and three more. `hosts` is the list of all
-    hosts of both sides. `refused` is the list of codes because of which the cells are not compared, empty if
+    hosts of both sides. `refused` is a list of codes that say why the cells are not compared, and empty if
     they are. `duplicate_sd` is the same in all rows (NaN without duplicates).
 
     Current runs that the baseline contains are left out, because they would be compared with themselves. A
@@ -314,11 +314,11 @@ def _all_hosts(*results: CellResult) -> list[str]:
 
 
 def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
-    """Return all codes because of which a saved and a current result of a cell are not compared.
+    """Return all codes that forbid to compare a saved with a current result of a cell.
 
-    They are compared, and the codes are empty, if one host measured both with the same command line,
-    repository and method, and if both did the same work. `command` is the name of the cell's command, with
-    which the text of a difference begins: `log: 6,000 revisions (saved) against 5,000 (now)`.
+    The codes are empty if one host measured both, with the same command line, repository and method, and if
+    both did the same work. `command` is the name of the cell's command, with which the text of a difference
+    begins: `log: 6,000 revisions (saved) against 5,000 (now)`.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
@@ -376,8 +376,8 @@ def list_baseline_notes(
 ) -> list[str]:
     """Return sentences for readers of a baseline's table: its time, its method, and the changes since.
 
-    `pairs` is the frame of pair_cells(), of which the withheld rows are counted. Example of a sentence:
-    `Changed since: kernel 6.1.0 to 6.12.`
+    `pairs` is the frame of pair_cells(). Its withheld rows, which must not be compared, are counted. Example
+    of a sentence: `Changed since: kernel 6.1.0 to 6.12.`
     """
     saved = before.description
     # 2026-11-21T07:00:00Z is shown as 2026-11-21 07:00.

@@ -198,7 +198,8 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     order = [i for i in np.argsort(p, kind="stable") if is_testable[i]]
     for rejected, i in enumerate(order):
         level = holm_level(len(order) - rejected)
-        # Written so that NaN, of which no comparison is true, is not significant.
+        # A p-value may be NaN, and any comparison with NaN is False. So `not p <= level` makes NaN
+        # insignificant, and `p > level` would not.
         if not p[i] <= level:
             return is_significant, level
         is_significant[i] = True

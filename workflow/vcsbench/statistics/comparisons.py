@@ -236,14 +236,15 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
     """Return True if start-up alone can explain that one side is slower than the other.
 
-    `fast_share` and `slow_share` are the shares of start-up (process start and connection) in the time of the
-    faster and of the slower side, 0 to 1, or NaN if unknown. `least_factor` is how many times as long the
+    Start-up is process start and connection. `fast_share` and `slow_share` are its shares in the time of the
+    faster and of the slower side: 0 to 1, or NaN if unknown. `least_factor` is how many times as long the
     slow side takes at least: the end of the interval that is nearer to 1.
 
-    The result is True only if one share is above one half, and if the slow side without its start-up may take
-    no longer than the whole fast side. Example: the fast side is mostly start-up (0.66), the slow side takes
-    at least 4.8 times as long, and 0.1 of that is start-up. The slow side without its start-up still takes
-    (1 - 0.1) x 4.8 = 4.3 times as long as the whole fast side. So the work itself differs: False.
+    The result is True if two conditions are met. One share is above one half. And the slow side without its
+    start-up may take no longer than the whole fast side. Example: the fast side is mostly start-up (0.66),
+    the slow side takes at least 4.8 times as long, and 0.1 of that is start-up. The slow side without its
+    start-up still takes (1 - 0.1) x 4.8 = 4.3 times as long as the whole fast side. So the work itself
+    differs: False.
     """
     # No comparison with NaN is true. If both shares are unknown, neither is above the limit: the result is
     # False. If the fast side is mostly start-up, and the share of the slow side is unknown, the slow side is

@@ -286,8 +286,8 @@ class CellCheck:
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
         """Return the mean, least or greatest of the estimates of single cells or pairs.
 
-        The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
-        1.5 (1.4 to 1.6) is 1.2, and its interval is from the least low end to the least high end. `n` is the
+        The value, and both ends of the interval, are reduced separately. The least of 1.2 (1.1 to 1.3) and
+        1.5 (1.4 to 1.6) is 1.2. Its interval is from the least low end to the least high end. `n` is the
         smallest number of rounds, `error` the largest one.
 
         The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
@@ -529,7 +529,7 @@ class BaselineCheck(CellCheck):
         return Evaluation(value, verdict, [*reasons, *excluded], over)
 
     def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
-        """Return a reason for each code because of which cells are not compared, with the number of cells.
+        """Count the cells that are not compared, and return a reason for each code that says why.
 
         `pairs` is a frame of pair_cells(), whose column `refused` lists the codes of a cell. Example: 3 of 12
         cells have the code other-command. A cell with two codes counts for both.

@@ -34,7 +34,7 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding.
 
-    `measured` has the value and its 95 % interval. The rules in their order, of which the first decides:
+    `measured` has the value and its 95 % interval. The first rule that applies decides:
 
     1. After a single round, there is no interval: undecided.
     2. The finding states an effect by a direction, and the interval is within the margin of 1: gone.
@@ -71,7 +71,7 @@ def find_direction(
 ) -> Verdict:
     """Return how a value differs whose whole interval is outside of its expected range.
 
-    The rules in their order, of which the first decides:
+    The first rule that applies decides:
 
     - An effect beyond the margin was published, and the whole interval is within the margin of 1: gone.
     - A finding that compares nothing, such as "the CPU is at least 90 % busy": weaker below the range,

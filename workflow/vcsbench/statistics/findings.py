@@ -330,7 +330,7 @@ def reasons_of_difference(
     """Return the conditions that may explain why a finding differs from the published one; otherwise [].
 
     A finding differs if it is weaker, stronger, gone or reversed. The likeliest reason comes first. `ours` is
-    the measured value with its verdict, `rounds` are the measured rounds of the study, and `shrinkage` is how
+    the measured value with its verdict, and `rounds` are the measured rounds of the study. `shrinkage` is how
     much less time cold and warm cells take than published.
     """
     if ours.verdict not in DIFFERENT or ours.values.empty:

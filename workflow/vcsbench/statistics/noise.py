@@ -99,9 +99,9 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        There are two sources: the scatter of the ratio itself, over its few rounds, and the variances of its
-        cells, which all cells of the study have estimated together and which are known better. The first rule
-        that applies decides:
+        There are two sources. One is the scatter of the ratio itself over its few rounds. The other is the
+        variances of its cells, which are known better, because all cells of the study have estimated them
+        together. The first rule that applies decides:
 
         - A pair was not measured in turns: the cells' variances with drift.
         - The variances of cells are not known or of two blocks, or the ratio has no scatter: its own scatter.

@@ -279,8 +279,8 @@ def _levels(
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value: by default the median of its rounds' medians.
 
-    A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons, of which the
-    last that applies is told:
+    A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons. If several
+    apply, the last one is told:
 
     - The cell lacks the value, and the metric knows why (why_missing).
     - Rounds ran on several hosts, whose values must not be averaged.
@@ -405,8 +405,8 @@ def _comparison(
     ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate.
 
     The column `withheld` has the code of a row that must not be compared. Cells that did different or unknown
-    work come first: such a row keeps no ratio at all. The next reasons, in this order, are several hosts,
-    a missing value of a side, and a 0 in a round, of which no ratio can be computed. Work that is marked
+    work come first: such a row keeps no ratio at all. The next reasons, in this order, are several hosts, a
+    missing value of a side, and a 0 in a round, which has no ratio. Work that is marked
     as different by design (same_work.is_unchecked) does not prevent a comparison.
     """
     row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
