@@ -474,7 +474,8 @@ def _time_record(
     `before` is the earlier baseline that it is compared with, None if there is none of the same host. `first`
     and `last` are the times of runs, such as 2026-11-21T07:00:00Z, and `hosts` their names. `calls` counts
     the outcomes of all cells against `before`: `{"faster": 3, "equal": 60}`. `changed` lists the conditions
-    that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", and both are empty.
+    that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", `calls` is {}, and
+    `changed` is [].
     """
     numbers: Counter[str] = Counter()
     changes: list[str] = []

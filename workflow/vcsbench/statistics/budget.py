@@ -116,11 +116,10 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
 
     The result includes the rounds that the row has, and is never below Limits.min_rounds. It is just that
     number for a row that is mostly start-up, or that has one round only. It is infinite without duplicates,
-    because then nothing is called. `level` is the level of the row's test for a difference
-    (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees
-    of freedom. At the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095
-    needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
-    0.020)^2 = 12.
+    because then nothing is called. `level` is the level of the row's test for a difference (holm_level).
+    Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At the level 0.0035, the half
+    widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 = 0.020. An
+    error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
 
     All of the error is taken to shrink, although that of duplicates does not. After few rounds it is mostly
     chance, and would make most comparisons unreachable.

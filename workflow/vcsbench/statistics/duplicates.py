@@ -110,12 +110,13 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
-    # Both arrays have a row per grid point and a column per pair. The mean difference of a pair has Student's
-    # t distribution with this total variance. Only the part by rounds is estimated. The larger the other
-    # part is, the better the total is known, and the more degrees of freedom it has (Satterthwaite).
+    # `total` and `degrees` have a row per grid point and a column per pair. The mean difference of a pair has
+    # Student's t distribution with this total variance. Only the part by rounds is estimated. The larger the
+    # other part is, the better the total is known, and the more degrees of freedom it has (Satterthwaite).
     total = variances[:, None] + pairs.by_rounds
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
-    # Minus the logarithms of both densities, without their constants.
+    # Minus the logarithms of the densities of the data (Student's t) and of the prior (half Student's t).
+    # Constant factors are left out, because the weights are divided by their sum below.
     of_data = (degrees + 1) / 2 * np.log1p(pairs.squares / degrees / total) + np.log(total) / 2
     ratios = (deviations / PRIOR_SCALE) ** 2
     of_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)

@@ -205,6 +205,8 @@ def noise_by_metric(
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
     duplicates = duplicates_by_round(frame, axes, statistic)
+    # A duplicate has the same values of axes as its original. The column `cell` tells both apart: it is the
+    # duplicate's path, and "" for all other cells.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
     block_places = [list(axes).index(axis) for axis in block if axis in axes]
     are_in_turns = _make_are_in_turns(rounds, axes)
@@ -262,7 +264,7 @@ def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[C
 
     @cache
     def are_in_turns(pair: CellPair) -> bool:
-        """Return True if the two cells of a pair were measured in turns; see above."""
+        """Return True if the two cells of a pair were measured in turns, as defined in the outer function."""
         first, second = pair
         if first not in starts_of_cell or second not in starts_of_cell:
             return True
