@@ -162,6 +162,7 @@ class ComparisonRow:
             return str(record.get(name) or "")
 
         numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS}
+        # The number of rounds is an int in the row. In a CSV file it is a float, NaN for published numbers.
         rounds = numbers.pop("n")
         where = {axis: str(value or "") for axis, value in keys_of(record).items()}
         # keys_of() returns what identifies a row of its table. That includes the candidate, which has a field

@@ -297,6 +297,7 @@ class CellCheck:
         noise of its day.
         """
         is_mean = self.reduction == MEAN_OVER
+        # `chance` is the probability with which a single interval may be wrong.
         chance = (1 - CONFIDENCE) / (1 if is_mean else len(estimates))
         wide = [each.with_error(each.error, each.degrees, 1 - chance) for each in estimates]
 

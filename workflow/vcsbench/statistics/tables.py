@@ -99,6 +99,8 @@ class Aggregation:
         `statistic`.
         """
         frame = self.frame
+        # Published numbers have a row for each statistic, and a table shows one of them. A table with the key
+        # `by: [statistic]` shows all of them next to each other.
         if STATISTIC not in definition.get("by", ()):
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
         frame, by = aggregation.add_key_columns(frame, definition.get("by", []))
