@@ -33,8 +33,12 @@ _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class Collected(NamedTuple):
-    """The results of a study: a row per run, per run on the empty repository (cell, axes, run, TIMES,
-    host, flags), and per failure (cell, round, reason)."""
+    """The results of a study, in three frames.
+
+    `measurements` has a row for each timed run (columns: _frame_of_runs). `fixed_cost` has a row for each
+    run on the empty repository: cell, axes, run, TIMES, host and flags. `failures` has a row for each
+    cell-round without a result: cell, round and reason.
+    """
 
     measurements: pd.DataFrame
     fixed_cost: pd.DataFrame
@@ -51,11 +55,17 @@ def collect(
     traces: Mapping[str, CellTrace] | None = None,
     folder: str = "results",
 ) -> Collected:
-    """Read the exports and contexts of the cell-rounds that have results.
+    """Read the results of a study, and return its runs, its runs on the empty repository, and its failures.
 
-    `rounds` is the expected number of rounds by cell. A cell-round that the grid does not skip and that has
-    no result is a failure, with the reason from its log. `thresholds` judge the evidence again; other flags
-    of a context stay. `traces` come from read_traces; None if the study has none. `folder` has the results.
+    - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, which is "" for a measured
+      cell.
+    - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
+    - `results` are the cell-rounds with files. Any other expected cell-round becomes a failure, with the
+      reason from its log.
+    - `thresholds` are the present ones: the evidence of each run is judged again, without a new measurement.
+      Flags that depend on no threshold are copied from the context of the cell-round.
+    - `traces` come from read_traces(); None if the study counts no system calls.
+
     Raise UserError for an export of unknown schema.
     """
     result_of = {(result.cell, result.number): result for result in results}
@@ -98,9 +108,10 @@ class _Failure(Exception):
 
 
 def _why_missing(cell_round: CellRound) -> str:
-    """Return the reason why a cell-round has no result: the last line of its log, if it has one.
+    """Return the reason why a cell-round has no result: OUTDATED, or the last line of its log.
 
-    A workflow run that measures nothing leaves out the results of another recipe: there is an export then.
+    It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out such
+    an export, because another recipe measured it.
     """
     if os.path.exists(cell_round.export):
         return OUTDATED
@@ -113,7 +124,11 @@ def _why_missing(cell_round: CellRound) -> str:
 
 
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
-    """Return the columns of each run of a cell-round. Raise _Failure if its files cannot be used."""
+    """Return the columns of each run of a cell-round, from its context and hyperfine's export.
+
+    Raise _Failure with the reason if a file is missing, damaged or empty, if a run has failed, or if the
+    export has fewer runs than the context.
+    """
     context, export = read_context(result.context), Path(result.export)
     if not (context and export.is_file()):
         raise _Failure(
@@ -149,14 +164,16 @@ def _columns_of_run(
 ) -> Columns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
-    `flags` is a list of words. `state` is for the comparison with other runs, and leaves the measurements.
+    `flags` is a list of words here, for example ["too-short"]. `state` has the promises about the run as
+    text, such as '{"os": "cold"}': only runs with the same promises are compared. collect() removes it later.
     """
     evidence = record["evidence"]
     evidence_columns: Columns = {}
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # hyperfine before version 2 reports no peak of a run's own. That of the checked run stands in for it.
+    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
+    # whose output was checked takes its place, and the column `client_peak_memory_run` says so.
     untimed_peak_bytes = evidence.get("client_peak_memory_bytes")
     if timed.peak_memory_bytes is not None:
         peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
@@ -170,7 +187,8 @@ def _columns_of_run(
         "elapsed_s": timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
-        # If the evidence of a run has its own start, that follows.
+        # The start of the cell-round. The evidence of a run usually has the start of this run, and replaces
+        # it.
         "started_at": context["started_at"],
         **evidence_columns,
         "client_peak_memory_bytes": peak_bytes,
@@ -187,7 +205,11 @@ def _columns_of_run(
 def _flags_of_run(
     timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> list[str]:
-    """Return the flags of a run that depend on no other run."""
+    """Return the flags of a run that depend on no other run, some perhaps twice.
+
+    They come from its evidence, its context, its build and its storage. For example, a run that kept 95 % of
+    all cores busy gets `saturated`, if `max_cpu_share` is 0.9.
+    """
     words: list[str] = [
         *judgement.judge(record, timed.elapsed_s, limits),
         *context["flags"],
@@ -210,7 +232,11 @@ def _flags_of_run(
 
 
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
-    """Return the flags of a run by the disks below its storage, its working copy or tree, and its output."""
+    """Return the flags of a run by the disks that it read and wrote.
+
+    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as those of a RAM disk.
+    A load of a repository gets `too-few-flushes` if it flushed the disk less often than its commits do.
+    """
     found: list[Flag] = []
     if record["promises"].get("os") == "cold":
         places: list[Mapping[str, object]] = [context["storage"]]
@@ -218,10 +244,11 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
             filesystem = subject.get("filesystem")
             if isinstance(filesystem, Mapping):
                 places.append(filesystem)
-        # An image that vcsbench made is on a loop device, too, and is read without the page cache. If it is
-        # not, it has the flag `host-cached`.
+        # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so
+        # its blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
         if any(place.get("cached_below") and not place.get("made") for place in places):
             found.append(Flag.CACHED_BELOW)
+    # Only a load needs flushes, so `needed` is 0 for other commands.
     needed = same_work.count_needed_flushes(record, context)
     counted = same_work.count_flushes(record, context)
     if counted is None and needed:
@@ -282,20 +309,27 @@ def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
 def separate_fixed_cost(
     frame: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the runs on repositories, and those on the empty one, which measure the fixed cost.
+    """Split the runs into those on repositories and those on the empty repository, and return both frames.
 
-    The first have the columns `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host,
-    plus waits for late acknowledgements) and `fixed_share` (of the median time of the cell in this state),
-    both of valid runs. Unknown values are empty.
+    A run on the empty repository takes the fixed cost of its command: to start and to connect. The frame of
+    the runs on repositories gets two columns, computed from valid runs, and NaN if there are none:
+    - `fixed_cost_s`: seconds. It is the median time of the same command on the empty repository and the same
+      host, plus the median time that the cell waits for delayed acknowledgements.
+    - `fixed_share`: the fixed cost as a share of the cell's median time in the same state, from 0 to 1.
+
+    For example, a cell with a median of 2 s, whose command takes 0.1 s on the empty repository, has 0.05.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
     fixed = frame[is_fixed].reset_index(drop=True)
 
-    # An axis such as `format` does not change the start of a command, so the empty repository has one value.
+    # An axis such as `format` does not change the start of a command. So the empty repository was measured
+    # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in NOT_FIXED]
     valid_fixed = fixed[comparison_flags.are_valid(fixed)]
-    # Waits are added again below, as many as a cell has: they do not depend on the command's start alone.
+    # How often a command waits for a delayed acknowledgement depends on what it does, not only on its start.
+    # So the waits of the runs on the empty repository are taken off here, and those of the cell are added
+    # below.
     start_s = valid_fixed["elapsed_s"] - _acknowledgement_s(valid_fixed)
     groups = valid_fixed.assign(fixed_cost_s=start_s).groupby([*keys, "host"], as_index=False)
     costs = groups["fixed_cost_s"].median()
@@ -307,7 +341,7 @@ def separate_fixed_cost(
     waits_s = _acknowledgement_s(merged).where(is_valid).groupby(state).transform("median")
     cost_s = (merged["fixed_cost_s"] + waits_s).astype(float)
     median_s = merged["elapsed_s"].where(is_valid).groupby(state).transform("median")
-    # A very short cell can take less than its fixed cost, by noise.
+    # By noise, a very short cell can take less time than the runs on the empty repository.
     share = (cost_s / median_s).clip(upper=1.0)
     merged = merged.assign(fixed_cost_s=cost_s, fixed_share=share)
     columns = [name for name in merged if name != "flags"]

@@ -15,14 +15,18 @@ from vcsbench.evidence.measurements import group_rows
 
 # The published tables define these limits, so they are no thresholds.
 OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
-# The promises of a run while measurements are collected: the first run of a series is cold, the others hot.
+# A column with the promises about a run, while measurements are collected. In a series of runs, the first one
+# may be cold and the others hot, so the runs of one cell can have different promises.
 STATE = "state"
 # The conditions of a cell-round as JSON, also while measurements are collected.
 CONDITIONS = "conditions"
 
 
 def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:
-    """Return the columns in which runs agree whose times can be compared: cell, host and state."""
+    """Return the columns to group a frame by: runs with equal values in all of them have comparable times.
+
+    They are cell, host and state, without those that the frame does not have.
+    """
     return [frame[name] for name in ("cell", "host", STATE) if name in frame]
 
 
@@ -32,9 +36,10 @@ def are_valid(frame: pd.DataFrame) -> pd.Series:
 
 
 def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add a flag to runs whose client or server had other libraries than most runs of their cell.
+    """Add a flag to runs whose client or server had other files in memory than most runs of their cell.
 
-    Without a majority, all of them get it: nobody knows which ones the label means.
+    Digests a, a, b of three runs give the third one the flag. Digests a, b give it to both runs: without a
+    majority, nothing shows which libraries the label of the cell stands for.
     """
     flagged: set[object] = set()
     for _, rows in frame.groupby(["cell", "host"], sort=False):
@@ -53,8 +58,10 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
 def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
     """Return the flags of each run as text, such as `too-short outlier-10`.
 
-    `frame` has the lists of flags that the evidence gave. Times are compared with the median of the valid
-    runs of the cell in the same state. `min_run_s` is the limit for `too-short`.
+    `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
+    flags that a comparison with other runs gives are added. Times are compared with the median of the valid
+    runs of the cell in the same state: 2.3 s is an `outlier-10` if the median is 2 s. A cell with a median
+    below `min_run_s` seconds is `too-short`.
     """
     elapsed_s = frame["elapsed_s"].where(are_valid(frame))
     median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
@@ -82,13 +89,14 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     """Return True for each run with other work than most runs of the command on the same repository.
 
-    Without a majority, that is each run of them. A run whose work is unknown is unusual.
+    Without a majority, it is True for all runs of that command and repository. It is also True for a run
+    whose work is unknown (""), and False for a command whose work differs by design.
     """
     usual: set[object] = set()
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
-    # A command whose work is another one by design is compared with nothing.
+    # Such a command says itself that its work equals no other, so a majority means nothing for it.
     is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
     return ~is_usual & ~is_unchecked
 
@@ -96,7 +104,9 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
 def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     """Return True for each run that was measured under other conditions than most rounds of its cell.
 
-    If no conditions are those of most rounds, that is each run of the cell.
+    Conditions are processors, priorities and limits. Three rounds with the conditions a, a and b give True
+    for the runs of the third. Two rounds with a and b give True for all runs: neither is the usual one. Runs
+    without a record of conditions ("") give False.
     """
     differ = pd.Series(False, index=frame.index)
     if CONDITIONS not in frame:

@@ -41,8 +41,8 @@ Thresholds = Mapping[str, float]
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     """Return the seconds in which delayed acknowledgements held up a run, from its WAIT_COLUMNS.
 
-    3 of them in a run with 0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN)
-    count as 0.
+    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run: 3 delays in a run with
+    0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as 0.
     """
 
     def number(column: str) -> float:
@@ -59,12 +59,15 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
 
 
 def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run by its evidence and promises. `elapsed_s` is hyperfine's time.
+    """Return the flags of a run: the ways in which its evidence contradicts what its cell promises.
 
-    A run with the promise {"os": "cold"} that began with pages in memory gets [Flag.CACHE_NOT_COLD].
+    `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
+    promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
+    has served no run. If such a run began with its repository in memory, it gets [Flag.CACHE_NOT_COLD].
     """
     evidence, promises = run["evidence"], run["promises"]
-    # The hook after the run measures it. Without it, the other counts have no end either.
+    # The hook after the run stores `window_s`, and reads all counters again. Without `window_s`, this hook
+    # has failed, and the evidence has no counts that could be judged.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
     found: list[Flag] = []
@@ -88,14 +91,18 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
 def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
     """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
 
-    Between the hooks, one shell ends and another one starts. So their time is longer, by a few milliseconds.
+    Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
+    starts. So the time between the hooks is longer than hyperfine's time, by a few milliseconds. It fits if
+    the difference is not negative, and at most `max_clock_gap_share` of it plus SHELLS_S. For example, 2.03 s
+    between the hooks and 2.00 s by hyperfine fit, if the share is 0.05.
     """
     window_s = evidence["window_s"]
     allowed_share = limits["max_clock_gap_share"]
-    # On a busy machine these shells wait for a processor, or for the hypervisor.
+    # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
+    # which processes waited is added to the allowed share, up to a fixed limit.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
     raised_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
-    # The user may allow more than that.
+    # The limit of the user holds, if it is larger than BUSY_CLOCK_GAP_SHARE.
     allowed_share = max(allowed_share, raised_share)
     allowed_s = allowed_share * window_s + SHELLS_S
     if window_s < SHORT_WINDOW_S:
@@ -122,12 +129,16 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
 
 
 def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run that should have begun with empty caches."""
+    """Return the flags of a run that should have begun with empty caches.
+
+    Two things are judged. How much of its input was in memory before the run (`resident_before`, 0 to 1) has
+    to be small. And the run has to read about as much from devices as the discarded cold run.
+    """
     found: list[Flag] = []
     read_bytes = _sum_reads(evidence)
     before, after = evidence.get("resident_before"), evidence.get("resident_after")
-    # If a run has read its input, and the kernel reports none of it in memory, it cannot report pages here.
-    # Then it would not have reported them before the run either.
+    # A run that has read its input leaves pages of it in memory. If the kernel reports none of them after the
+    # run, it cannot report pages of these files at all, so its 0 before the run proves nothing.
     is_report_wrong = bool(read_bytes) and _reports_no_page_of_input(evidence)
     if before is None or after is None or is_report_wrong:
         found.append(Flag.RESIDENCY_UNKNOWN)
@@ -136,29 +147,34 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
         resident_share = max(before, evidence.get("written_resident_before") or 0.0)
         if resident_share > limits["max_resident_share_cold"]:
             found.append(Flag.CACHE_NOT_COLD)
-    # Without the counts, judge() has found IO_UNKNOWN.
+    # If the reads are unknown, judge() has already added IO_UNKNOWN.
     if read_bytes is not None:
         found += _judge_cold_reads(evidence, read_bytes, limits)
     return found
 
 
 def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a cold run by the bytes that client and server read from devices.
+    """Return the flags of a cold run by `read_bytes`, which client and server read from devices.
 
-    The measure is the discarded cold run of the same round, which read everything that the command needs.
+    The discarded cold run of the same command read everything that the command needs, so a cold run should
+    read nearly as many bytes. If the discarded run read 100 MiB of an input of 200 MiB, then 0 bytes give
+    `no-disk-reads`, 30 MiB `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB
+    `fewer-disk-reads` (below `expected_read_share_cold`, 0.9). Independent of that, `foreign-reads` means
+    that another program read the input.
     """
     found: list[Flag] = []
     input_bytes = evidence.get("subject_bytes") or 0
-    # Programs read a little more or less in each run: tables of the file system, modules of Python.
+    # Each run reads a little more or less than its input, such as tables of the file system or modules of
+    # Python. Differences up to this size mean nothing.
     ignored_bytes = limits["ignore_below_mib"] * MIB
     if read_bytes == 0:
         found.append(Flag.NO_DISK_READS)
 
     discarded_bytes = _discarded_run_reads(evidence)
     if discarded_bytes > ignored_bytes:
-        # The discarded run may also have read programs, which a timed run finds in memory. So no run has to
-        # read more than its input: 340 KiB of files are enough, although a client in Python read 1.5 MiB at
-        # first.
+        # The discarded run also read the programs from the device, and a timed run finds them in memory. So
+        # no run has to read more than its input: with an input of 1 MiB, 1 MiB is enough, even if the
+        # discarded run read 4 MiB. An input of unknown size (0) sets no such limit.
         most_bytes = input_bytes or discarded_bytes
         enough_bytes = min(most_bytes, limits["min_read_share_cold"] * discarded_bytes)
         expected_bytes = min(most_bytes, limits["expected_read_share_cold"] * discarded_bytes)
@@ -167,8 +183,8 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
         elif enough_bytes <= read_bytes < expected_bytes:
             found.append(Flag.FEWER_DISK_READS)
 
-    # Pages of the input that are in memory now, were not before, and were not read by client or server:
-    # another program has read them, perhaps ahead of the client.
+    # After the run, pages of the input are in memory that were not there before. If they are more than client
+    # and server have read, another program has read the others, perhaps ahead of the client.
     before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
     after_bytes = evidence.get("resident_after_bytes") or 0
     foreign_bytes = after_bytes - before_bytes - read_bytes
@@ -178,10 +194,11 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
 
 
 def _discarded_run_reads(evidence: Evidence) -> int:
-    """Return the bytes that the discarded cold run read from devices; 0 if it is unknown.
+    """Return the bytes that the discarded cold run read from devices; 0 if they are unknown.
 
-    Runs of a command on a copy share one discarded run, whose bytes are in `discarded_read_bytes`. If they
-    could not be counted, the first run that warmed caches in this round is the next best measure.
+    All cold runs of a command on a copy of a repository share one discarded run, whose bytes are in
+    `discarded_read_bytes`. If they could not be counted, the reads of the first untimed run of this round
+    (`warming`) take their place.
     """
     discarded_bytes = evidence.get("discarded_read_bytes")
     if discarded_bytes:
@@ -202,15 +219,19 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 
 
 def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run whose input should have been in memory."""
+    """Return the flags of a run whose input should have been in memory.
+
+    Such a run may read only a little from disks: `max_read_kib_hot` (64 KiB). A client that writes files may
+    read 1 MiB more. Otherwise the run gets `cache-not-warm`.
+    """
     found: list[Flag] = []
     if _reports_no_page_of_input(evidence):
         found.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
     if read_bytes is not None:
-        # A client that writes files to a disk reads tables of its file system there, however warm its input
-        # is. The kernel counts these reads like those of the input.
+        # A client that writes files to a disk has to read tables of its file system there, even if its input
+        # is in memory. The kernel counts these reads together with reads of the input, so some are taken off.
         if evidence.get("client_write_bytes"):
             client_bytes = evidence.get("client_read_bytes") or 0
             read_bytes -= min(client_bytes, OUTPUT_READ_KIB * KIB)
@@ -226,7 +247,9 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
 
-    Return None if the counts of client or server are unknown.
+    On local disks, that is the sum of what client and server read. On a network file system, bytes that came
+    from the memory of the NFS server do not count, unless they are of the input. Return None if the counts
+    of client or server are unknown.
     """
     client_bytes = evidence.get("client_read_bytes")
     server_bytes = evidence.get("server_read_bytes", 0)
@@ -234,7 +257,8 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
         return None
     if not evidence.get("network_filesystem"):
         return client_bytes + server_bytes
-    # Without its pages here, an input on the network was read from there. That is a read of a hot run, too.
+    # An input on the network whose pages are not in memory here was read over the network in this run. A hot
+    # run must not do that, so all of the client's reads count.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
         return client_bytes + server_bytes
@@ -252,9 +276,11 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
 
 
 def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
-    """Return the first fault of a server, which explains the later ones; None without a fault.
+    """Return the first fault that a server has in the order below; None without a fault.
 
-    `promise` is `new` for a server with empty caches, `kept` for one with hot caches, or "".
+    Only the first is returned, because it explains the later ones: a server that was restarted is also not
+    warm. `promise` is "new" (started for this run, with empty caches), "kept" (has served a run, so its
+    caches are hot) or "" (nothing is promised; only a restart is a fault).
     """
     runs_before = evidence.get("server_runs_before") or 0
     if not evidence.get("server_same"):
@@ -273,7 +299,11 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
 
 
 def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
-    """Return True if a server with hot caches read nearly as much as in its first run."""
+    """Return True if a server with hot caches read nearly as much as in its first run.
+
+    "Nearly" is `max_read_share_hot_svn`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar` are
+    bytes by system calls, also from the page cache. Return False if a count is unknown.
+    """
     first_bytes = evidence.get("server_first_rchar")
     again_bytes = evidence.get("server_rchar")
     if first_bytes is None or again_bytes is None:
@@ -284,14 +314,19 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
 
 
 def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run that something other than its client and server disturbed."""
+    """Return the flags of a run that something other than its client and server disturbed.
+
+    Examples are another server of vcsbench (`other-server`), swapping (`swapped`), or another program that
+    used the disk (`io-busy`) or the processors (`cpu-busy`). Counts that are unknown give no flag.
+    """
     numbers = cast("Mapping[str, float | None]", evidence)
 
     def exceeds(name: str) -> bool:
+        # A limit has the name of its column: `max_steal_pct` limits `steal_pct`.
         return (numbers.get(name) or 0.0) > limits[f"max_{name}"]
 
     def takes_processor(cause: str) -> bool:
-        # In a short run a few ticks of the clock would be many percent.
+        # The kernel counts in ticks, usually of 10 ms. In a short run, a few of them would be many percent.
         seconds = numbers.get(f"{cause}_s") or 0.0
         return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{cause}_pct")
 
@@ -310,7 +345,8 @@ def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list
     have_others_read = False
     if device_bytes is not None and read_bytes is not None:
         have_others_read = device_bytes - read_bytes > limits["max_others_read_mib"] * MIB
-    # The pressure is that of the whole machine. A run that used no disk has not caused it.
+    # The kernel reports the pressure of the whole machine, to which the run itself contributes. Only if the
+    # run used no disk, other programs alone have caused the pressure.
     used_no_disk = read_bytes == 0 and evidence.get("client_write_bytes") == 0
     have_others_waited = is_hot and used_no_disk and exceeds("io_pressure_pct")
     if have_others_read or have_others_waited:

@@ -32,7 +32,8 @@ LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
 Columns = dict[str, object]
 
-# By column: the evidence that is summed over client and server, `client_<count>`.
+# By column: the count in the evidence that is summed over client and server. For example, `device_bytes` is
+# the sum of `client_read_bytes` and `server_read_bytes`.
 OF_SIDES = {
     "device_bytes": "read_bytes",
     "call_bytes": "rchar",
@@ -61,7 +62,10 @@ TRACE_COLUMNS = (
 
 
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:
-    """Return RAM, virtual disk, spinning disk or SSD; "" if unknown."""
+    """Return the kind of a storage for tables: RAM, virtual disk, spinning disk or SSD; "" if unknown.
+
+    A disk of a virtual machine is always a "virtual disk": its hypervisor hides which disk is below.
+    """
     rotational = storage.get("rotational")
     is_rotational = rotational if isinstance(rotational, bool) else None
     kind = storage_kind(str(storage.get("filesystem") or ""), is_rotational)
@@ -72,9 +76,11 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
-    """Return COUNT_COLUMNS of a run: `device_bytes` is the sum of what client and server read.
+    """Return COUNT_COLUMNS of a run, for example {"device_bytes": 4096, "flushes": 3, "rpcs": None}.
 
-    The column is None if the count of one side is missing, because their sum is unknown then.
+    Some columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
+    4,096. Such a sum is None if the count of one of them is unknown. A command without a server has the
+    counts of its client alone.
     """
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     sides = ["client"]
@@ -94,11 +100,15 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
-    """Return CLIENT_COLUMNS.
+    """Return CLIENT_COLUMNS, in which a column that does not apply is None.
 
-    `tree_bytes` and `clients_cpu_s` are sums over all clients, without their launcher. `carried_s` lasts from
-    the common start of the clients to the end of the last one. `launching_s` is the rest of the elapsed
-    time, `went_apart_s` the spread of starts.
+    - `tree_bytes` (bytes that were written) and `clients_cpu_s` are sums over all clients.
+    - `carried_s` are the seconds from the common start of all clients to the end of the last one.
+    - `launching_s` is the rest of the elapsed time, in which the launcher started the clients.
+    - `slowest_client_s` and `fastest_client_s` are the longest and the shortest time of one client.
+    - `went_apart_s` are the seconds between the first and the last start of a client.
+
+    A command with one client has no launcher: `carried_s` is its elapsed time, and the last four are None.
     """
     columns: Columns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -131,9 +141,10 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
 def read_traces(
     paths: Iterable[str | Path], traced: Mapping[str, TracedCell]
 ) -> dict[str, CellTrace]:
-    """Return the traces (measure.syscalls.trace_cell) by the path of each cell.
+    """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
-    `traced` names the cell whose trace each cell uses. Traces of another command are left out.
+    Cells that make the same system calls share the trace of one of them. `traced` has, for each cell, the
+    path of the traced cell, and the digest that its trace must have. A cell without such a trace is left out.
     """
     trace_by_path: dict[str, CellTrace] = {}
     for path in paths:
@@ -150,7 +161,11 @@ def read_traces(
 
 
 def trace_columns(trace: CellTrace) -> Columns:
-    """Return TRACE_COLUMNS, the calls of client and server together; without counts, None each."""
+    """Return TRACE_COLUMNS: the numbers of system calls of client and server together.
+
+    The counts {"reads": 5, "bytes_read": 4096, "mmap": 7} give `reads` 5, `bytes_read` 4096 and `all_calls`
+    12. An empty trace, or one without counts, gives None for each column.
+    """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
         # None if the side was not traced, or if there is no server.
@@ -158,16 +173,20 @@ def trace_columns(trace: CellTrace) -> Columns:
             counts.update(side_counts)
     if not counts:
         return dict.fromkeys(TRACE_COLUMNS)
+    # All counts are of calls, except for the bytes.
     counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)
     counts["renames"] = sum(counts[name] for name in _RENAMES)
     return {name: counts[name] for name in TRACE_COLUMNS}
 
 
 def build_columns(context: Context) -> dict[str, str]:
-    """Return path and version of each side's program, and digests of binaries.
+    """Return paths and versions of the programs of client and server, and digests of their files.
 
-    `binaries` has both programs and their Subversion libraries, `client_mapped` and `server_mapped` all files
-    in the memory of one side; "" if they are unknown.
+    - `client`, `server`: the path of the program, and `client_version`, `server_version`: its version.
+    - `binaries`: a digest of both programs and their Subversion libraries.
+    - `client_mapped`, `server_mapped`: a digest of all programs and libraries in the memory of one of them.
+
+    A value is "" if it is unknown, or if there is no server.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
@@ -196,7 +215,11 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of a build by the folders of the libraries that client and server have loaded."""
+    """Return the flags of a build: whether client and server loaded the libraries of this build.
+
+    A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gets `other-libraries`. If
+    its libraries are unknown, it gets `libraries-unknown`. `places` are the folders of the build.
+    """
     words: list[str] = []
     build = context.get("build")
     sides = [build["client"], build["server"]] if build else []
@@ -204,7 +227,7 @@ def build_flags(context: Context) -> list[str]:
         # A local command has no server.
         if not side:
             continue
-        # Programs on the PATH have no places: vcsbench claims nothing about their libraries.
+        # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:
             continue
         folders = tuple(f"{place.rstrip('/')}/" for place in side["places"])
@@ -217,9 +240,10 @@ def build_flags(context: Context) -> list[str]:
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
-    """Return a table's flags, with `same-binaries` in rows whose sides ran the same.
+    """Return the column `flags` of a table of comparisons, with `same-binaries` added to some rows.
 
-    `frame` has the measurements, `keys` are the axes that identify a row together with its two builds.
+    A row of `table` compares two builds, `baseline` and `candidate`. It gets the flag if runs of both builds
+    had the same binaries. Its cells have equal values on the axes `keys`. `frame` has the measurements.
     """
     if "binaries" not in frame:
         return table["flags"]

@@ -73,8 +73,11 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    `sides` has the work of each cell by its value of the compared axis. An example of a reason is
-    `log: 6,000 revisions (f6) against 5,000 (f7)`.
+    `sides` has the work of each cell by its value of the compared axis, for example {"f6": work, "f7": work}.
+    Its rounds did the same if this work has one line. Three reasons are possible, in this order:
+    - the rounds of one cell did different work,
+    - two cells did different work, as in `log: 6,000 revisions (f6) against 5,000 (f7)`,
+    - the work of a cell is unknown (an empty line).
     """
     prefix = f"{command}: " if command else ""
     works_by_name: dict[str, list[str]] = {}
@@ -107,9 +110,10 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
 
 
 def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
-    """Return the figures in which two works differ: `5,987 revisions against 5,000`.
+    """Return in a clause how two works (JSON) differ: `5,987 revisions against 5,000`.
 
-    With the `names` of both cells: `5,987 revisions (f6) against 5,000 (f7)`.
+    With the `names` of both cells, it is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal,
+    the digests differ, and the clause says that names or contents differ.
     """
     first_work: dict[str, int | str] = json.loads(one)
     second_work: dict[str, int | str] = json.loads(other)
@@ -163,16 +167,20 @@ def _format_figures(work: Mapping[str, int | str]) -> dict[str, str]:
 
 
 def lacks_counts(context: Context) -> bool:
-    """Return True if the checked run has no count of its output, so no run can be compared with it."""
+    """Return True if the kernel did not count the output of the untimed run that was checked.
+
+    The output of the timed runs can then not be compared with it. Return False if no run was checked.
+    """
     counts = context["captured_io"]
-    # Without an entry, no run was checked.
+    # If no run was checked, there is no key `wchar`. If the kernel did not count its output, it is None.
     return context["work_kind"] in PRINTING and "wchar" in counts and counts["wchar"] is None
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
-    svnbench prints nothing when it is timed. Without one of the counts, return False.
+    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Return False for commands whose output is not
+    checked (svnbench prints nothing when it is timed), and if one of the two counts is unknown.
     """
     written = run["evidence"].get("client_wchar")
     checked = context["captured_io"].get("wchar")
@@ -182,9 +190,11 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:
-    """Return True if the server of a run sent far less than in the checked run, or than the work needs.
+    """Return True if the server of a run sent too few bytes for the work of its client.
 
-    The client then reads the repository's files itself, under the label of a server.
+    The client has then read the repository's files itself, although its label says that a server sent them.
+    The server has to send at least half of what it sent in the checked run (SENT_SHARE), and a small share
+    of the bytes that the client printed or wrote. For example, it has to send 20 kB for a log of 1 MB.
     """
     evidence, work = run["evidence"], run["work"]
     sent_bytes = evidence.get("server_wchar")
@@ -195,7 +205,8 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     checked_bytes = context["captured_io"].get("server_wchar")
     if checked_bytes is not None:
         needed_bytes = max(needed_bytes, SENT_SHARE * checked_bytes)
-    # Of a working copy's update, the server sends the changes only, and the work is the whole tree.
+    # The work of an update is the whole tree of the working copy, but the server sends only the changes. So
+    # the size of that work says nothing about what the server has to send.
     if not context.get("working_copy"):
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
@@ -214,9 +225,10 @@ def count_needed_flushes(run: RunRecord, context: Context) -> int:
 
 
 def count_flushes(run: RunRecord, context: Context) -> int | None:
-    """Return the flushes of the disk during a run; None if the kernel sends none to it.
+    """Return the number of flushes of the disk during a run.
 
-    It sends flushes only to a disk with a cache that loses its content without power.
+    Return None if the kernel does not count them, or if it sends no flushes to this disk: it sends them only
+    to a disk with a cache that loses its content without power ("write back").
     """
     if context["target_storage"].get("write_cache") != WRITE_BACK:
         return None

@@ -46,9 +46,12 @@ class TimeBreakdown(NamedTuple):
 def break_down_time(
     frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
 ) -> TimeBreakdown:
-    """Return the time of measurements, without replaced results; of an interrupted run both parts.
+    """Add up the time that the measurements in `frame` took, and return it by stage and by block.
 
-    `block` has the axes of a block, `records` are the records of prepared repositories.
+    `frame` has a row for each run. Results that were replaced are not in it, so their time does not count. If
+    a run was interrupted and continued, the pause between both sessions does not count either. `block` has
+    the axes whose values make a block, for example ["command", "repo"]. `records` are the files about
+    prepared repositories, with the `seconds` of each preparation.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
     runs = frame.dropna(subset=["cell_round_s"])
@@ -64,7 +67,8 @@ def break_down_time(
         began_s=began / pd.Timedelta(seconds=1),
     ).sort_values("began_s")
     waits_s = _waits_after(cell_rounds)
-    # Blocks have different numbers of cells. Each cell-round is followed by a usual wait.
+    # Blocks have different numbers of cells, and there is a wait after each cell-round. So the time of a
+    # block's round includes one median wait for each of its cells.
     usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
 
     blocks = {}
@@ -85,13 +89,15 @@ def break_down_time(
 def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:
     """Return the seconds between each cell-round and the next one of the same session.
 
-    `cell_rounds` has the columns `began_s`, `cell_round_s` and `waited_s`, in the order of time.
+    `cell_rounds` has a row for each cell-round, sorted by its start `began_s`, with its duration
+    `cell_round_s`. `waited_s` is how long it waited for another measurement on the machine, before `began_s`.
+    Gaps longer than PAUSE_S are left out, because another session began after them.
     """
     began_s = cell_rounds["began_s"]
     # The clock can be set back, and the end of a cell-round is rounded.
     gaps_s = (began_s.shift(-1) - began_s - cell_rounds["cell_round_s"]).clip(lower=0)
-    # The next cell-round began when another measurement on the machine had ended. That is no time of this
-    # run.
+    # If the next cell-round waited for another measurement on the machine, this part of the gap was not
+    # caused by this run, and is taken off.
     waits_s = (gaps_s - cell_rounds["waited_s"].shift(-1)).clip(lower=0)
-    # The last cell-round has no next one: NaN is not less.
+    # The last cell-round has no next one, so its gap is NaN. The comparison is False for it, and drops it.
     return waits_s[waits_s <= PAUSE_S]

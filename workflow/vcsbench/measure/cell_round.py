@@ -34,8 +34,11 @@ class RoundMeasurement:
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
 
-    `captured` is the untimed run whose output was read, and `captured_server` has the counts of its server.
-    `discarded_bytes` is what the discarded cold run has read: the number that a cold run has to reach.
+    `captured` is the untimed run whose output was read to compute its work; None before this run, and if no
+    run is made for that. `captured_server` has the bytes that its server read and sent (`server_rchar`,
+    `server_wchar`). `discards` is True if the first cold run of a command is not timed but discarded.
+    `discarded_bytes` is what that run read from the device: a timed cold run has to read about as much.
+    None means that there was no such run yet, or that the kernel did not count its reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -120,29 +123,36 @@ class RoundMeasurement:
     # The hooks of hyperfine
 
     def _answer_hook(self, hook: Hook) -> None:
-        """Do the work of a hook: what has to happen before, between and after the timed runs.
+        """Do the steps before, between and after the timed runs. hyperfine calls this by its hooks.
 
-        For two runs, hyperfine calls setup, prepare, (run), prepare, (run), cleanup.
+        For two runs, hyperfine calls setup, prepare, (run), prepare, (run), cleanup. Setup warms up. Prepare
+        ends the record of the run before it, and prepares the next run. Cleanup ends the last record.
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Up to the next hook, only the start of that hook is counted.
+            # hyperfine does nothing until the next hook but to start the shell of that hook. So the counter
+            # that begins here has the instructions of such a start at the next hook. Each run is followed by
+            # the start of a hook, so this number is subtracted from the instructions of each run.
             self.collector.begin_hook(self.hyperfine.pid)
             return
-        # The run before this hook. Before the first one there is none.
+        # End the record of the run before this hook. Before the first prepare hook there was no run: this
+        # call then only ends the counter of begin_hook().
         self._end_run(is_last=hook is Hook.CLEANUP)
         if hook is Hook.PREPARE:
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif self.work_kind.read and not self.captured:
-            # No warm-up run preceded the timed ones. The caches do not matter for its output.
+            # The output of a command has to be read from one untimed run, usually the first warm-up run. If
+            # there was none, the command runs once more here, after all timed runs: its caches are now other
+            # ones, but its output does not depend on them.
             self.cell.reset_output()
             self.collector.begin(self.hyperfine.pid, is_timed=False)
             self._warm_up(is_read=True)
 
     def _set_up(self) -> None:
-        """Do the steps before all runs, and warm up.
+        """Do the steps before all runs, and run the command untimed as often as the cache state demands.
 
-        The warm-up runs are not hyperfine's, which does not report the signal that ended one of them.
+        These warm-up runs are not hyperfine's, because it does not report the signal that ended one of them.
+        If a cold run has to be discarded and no earlier round has done that, there is at least one.
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
@@ -161,7 +171,8 @@ class RoundMeasurement:
     def _store_discarded_run(self) -> None:
         """Store what the discarded run read from the device, unless the kernel hides a count."""
         assert self.captured
-        # The counts of a warm-up run have also the files that this process has read again.
+        # The client's count is taken from `captured`, which has the command alone. The count of a warm-up run
+        # in the collector also has what this process itself has read in the meantime.
         by_client = self.captured.io["read_bytes"]
         by_server = self.collector.warming[0].get("server_read_bytes", 0)
         if by_client is not None and by_server is not None:
@@ -169,7 +180,11 @@ class RoundMeasurement:
             self.discarded_run.write(self.discarded_bytes)
 
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
-        """Do the steps before a run, and read the counters at its begin."""
+        """Do the steps of the cache state before a run, and read the counters at its begin.
+
+        A state may have other steps (`first`) before the first run than (`prepare`) before the others: a
+        series of runs clears the caches only once, for example.
+        """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:
             steps = self.state["first"]
@@ -212,11 +227,15 @@ class RoundMeasurement:
         )
 
     def _end_run(self, is_last: bool) -> None:
-        """Add the record of the timed run that has ended, if there was one before this hook."""
+        """Add the record of the timed run that has ended, with its evidence and the work that it did.
+
+        Do nothing if there was no timed run before this hook. `is_last` is True after the last run.
+        """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
-        # From the answer before the run to the request after it, without the reading of counters.
+        # The time from the answer to the hook before the run to the request of the hook after it. It replaces
+        # the time between both readings of the counters, which take time themselves.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
@@ -224,8 +243,8 @@ class RoundMeasurement:
         try:
             self._read_what_was_written(run)
         except (OSError, UserError, ValueError) as error:
-            # Raised after the exit codes were checked: a failed run may have written nothing, and its exit
-            # code is then the better reason.
+            # Not raised here: a command that failed may have written nothing, and its exit code is then the
+            # better reason. measure() raises this error after it has checked the exit codes.
             self.read_error = self.read_error or error
 
     def _add_run(self, evidence: Evidence) -> RunRecord:

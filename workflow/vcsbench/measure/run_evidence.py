@@ -85,11 +85,14 @@ class OtherPrograms(NamedTuple):
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
-    The hook that calls end() has started by then, so the instructions of a run include its start.
-    begin_hook() and the end() in the next hook count those of a start alone, which are subtracted.
+    A hook of hyperfine calls end(), so the shell of this hook has started before the count of instructions
+    ends. The instructions of a run therefore include those of this start. To subtract them, they are counted
+    alone once: from begin_hook() in one hook to end() in the next, without a run between both.
 
-    `read` and `written` are the subjects. `clearing` is the way to clear caches. `measures_sync` waits after
-    each run until its output is on the device. `warming` has the reads of the untimed runs.
+    `read` is the subject that the command reads, such as a repository, and `written` the one that it writes;
+    None if there is none. `clearing` is the way to clear caches, such as "drop-caches". With `measures_sync`,
+    it is measured after each run how long its output takes to be on the device. `warming` has the reads of
+    the untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -156,8 +159,8 @@ class EvidenceCollector:
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # The family has the shell of this hook. It ends within the run, and its counts until now do not
-        # belong to the run.
+        # The shell of this hook still runs, and its counts until now do not belong to the run. When it ends,
+        # the kernel adds its counts to those of hyperfine. So both are read here, and hyperfine alone later.
         self.before = self._snapshot(processes.family(hyperfine))
         # hyperfine starts the run as soon as this hook ends.
         now = datetime.datetime.now(datetime.UTC)
@@ -169,7 +172,7 @@ class EvidenceCollector:
 
         Return None after an untimed run, whose reads are added to `warming`, and if no run has begun.
         """
-        # Before all other steps, which take instructions themselves.
+        # The counters of instructions end before all other steps, because these execute instructions, too.
         instruction_counts = self._end_instruction_counters()
         before = self.before
         self.before = None
@@ -216,10 +219,15 @@ class EvidenceCollector:
             instruction_counts["client_instructions"] = client - self.hook_instructions
 
     def _snapshot(self, clients: list[int]) -> Snapshot:
-        """Read all counters. `clients` are the processes of the client's side."""
+        """Read all counters of machine, client and server now. The difference of two snapshots is one run.
+
+        `clients` are the pids that count as the client: hyperfine, whose counts include its ended children,
+        and before a run also its children that still live. Devices are those of input and output.
+        """
         pids = list(clients)
         if not self.is_timed:
-            # This process starts the untimed runs.
+            # An untimed run is a child of this process, so its counts are added to those of this process when
+            # it ends.
             pids.append(os.getpid())
         client = processes.usage(pids)
         folders = []
@@ -247,19 +255,24 @@ class EvidenceCollector:
     def _describe_run(
         self, before: Snapshot, after: Snapshot, instruction_counts: Mapping[str, int | None]
     ) -> EvidencePart:
-        """Return the evidence from counters of a run, timed or not."""
+        """Return the evidence that follows from the counters before and after a run, timed or not.
+
+        For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}.
+        """
         seen = counters.count_events(before.machine, after.machine)
         seen |= _count_client(before, after)
         seen |= _count_network(before, after)
         server_counts = _count_server(before, after)
         seen |= server_counts
         seen |= counters.measure_load(before.machine, after.machine)
-        # Without a server, or with another one than before, nothing is subtracted.
+        # The CPU time of the server is no time of other programs. Without a server, or with another server
+        # than before the run, it is 0.
         server_s = server_counts.get("server_cpu_s", 0.0)
         others = _estimate_others(before, after, seen["busy_s"], server_s)
         is_coarse = server_s is not None and server_s < COARSE_S
         if is_coarse and _have_server_processes_ended(before, after):
-            # The ticks of ended processes are too coarse for so short a time.
+            # The kernel has the CPU time of ended processes in whole ticks. In so short a time, the error of
+            # two ticks would be too large.
             seen["server_cpu_s"] = None
         if self.server:
             seen |= _describe_server(self.server, before, after)
@@ -285,8 +298,9 @@ class EvidenceCollector:
     def _query_residency(self, is_last: bool) -> dict[str, object]:
         """Return the residency of input and output before and after a run, as shares from 0 to 1.
 
-        It is queried after each run with cleared caches, otherwise only after the last run: a query opens
-        files, and changes the caches of the next run.
+        To query it, files are opened, and that changes caches. So it is queried after a run whose caches were
+        cleared before it, and otherwise only after the last run. A value is None if it was not queried, or if
+        the kernel does not answer.
         """
         is_cleared = self.cleared is not None
         before, written = self.cleared or (None, None)
@@ -338,9 +352,10 @@ def _count_network(before: Snapshot, after: Snapshot) -> EvidencePart:
 
 
 def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
-    """Return CPU time and I/O of the server: server_cpu_s, server_rchar, and so on.
+    """Return CPU time and I/O of the server within a run: {"server_cpu_s": 0.25, "server_rchar": 4096, ...}.
 
-    It is empty unless the same server ran before and after: the counts of two servers have no difference.
+    Return {} if there was no server, or another one before the run than after it: the counters of two
+    different servers cannot be subtracted.
     """
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return {}
@@ -362,12 +377,17 @@ def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
 def _estimate_others(
     before: Snapshot, after: Snapshot, busy_s: float, server_s: float | None
 ) -> OtherPrograms:
-    """Return the CPU time of other programs in a run, of the `busy_s` of all processors."""
+    """Return the CPU time of other programs in a run: `busy_s` of all processors, less the known processes.
+
+    If 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s, other
+    programs took 0.2 s, which is 10 % of the available 2 s.
+    """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:
         return OtherPrograms(None, None)
     own_s = after.own_cpu_s - before.own_cpu_s
-    # The kernel counts busy time in ticks, so the difference may be negative.
+    # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
+    # negative.
     cpu_s = max(0.0, busy_s - (client_s + own_s + server_s))
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
     available_s = (os.cpu_count() or 1) * window_s
@@ -375,7 +395,11 @@ def _estimate_others(
 
 
 def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
-    """Return the facts about the server of a run; only a few if it was started or ended within the run."""
+    """Return the facts about the server of a run.
+
+    `server_pid` is that of the server after the run, 0 if none runs. `server_same` is True if it also ran
+    before the run. Only then are its age, command line, program and peak memory in the facts.
+    """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
     facts: dict[str, object] = {

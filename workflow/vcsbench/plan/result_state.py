@@ -23,8 +23,8 @@ FOLDER = "results/budget"
 ALL, NOTHING = "all", "nothing"
 # The reason of a cell-round without a result in a run that measures nothing. Pages have a text for it.
 OUTDATED = "outdated"
-# Folders below results/ that remove_unreadable() leaves alone: logs and builds are no data, and a job that
-# reads an unreadable record of a preparation makes it again without measuring again.
+# Folders below results/ that remove_unreadable() leaves alone. Logs and builds are no data. The others have
+# records of preparations: a job that finds one unreadable prepares again, and nothing is measured again.
 UNCHECKED = ("logs", "builds", "cluster", "loaded", "packed", "dumps", "repositories")
 
 
@@ -74,7 +74,11 @@ class SamplingBatches:
         return numbers
 
     def _has_rounds(self, number: int) -> bool:
-        """Return True if a batch is decided and has any rounds."""
+        """Return True if a batch is decided and has any rounds. Store the rounds of its blocks then.
+
+        A decision has `gives` (whether it adds rounds), `of` (the digest of the repositories of each block)
+        and `rounds` (the total rounds of each block).
+        """
         if number in self._rounds:
             return True
         path = self.root / decision_of(self.study, number)
@@ -113,10 +117,11 @@ class SamplingBatches:
 
 
 def is_up_to_date(result: CellRound, digest: str) -> bool:
-    """Return True if a result exists, and the recipe in its context has a digest.
+    """Return True if a result exists, and was measured by the recipe with this digest.
 
-    A run looks at thousands of results before it starts. To search a context takes a tenth of the time of
-    a parser. Each is written atomically, so a check of the export's content can wait.
+    A run looks at thousands of results before it starts. So the text of the context is searched, which takes
+    a tenth of the time of parsing it. The content of the export is not looked at here, because it was
+    written atomically; whoever reads it reports damage.
     """
     try:
         with open(open_regular(result.context), "rb") as file:
@@ -148,9 +153,11 @@ def check_version(path: Path, context: Context) -> None:
 
 
 def remove_unreadable(root: Path) -> list[Path]:
-    """Remove the results of a checkout that no program can read, and return their paths.
+    """Remove damaged files below results/ of a checkout, and return the paths of what was removed.
 
-    Snakemake makes missing files again, but looks at no content. The caller holds the lock of the checkout.
+    A .json file is damaged if it is no JSON, a .csv file if it is empty or has a NUL. A power cut or a full
+    disk leaves such files. Snakemake makes missing files again, but does not look at their content, so a
+    damaged file would stay. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
@@ -159,7 +166,8 @@ def remove_unreadable(root: Path) -> list[Path]:
         for path in sorted(folder.rglob("*.*")):
             if _is_readable_file(path):
                 continue
-            # The output of these rules is the folder of a study: Snakemake does not miss a file in it.
+            # For these two folders, the output of a rule is the whole folder of a study. Snakemake would not
+            # notice one missing file in it, so the folder is removed.
             output = path.parent if folder.name in ("tables", "published") else path
             remove_path(output)
             removed.append(output)
@@ -176,7 +184,7 @@ def _is_readable_file(path: Path) -> bool:
         if path.suffix == ".json":
             json.loads(content)
             return True
-        # A full disk or a power cut can leave zeros.
+        # A full disk or a power cut can leave zeros in place of text.
         return bool(content.decode()) and b"\0" not in content
     # A RecursionError is raised for thousands of nested brackets.
     except (OSError, UserError, ValueError, RecursionError):

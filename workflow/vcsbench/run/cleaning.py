@@ -32,10 +32,15 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
 
 
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
-    """Remove all files of vcsbench for a checkout, and return a line for each removed folder.
+    """Remove everything that vcsbench made for a checkout, and return the lines to print.
 
-    Of the merged configuration `raw`, only folders matter. The folders of checkouts that no longer exist are
-    removed, too. Raise a UserError during a run.
+    It ends left processes, and removes files on cluster nodes, run folders in the temporary folder, the work
+    folder on each storage, and the content of results/. Work folders of checkouts that no longer exist are
+    removed, too. A work folder with files of somebody else remains. An example of a line is "removed
+    /var/tmp/vcsbench-1a2b3c4d"; the only line is "there is nothing to remove" if nothing was removed.
+
+    Only the folders in the merged configuration `raw` are checked, so that a fault elsewhere does not prevent
+    cleaning. `files` are named in errors. Raise a UserError if a workflow run works in the checkout.
     """
     settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
     with workflow.checkout_lock(root):
@@ -55,15 +60,18 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
 
 
 def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
-    """Return the folders of this checkout, and next to them those of checkouts that no longer exist.
+    """Lock the work folders `places` of this checkout, and abandoned work folders on the same storages.
 
-    All are locked. Raise a UserError if another process works in a folder of this checkout.
+    A work folder is abandoned if its checkout does not exist here. Return all locked folders. A folder that
+    does not exist has no lock, but is returned, too. Raise a UserError if another process works in a folder
+    of this checkout.
     """
     locked = list(places)
     for place in places:
         place.lock()
         for abandoned in workdir.abandoned_workdirs(place.storage):
-            # Its checkout may exist in another container, which is at work in it.
+            # Its checkout may exist in another container, which may be measuring in this folder now. Then the
+            # lock fails, and the folder is left out.
             with suppress(UserError):
                 abandoned.lock()
                 locked.append(abandoned)
