@@ -70,10 +70,12 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 
 
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
-    """Return the residency of files and of all files below folders, or of an even sample of `max_files`.
+    """Return how much of some files is in memory: of files, and of all files below folders.
 
-    Return None if they have no bytes or the kernel does not answer. Opening files loads their inodes,
-    so caches must be cleared again before a cold run.
+    If they are more than `max_files`, only an even sample is asked for: of 100,000 files every second one, if
+    50,000 are allowed. Its pages are multiplied to stand for all files. Return None if the files have no
+    bytes, or if the kernel does not answer. Opening files loads their inodes, so caches must be cleared again
+    before a cold run.
     """
     files: list[str] = []
     for path in paths:
@@ -113,10 +115,12 @@ def has_cached_names(*paths: Path) -> bool:
 
 
 def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
-    """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
+    """Return how much of the files below folders, which have `size` bytes together, is in memory.
 
-    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
-    parents, so a folder without one has no cached files. Memory pressure may drop names before pages.
+    The kernel keeps names of files in a cache. Only files whose names are cached are opened, so no inode is
+    loaded. The other files count as not in memory. A cached name keeps the names of its parents cached, so
+    below a folder without a cached name nothing is looked for. If memory is short, the kernel may drop a name
+    before the pages of its file, and the result is too low. Return None if the kernel does not answer.
     """
     uses: list[FileUse] = []
     try:
@@ -141,7 +145,7 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the use of a file, or of all files below a folder, whose names are cached."""
+    """Yield the size and the cached bytes of a file, or of all files below a folder, with cached names."""
     opened = _open_cached(path)
     if opened is None:
         return

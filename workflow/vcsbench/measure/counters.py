@@ -136,7 +136,10 @@ def subtract(after: float | None, before: float | None) -> Any:
 
 
 def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePart:
-    """Return what happened on the machine within a run. `window_s` is the time between the counters."""
+    """Return what happened on the machine within a run, for example {"rpcs": 12, "device_reads": 3}.
+
+    A value is None if the machine does not count it. `window_s` is the time between both readings.
+    """
     return {
         "window_s": round(after.clock_s - before.clock_s, 6),
         "device_read_bytes": subtract(after.device.read_bytes, before.device.read_bytes),
@@ -153,13 +156,16 @@ def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePar
 
 
 def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePart:
-    """Return how busy the machine was: ticks in seconds, stalls in percent of the time.
+    """Return how busy the machine was in a run.
 
-    A key `..._pressure_pct` is missing if the kernel does not count this pressure.
+    `busy_s` and `steal_s` are seconds of all processors together: 2 processors can be busy for 2 s in a run
+    of 1 s. `steal_pct` is the share that the hypervisor gave to others. `cpu_pressure_pct` and the like are
+    the share of the time in which a task waited for this resource; the key is missing if the kernel does not
+    count that.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
-    # It is 0 in a run of less than a tick.
+    # In a run of less than a tick, the difference is 0, which must not be a divisor.
     all_ticks = after.all_ticks - before.all_ticks or 1
     load: EvidencePart = {
         "busy_s": round(busy_ticks * TICK_S, 3),
@@ -179,7 +185,10 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
 
 
 def read_device_use(*paths: Path) -> DeviceUse:
-    """Return the use of the devices that hold paths, each device counted once."""
+    """Return the use, by all processes since boot, of the block devices that hold some paths.
+
+    A device that holds several of the paths counts once. All is None if a device cannot be read.
+    """
     folders: set[str] = set()
     for path in paths:
         folders |= block_folders(path)

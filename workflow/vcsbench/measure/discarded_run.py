@@ -36,19 +36,23 @@ class DiscardedRun:
             folders = [folder for folder in subject.folders if folder.exists()]
         if not folders:
             return
-        # The inode and its change time differ for a copy that was made again.
+        # A copy of a repository that was made again has another inode or another change time. So it has
+        # another key, and its first cold run is discarded again.
         copies = []
         for folder in folders:
             status = os.stat(folder)
             copies.append((str(folder), status.st_ino, status.st_ctime_ns))
-        # After a restart of the machine, there is no discarded run.
+        # The machine has another id after each boot. So a discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
         key = [boot_id, recipe["argv"], recipe["stdin"], copies]
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
         self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
     def read(self) -> int | None:
-        """Return None without a discarded run, or if it is too old or its file is damaged."""
+        """Return the bytes that the discarded run read from the device, for example 104857600.
+
+        Return None if there was no such run, if it is too old, or if its file is damaged.
+        """
         if not self.file or not self.file.exists():
             return None
         age_s = time.time() - self.file.stat().st_mtime

@@ -30,9 +30,11 @@ class Client:
 
 
 def main(report: str, number: int, mark: str, argv: list[str]) -> int:
-    """Run the clients and write the report. If a client fails, end all others and return its exit code.
+    """Run `number` clients at once, write the report, and return the exit code.
 
-    Like a shell, return 128 plus the number of the signal that ended a client.
+    `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
+    succeed. If one fails, end all others, and return its exit code; like a shell, 128 plus the number of
+    the signal that ended it. Then there is no report.
     """
     # Shared with the clients, which write their starts to it.
     starts = mmap(-1, START_BYTES * number)
@@ -74,12 +76,14 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
         return pid
     os.close(gate_writer)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
-    # A waiting client precedes the commands of released ones. An ordinary user may not set this.
+    # With the highest priority, a client that still waits at the gate gets a processor before the commands of
+    # clients that have passed it. So all pass at nearly the same time. An ordinary user may not set this.
     try:  # noqa: SIM105 - contextlib takes as long to import as all the rest
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
-    # It returns when the parent has closed its end: for all clients at once.
+    # Nothing is ever written to the pipe. The read returns when the parent closes its end, for all clients at
+    # once.
     os.read(gate, 1)
     at = START_BYTES * number
     starts[at : at + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")

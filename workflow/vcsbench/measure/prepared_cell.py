@@ -63,8 +63,14 @@ WARM_UP_LIMIT_S = 60
 class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
-    open() sets `argv` (of a client), `timed` (the command, which may be the launcher of several clients),
-    `idle_argv` (on an empty subject; empty if the command has no such run), and `versions` of the programs.
+    open() sets these attributes:
+    - `argv`: the command line of one client,
+    - `timed`: the command that hyperfine times: this client, or the launcher of several clients,
+    - `idle_argv`: the same command on an empty repository or tree, which loads the client's files into
+      memory; [] if there is no such command,
+    - `versions` of the programs by their names.
+
+    `input` is the subject that the command reads and `output` the one that it writes; None if there is none.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -96,9 +102,10 @@ class PreparedCell:
         self.versions: dict[str, str] = {}
 
     def _copy_server_files(self) -> Path:
-        """Copy the files of the server configuration: an edit during the run has no effect.
+        """Copy the files of the server configuration, and return the folder with the copy.
 
-        Raise UserError if they do not match the recipe.
+        The server reads the copy, so that an edit of the original during the run has no effect. Return an
+        empty folder for a cell without such files. Raise UserError if they do not match the recipe.
         """
         copy = self.folder / "files"
         copy.mkdir()
@@ -168,7 +175,10 @@ class PreparedCell:
         return read_versions(commands)
 
     def fill_in(self) -> None:
-        """Fill in the template of the command: set `argv`, `timed` and `idle_argv`."""
+        """Fill in the template of the command: set `argv`, `timed` and `idle_argv`.
+
+        For example, "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log", "svn://127.0.0.1:40123/ruby"].
+        """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
         timed = self.argv
@@ -181,7 +191,10 @@ class PreparedCell:
         self.idle_argv = self._fill_in_idle_command(words)
 
     def _fill_in_idle_command(self, words: Words) -> list[str]:
-        """Return the command on an empty subject; [] if a subject has none, or is on another machine."""
+        """Return the command on empty subjects, such as an empty repository or an empty working copy.
+
+        Return [] if a subject has no empty one, or if the server is on another machine.
+        """
         if not self.input or "remote" in self.recipe:
             return []
         idle_words: Words = {**words, "url": partial(self.url, EMPTY)}
@@ -198,9 +211,11 @@ class PreparedCell:
         return fill_template(template, self._words())
 
     def _words(self) -> Words:
-        """Return the words for commands. A callable is called only if a command has its word.
+        """Return the words of templates with their values: "url" has the value of {url} in a command.
 
-        The value of an axis is a word as well, unless a later word has its name.
+        A value is a text, several arguments, or a function that returns one of them. The function is called
+        only if a command has the word: {url} needs a port, for example. The value of an axis is a word as
+        well, such as {format}, unless a later word has the same name.
         """
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
@@ -338,7 +353,9 @@ STEPS = {
 
 
 def fill_template(template: str, words: Words) -> list[str]:
-    """Return the argv of a template. A word with several values must be an argument of its own.
+    """Return the command line of a template, in which each {word} is replaced by its value.
+
+    A word that stands for several arguments, such as {svn} with its options, must stand alone.
 
     Example: "{svn} export {url}/{tree}" with the words svn, url and tree is ["/usr/bin/svn",
     "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"].
@@ -352,7 +369,8 @@ def fill_template(template: str, words: Words) -> list[str]:
                 argv += value
                 continue
         filled = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
-        # The export of a whole repository is {url}/{tree} with an empty tree.
+        # If a command works on a whole repository, {tree} is empty, and {url}/{tree} ends in a slash. It is
+        # removed, because a URL of Subversion has none at its end.
         if part.endswith("}") and len(filled) > 1:
             filled = filled.rstrip("/")
         argv.append(pegged(filled))

@@ -33,7 +33,11 @@ PRELOADED = "/etc/ld.so.preload"
 def describe_round(
     cell: PreparedCell, runs: list[RunRecord], captured: untimed_runs.Captured | None
 ) -> Context:
-    """Return the context of a cell's runs. `captured` is the run whose output was read, if any."""
+    """Return the context of a cell's runs: everything that may explain their times, as JSON data.
+
+    It has the recipe, host, storage, programs with their digests, subjects and the runs with their evidence.
+    `captured` is the untimed run whose output was read; None if there was none.
+    """
     recipe = cell.recipe
     state = recipe["state"]
     storage = recipe["storage"]
@@ -106,7 +110,8 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
             mapped=untimed_runs.read_mapped_files(server.pid),
         )
         sides.append(served)
-    # Only these files: other libraries differ between machines with the same Subversion.
+    # The digest covers the programs and Subversion's libraries only. Other libraries, such as the C library,
+    # differ between machines that run the same Subversion.
     files = []
     for side in sides:
         files.append(side["program"])
@@ -125,7 +130,8 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
     name = os.path.basename(program)
     is_subversion = name.startswith("svn")
     mapped = captured.mapped if captured else None
-    # Only a client of Subversion is run again: another program could change the tree that it works on.
+    # If the client's files are unknown, it is run again to list them. That is done with clients of Subversion
+    # only, because another program could change the tree that it works on.
     if mapped is None and is_subversion:
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     client = _describe_side(program, cell.versions[name], cell.client.places, mapped)

@@ -61,10 +61,12 @@ def time_limit_error(limit_s: float) -> UserError:
 
 
 class Hyperfine:
-    """Time a command, and call `answer_hook(hook)` for each hook, over named pipes below `folder`.
+    """Time a command by hyperfine, and call `answer_hook(hook)` for each of hyperfine's hooks.
 
-    `folder` takes the export and the log. run() sets `pid`, `seconds` (of hyperfine, with the hooks) and
-    `hooks_s` (of the hooks alone).
+    A hook is a shell that hyperfine starts before, between or after the runs. It asks this process over named
+    pipes below `folder`, and waits for the answer. `folder` also takes the export and the log.
+
+    run() sets `pid` of hyperfine, `seconds` (its duration, with the hooks) and `hooks_s` (the hooks alone).
     While a hook is answered, `since_hook_s` is the time since the answer to the hook before: the time of the
     run between the two hooks, with the end of one shell and the start of the other.
     """
@@ -125,7 +127,8 @@ class Hyperfine:
         argv = [hyperfine, "-N", "--style", "basic"]
         # The export has no exit codes of hyperfine's own warm-up runs, so vcsbench warms up in a hook.
         argv += ["--warmup", "0", "--runs", str(runs)]
-        # The exit codes in the export have the reason, and the evidence of all runs is then complete.
+        # Without this option, hyperfine would end after a run that fails. With it, all runs have evidence,
+        # and the export has their exit codes, which vcsbench reports.
         argv += ["--ignore-failure"]
         for hook in Hook:
             script = ["sh", "-c", HOOK_SCRIPT, str(self.hooks), hook]
@@ -154,7 +157,8 @@ class Hyperfine:
             while True:
                 wait_s = max(0.0, deadline - time.monotonic())
                 ready = select.select([self.requests, ended], [], [], wait_s)[0]
-                # A request comes first: hyperfine may have ended after its last hook asked.
+                # Requests are looked at first. If both are ready, hyperfine has ended, but its last hook has
+                # asked before that.
                 if self.requests in ready:
                     self._answer_request()
                     deadline = time.monotonic() + limit_s

@@ -208,7 +208,8 @@ class Server:
             return []
         open_files = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
-        # A process that has ended has no open files, either.
+        # If the server still runs, it has open files. If none of them is visible, this process may not read
+        # them. A server that has ended (`pid` is 0) has no open files for another reason.
         if not listeners and self.pid and not any(open_files.values()):
             raise UserError(
                 f"{self.kind}: this process may not read the open files of its server, so another program "

@@ -51,13 +51,15 @@ MAX_SLOWDOWN = 100.0
 
 
 def count_lines(lines: Iterable[bytes]) -> Counter[str]:
-    """Count system calls in strace's lines, by GROUPS and kind of open, others by their names.
+    """Count the system calls in strace's lines, and the bytes that they read and wrote.
 
-    `bytes_read` and `bytes_written` have the bytes of the reads and writes. Example: {"opens_read_only": 2,
-    "reads": 5, "bytes_read": 4096, "mmap": 7}.
+    Calls of a group (GROUPS) are counted together: read() and pread64() are `reads`. An open counts as
+    `opens_read_only`, `opens_read_write` or `opens_failed`, and any other call by its own name. Example:
+    {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
-    # The arguments in the first parts of calls, by thread.
+    # A call in two parts has its first arguments in the first line, and its result in the second one. So the
+    # first arguments are kept, by thread, until the second line comes.
     unfinished: dict[bytes, bytes] = {}
     for line in lines:
         match = _LINE.match(line)
@@ -90,9 +92,10 @@ def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
 
 
 class Strace:
-    """One strace, and what it starts, on one processor. A thread counts the lines that it writes.
+    """A running strace. A thread of this process counts the lines that it writes.
 
-    A call stops twice for strace, and a wake-up on another processor takes five times as long.
+    strace and the processes that it starts run on one processor: each call stops the process twice and wakes
+    strace, and to wake a process on another processor takes five times as long.
     """
 
     def __init__(self, cpu: int, arguments: Sequence[str], **options: Any) -> None:
@@ -114,7 +117,10 @@ class Strace:
 
     @classmethod
     def attach(cls, pids: Sequence[int]) -> Strace:
-        """Count the calls of running processes, their threads and later children, until end()."""
+        """Count the calls of running processes, their threads and later children, until end().
+
+        Return when strace has attached to all threads. Raise UserError if it cannot.
+        """
         # The client of trace_command() has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
         for task in _list_tasks(pids):
@@ -202,15 +208,16 @@ def trace_command(command: Invocation) -> Counter[str]:
 
 
 def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
-    """Return the system calls of a cell: `client` and `server` (None without one) by count_lines().
+    """Run the command of a cell once under strace, and return its system calls.
 
-    Also return `seconds` of the trace. `folder` is a private folder, `root` the checkout. If nothing can be
-    traced, `why_not` has the reason, and the counts are None.
+    `client` and `server` of the result have the counts of count_lines(); `server` is None for a cell without
+    one. `seconds` is how long the trace took. If the command cannot be traced, `why_not` has the reason as a
+    sentence, and `client` is None. `folder` is a private folder, `root` the checkout.
     """
     began = time.monotonic()
     result: CellTrace = {"client": None, "server": None, "why_not": ""}
     try:
-        # Before the preparation, which takes longer.
+        # A missing strace is reported at once, before the preparation, which takes long.
         find_strace()
         with ExitStack() as stack:
             cell = PreparedCell(recipe, 1, folder, root)
@@ -218,7 +225,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
             cell.start_server()
             limit_s = _choose_limit(cell)
             cell.reset_output()
-            # Before the client starts: all that it causes is counted.
+            # Attached before the client starts, so that all calls which the client causes are counted.
             server_strace = None
             if cell.server:
                 server_strace = Strace.attach(processes.family(cell.server.pid))
@@ -244,15 +251,16 @@ def _choose_limit(cell: PreparedCell) -> float:
 
 
 UPDATE = "{svn} update -q {working_copy}"
-# SQLite locks by fcntl. An exclusive lock is taken and released once, in a few calls; a shared lock by each
-# transaction.
+# SQLite locks its database by the system call fcntl. With exclusive locking, a client takes the lock once and
+# keeps it, which is a few calls. With shared locking, each transaction takes and frees it.
 MAX_EXCLUSIVE_LOCKS = 30
 
 
 def count_locks(cell: PreparedCell) -> int | None:
-    """Return the calls by which an update without changes locks files; None without strace.
+    """Return how many calls of fcntl an update without changes makes; None without strace.
 
-    Raise UserError if they do not fit the way of locking in the recipe.
+    The number shows how the client locks the database of the working copy: at most MAX_EXCLUSIVE_LOCKS calls
+    are exclusive locking, more are shared locking. Raise UserError if the recipe has the other way.
     """
     if not shutil.which("strace"):
         return None

@@ -49,10 +49,11 @@ class Captured(NamedTuple):
 def capture(
     command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
 ) -> Captured:
-    """Run a command once, untimed, and return its work and its use of resources.
+    """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
-    `read_output` gets the output of the command and returns its fingerprint. `log` takes the errors of the
-    command; a pipe is made next to it. Raise UserError if the command fails or takes longer than its limit.
+    `read_output` gets the output of the command, and returns the fingerprint of its work. `log` takes the
+    error output of the command; a pipe is made in its folder. Raise UserError if the command fails or takes
+    longer than its limit.
     """
     run = _UntimedRun(command, read_output, log)
     try:
@@ -114,8 +115,8 @@ class _UntimedRun:
         return has_ended
 
     def read_io_counts(self) -> dict[str, int | None]:
-        # First, because waitid() would take the stops of the tracer for the end of the process. A child that
-        # stays is not awaited.
+        # The tracer ends first. While it runs, waitid() below would return for a stop of the traced process,
+        # not only for its end. A child that outlives the command is not awaited for longer than the limit.
         self.tracer.join(TRACER_LIMIT_S)
         # The ended process stays in /proc until process.wait() in close().
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
@@ -213,7 +214,8 @@ class ExitTracer(threading.Thread):
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.is_attached.set()
         while is_allowed:
-            # Look first, without removing the event: the end of the child belongs to its parent.
+            # PEEK looks at the event without removing it. If it is the end of the child, it has to stay,
+            # because another thread of this process waits for it with process.wait().
             try:
                 event = os.waitid(os.P_ALL, 0, PEEK)
             except ChildProcessError:

@@ -23,7 +23,8 @@ UNCHECKED = "apart"
 # The longest URL that is found across two pieces of data.
 LONGEST = 1024
 PREFIX_LENGTH = 12
-# A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.
+# Subversion expands a keyword of fixed width (`$URL::   $`) to a text of just this width, so it cuts a long
+# URL, or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL.
 FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
 
 
@@ -50,7 +51,11 @@ class UrlNormaliser:
         return self._pattern.sub(b"{url}", data) if self._may_match(data) else data
 
     def complete_length(self, data: bytes | bytearray) -> int:
-        """Return how many bytes of the data cannot be part of a URL that continues after the data."""
+        """Return how many bytes at the start of the data can be normalised now.
+
+        The last LONGEST bytes may have the beginning of a URL whose end is in the next data, so they have to
+        wait. If a URL lies across this limit, its end is the limit.
+        """
         end = max(0, len(data) - LONGEST)
         if not self._may_match(data):
             return end
@@ -116,13 +121,15 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message:
-    a message may contain lines like the headings of other revisions, so its lines are counted.
+    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message. A
+    message may contain lines that look like the heading of a revision. So the number of its lines, which the
+    heading has, is taken from it, and these lines are skipped. Return {} for an output without revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
     paths = 0
-    # Lines of the message: of the present heading, and how many of them are still to come.
+    # `message_lines` is the number of lines in the present heading. `lines_to_come` counts down while the
+    # lines of the message are skipped. `is_before_message` is True from the heading to the empty line.
     message_lines = 0
     lines_to_come = 0
     is_before_message = False
@@ -199,8 +206,9 @@ LARGEST_REVISION_0 = 1 << 20
 def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
 
-    All other bytes are equal for all formats, packings and copies of a repository. A dump has records: lines
-    of headers, an empty line, and as many bytes of content as the header `Content-length` has.
+    These three differ between formats or copies of a repository, and all other bytes are equal. A dump is a
+    sequence of records: lines of headers, an empty line, and as many bytes of content as the header
+    `Content-length` has (none without it). Return {} for a dump without revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
@@ -256,7 +264,11 @@ class WrittenEntry(NamedTuple):
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of one client if all trees below a folder are equal, otherwise how many differ."""
+    """Return the work of several clients, each of which wrote one tree below the folder `targets`.
+
+    If all trees are equal, it is the work of one client, as of a command with one. Otherwise it is the number
+    of different trees, such as {"different_trees": 2}, which equals the work of no correct run.
+    """
     different: list[Fingerprint] = []
     for path in sorted(targets.iterdir()):
         work = inspect_tree(path, urls)
@@ -295,10 +307,11 @@ def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
-    """Return files, directories, symlinks, bytes in files, and the digest of a tree.
+    """Return the work of a command that wrote a tree, such as {"files": 5, "bytes": 80, "digest": "9f86..."}.
 
-    The digest covers names, contents, the executable bit and the targets of symlinks. `is_built` leaves out
-    directories and METADATA.
+    It has the numbers of files, directories and symlinks, and the bytes in files. The digest covers names,
+    contents without URLs, the executable bit and the targets of symlinks. `is_built` leaves out directories
+    and METADATA. Return {} for a tree without files and symlinks.
     """
     files = 0
     directories = 0
@@ -309,7 +322,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
         is_directory = stat.S_ISDIR(entry.mode)
         if is_built and (is_directory or entry.name.partition(b"/")[0] in METADATA):
             continue
-        # No name and no target of a link has a NUL, so no two trees have the same text.
+        # A NUL ends each part. No name and no target of a link has a NUL, so two different trees never give
+        # the same sequence of bytes.
         total.update(entry.name + b"\0")
         if stat.S_ISLNK(entry.mode):
             symlinks += 1
@@ -348,8 +362,9 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
 def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders.
 
-    The entries of a folder come sorted by name, and then the content of its last folder. Nothing is yielded
-    for a missing path.
+    The entries of a folder come together, sorted by name. After them comes the content of its folders, the
+    last folder first: any order would do, if only it is the same for equal trees. Nothing is yielded for a
+    missing path.
     """
     root = os.fsencode(target)
     try:

@@ -52,7 +52,10 @@ MNT_DETACH = 2
 
 @cache
 def why_cannot_make(kind: str) -> str:
-    """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can."""
+    """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can.
+
+    `kind` is, for example, "ext4" or "tmpfs". A clause is "mkfs.xfs is not installed (Debian: xfsprogs)".
+    """
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not is_allowed(unshare_mounts):
@@ -63,7 +66,8 @@ def why_cannot_make(kind: str) -> str:
     if not shutil.which(mkfs):
         return f"{mkfs} is not installed (Debian: {PACKAGES[kind]})"
     if kind not in read("/proc/filesystems").split():
-        # Not loaded yet: mount loads the kernel's module, if there is one.
+        # The kernel has not loaded this file system yet. mount would load its module, if there is one, so the
+        # module is looked for without loading it (-n).
         modprobe = shutil.which("modprobe") or "false"
         if processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
             return f"this kernel has no {kind}"

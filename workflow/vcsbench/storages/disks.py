@@ -167,9 +167,10 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 
 
 def is_cached_below(path: str | Path) -> bool:
-    """Return True if reads of a folder's disk come from memory below its file system.
+    """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    A loop device reads its image through the page cache, or it lies in memory. A RAM disk is memory.
+    That is so on a RAM disk, and on a loop device whose image is read through the page cache, lies in memory,
+    or lies on such a disk itself.
     """
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:
@@ -181,8 +182,8 @@ def is_cached_below(path: str | Path) -> bool:
         # With direct I/O, it depends on the disk that has the image. The kernel marks an image whose file was
         # removed while the device is in use.
         folder = os.path.dirname(disk.image.removesuffix(DELETED))
-        # The image is in another mount namespace, so nothing is known about its disk. Cold runs have to be
-        # sure.
+        # The folder does not exist here, so the image is in another mount namespace, and nothing is known
+        # about its disk. A cold run must not read from memory, so the unknown disk counts as cached.
         if not os.path.isdir(folder):
             return True
         if mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder):

@@ -58,10 +58,11 @@ def first_extent(path: str | Path) -> Extent | None:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return the usage of regular files; data inside of inodes takes no blocks.
+    """Return how many bytes on the device regular files take: `exclusive` ones, and ones that files share.
 
-    Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file: FIEMAP has the length of its
-    content only (`btrfs filesystem du` prints that, too), not of its blocks.
+    A file of 1 MiB and its clone take 1 MiB, which is shared. Small files inside of inodes take no blocks,
+    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file: FIEMAP reports
+    the length of its content, and not of its smaller blocks (so does `btrfs filesystem du`).
     """
     exclusive = 0
     shared: list[Extent] = []
@@ -95,9 +96,13 @@ def _all_extents(path: str) -> list[Extent]:
 
 
 def _covered_bytes(extents: Iterable[Extent]) -> int:
-    """Return the bytes on the device that extents cover, each once: clones of parts of a file overlap."""
+    """Return the bytes on the device that extents cover, each byte once.
+
+    Clones of parts of a file may overlap: extents from 0 to 100 and from 50 to 150 cover 150 bytes.
+    """
     covered = 0
-    # The end of the extents so far, on the device.
+    # The largest position on the device that the extents so far reach. What an extent has below it was
+    # counted before.
     reached = 0
     for extent in sorted(extents, key=lambda extent: extent.start):
         end = extent.start + extent.length

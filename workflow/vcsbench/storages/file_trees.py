@@ -52,7 +52,7 @@ def entries(
     Administrative folders are left out, and counted by name in `left_out`. Raise UserError if folders are
     nested deeper than MAX_DEPTH.
     """
-    # One iterator for each folder on the way down to the present one.
+    # A stack with an iterator over the entries of each folder from `root` down to the present folder.
     waiting = [_scan(os.fspath(root))]
     while waiting:
         entry = next(waiting[-1], None)
@@ -97,12 +97,13 @@ def check_mount(folder: int, above: int, path: Path) -> None:
 
 
 def remove_path(path: Path, above: int | None = None) -> None:
-    """Remove a folder, a file or a link, if it exists. No link is followed and no mount is entered.
+    """Remove a file, a link, or a folder with its content. Do nothing if it does not exist.
 
-    `above` is the open folder around it. Raise UserError if something is mounted in the folder.
+    No link is followed. Raise UserError if something is mounted in the folder, because the files of a mount
+    must not be removed. `above` is the descriptor of the open folder that has the path; None opens it here.
 
-    Each call is relative to an open folder. By a path, somebody could put a link there after the check, and
-    files elsewhere would be removed. shutil.rmtree does the same, but it enters mounts.
+    Each call is relative to an open folder. With paths, somebody could put a link in place of a folder after
+    the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
     """
     try:
         if above is None:
@@ -119,8 +120,8 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        # Calls relative to an open folder report only the name of the file, or the folder's number. An error
-        # of a nested call has the path.
+        # Calls relative to an open folder report only the name of the file or the number of a descriptor, so
+        # the path is added. An error of a nested call has its path already.
         has_path = isinstance(error.filename, str) and error.filename != path.name
         if not has_path:
             error.filename = str(path)
@@ -164,8 +165,10 @@ def older_revision(youngest: int, behind: int) -> int:
 def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
-    `count` is called only if the cell writes it. `behind`: the tree is that of an older revision. An example
-    is `ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked out`.
+    Some paths fit on no disk, and paths named .svn fit into no working copy. An example is `ruby has 2 paths
+    named .svn, which a working copy cannot hold, so its tree cannot be checked out`. `count` returns the
+    numbers of such paths, and is called only if the cell writes the tree. `behind` is how many revisions
+    the tree is older than the youngest one; 0 for the youngest.
     """
     subjects = {recipe["input"], recipe["output"]}
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]

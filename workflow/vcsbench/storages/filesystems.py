@@ -144,8 +144,8 @@ def free_bytes(folder: Path) -> int:
     available = kernel.memory().available
     if available is None or mount_of(folder).filesystem not in IN_MEMORY:
         return free
-    # A tmpfs reports half of the machine's memory, even if a container may use less of it, or programs use
-    # it.
+    # The size of a tmpfs is half of the machine's memory, even if a container may use less memory, or if
+    # programs use it already. So the memory that is available counts, less a reserve for programs.
     reserve = max(available // 10, LOADING_BYTES)
     return min(free, max(0, available - reserve))
 

@@ -81,9 +81,10 @@ def _why_no_boot(linux: Path) -> str:
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     """Return the folders among `paths` that the guest has to mount again, because it hides them.
 
-    A folder below another one of them is not needed.
+    The guest hides /tmp and other folders (HIDDEN). For /tmp/a, /tmp/a/b and /usr, it is ["/tmp/a"]: /usr is
+    not hidden, and /tmp/a/b comes with the folder above it.
     """
-    # Links last, because they lead to the others.
+    # Paths with links come last: a link can be used only when the folder that it leads to is mounted.
     real_names = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real_names, *map(os.path.abspath, paths)])
     hidden = []
@@ -152,8 +153,8 @@ def run_in_guest(
         if code.exists():
             return int(code.read_text())
         panics = [line for line in read(boot_log).splitlines() if PANIC in line]
-        # A panic before the first command is rare and random. Any other end would come again, and a command
-        # that began may not run twice.
+        # A panic of the kernel before the command is rare and random, so a second boot is tried. Any other
+        # failure would come again. A command that has begun may have changed files, so it must not run twice.
         has_begun = (out / "began").exists()
         if not panics or has_begun:
             break

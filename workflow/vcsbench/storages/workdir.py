@@ -81,7 +81,7 @@ def _lacks_marker(folder: int) -> bool:
     except FileNotFoundError:
         return True
     except (OSError, UserError):
-        # A link or a pipe has the name: vcsbench made none.
+        # The marker is a link or a pipe. vcsbench never makes one, so the folder is not vcsbench's.
         return False
     # A power cut can leave zeros, or nothing.
     return not content.strip(b"\0")
@@ -105,7 +105,11 @@ class WorkDir:
         self.path = self.storage / f"vcsbench-{name}"
 
     def make(self, *below: str) -> Path:
-        """Make the work folder and a folder in it, and return that. Raise UserError if that fails."""
+        """Make the work folder, and below it the folders `below`, and return the path of the last one.
+
+        make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Folders that exist stay as they are. Raise
+        UserError if the folder cannot be made, or is not this checkout's.
+        """
         if not self.storage.is_dir():
             raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
         try:
@@ -127,9 +131,10 @@ class WorkDir:
             ) from None
 
     def lock(self, wait_s: float = 0.0) -> int | None:
-        """Take the lock of the work folder for a session, and return its descriptor; None without a folder.
+        """Take the lock of the work folder for a session, and return its descriptor.
 
-        The end of this process frees the lock. Raise UserError if another session holds it for longer than
+        Return None if there is no such folder, or if its file system has no locks. The end of this process
+        frees the lock. Raise UserError if another session holds it for longer than
         `wait_s`: a checkout in another container may have the same path, and so the same work folder.
         """
         try:
@@ -170,7 +175,8 @@ class WorkDir:
             has_group = True
             mode = MODE & 0o700
         has_mode = stat.S_IMODE(status.st_mode) == mode
-        # An access-control list that it inherited from the storage can let other users in.
+        # Nothing is changed if group and mode are correct already, and no access-control list is set. The
+        # folder may inherit such a list from the storage, and it can let other users in.
         if not (has_group and has_mode) or processes.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
                 processes.grant(folder, MODE)
@@ -200,7 +206,7 @@ class WorkDir:
         """
         if not os.path.lexists(self.path):
             return
-        # Without a folder above it, the file or folder is already gone.
+        # If a folder on the way to the file does not exist, the file is already gone.
         with contextlib.suppress(FileNotFoundError):
             if below:
                 with self._open(below[:-1]) as above:
@@ -214,7 +220,8 @@ class WorkDir:
         for name in SUBFOLDERS:
             _remove_while_written(self.path / name, folder)
         try:
-            # A file of somebody else's keeps the folder, and with it the marker.
+            # If somebody else has a file in the folder, the folder and its marker stay: without the marker,
+            # the next run would refuse to use the folder.
             if set(os.listdir(folder)) <= _INCOMPLETE:
                 for file in _INCOMPLETE:
                     remove_path(self.path / file, folder)
@@ -272,10 +279,11 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 
 
 def _remove_while_written(path: Path, above: int) -> None:
-    """Remove a path in which a process that a killed job started may still make or remove files.
+    """Remove a path, also while a process that a killed job has left still makes or removes files in it.
 
-    `above` is the open folder around it. Raise UserError if it cannot be removed, OSError on a read-only
-    file system.
+    In such a case, removing fails because a folder is not empty, and is tried again for up to ENDS_IN_S
+    seconds. `above` is the descriptor of the open folder that has the path. Raise UserError if the path
+    cannot be removed, and OSError on a read-only file system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
@@ -283,7 +291,7 @@ def _remove_while_written(path: Path, above: int) -> None:
             remove_path(path, above)
             return
         except OSError as error:
-            # The caller of a job has a message for a storage that became read-only.
+            # A job has a message of its own for a storage that became read-only, so this error is passed on.
             if error.errno == errno.EROFS:
                 raise
             # A file was made between listing a folder and removing it. The process will end soon.
@@ -327,16 +335,17 @@ def _prefix(root: str | Path) -> str:
 
 
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
-    """Remove what killed jobs left, and return the paths.
+    """Remove what killed jobs left, and return the removed paths.
 
-    These are run folders without a lock; in `workdirs`, whose locks the caller holds, also written targets,
-    folders of loads at work, and loaded repositories without a record. Process ids tell nothing about
-    owners in other containers.
+    - Run folders in the temporary folder that no process has locked. The lock decides, because a process id
+      in another container means another process.
+    - In `workdirs`, whose locks the caller holds: outputs of commands (targets), repositories whose load has
+      not ended, and loaded repositories without a record.
     """
     removed = _remove_run_folders(root)
     for workdir in workdirs:
         for path in _find_leftovers(Path(root), workdir):
-            # What cannot be removed now is in nobody's way. The next run tries again.
+            # A leftover that cannot be removed now does no harm. The next run tries again.
             with contextlib.suppress(UserError, OSError):
                 workdir.remove(*path.relative_to(workdir.path).parts)
                 removed.append(path)
