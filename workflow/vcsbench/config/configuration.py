@@ -33,7 +33,8 @@ STUDIES = Path("config", "studies")
 ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 IS_ODD = "has a control character, or is not UTF-8"
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
-# Mappings that are one definition: half a server and half a workload make no whole.
+# Keys whose mapping is one definition. It is replaced as a whole: a mixture of two servers or of two
+# workloads would make no sense.
 WHOLE_KEYS = ("server", "workload")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
@@ -120,10 +121,11 @@ def read_configuration(files: Sequence[Path], options: Mapping[str, object]) -> 
 
 
 def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """Return the keys of all configurations, of which a later one overrides an earlier one.
+    """Return the merged keys of several configurations, in which a later one overrides earlier ones.
 
-    The entries of a mapping such as `repositories`, `builds` or `grid` are merged by their names. An entry
-    itself is replaced: a user's repository with the name of a shipped one has nothing of that.
+    The value of a key is replaced. If it is a mapping, such as `repositories`, its entries are merged by
+    their names, and each entry is replaced as a whole: {"repositories": {"a": 1}} and {"repositories": {"b":
+    2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are not merged.
     """
     merged: dict[str, object] = {}
     for configuration in configurations:
@@ -141,10 +143,11 @@ def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict
 def load_config(
     raw: Mapping[str, object], root: Path, files: Sequence[Path], elsewhere: bool = False
 ) -> Config:
-    """Check the merged configuration `raw`, which was read from `files` in this order.
+    """Check the merged configuration `raw`, load its studies, and return both.
 
-    If jobs run `elsewhere`, on a cluster, cells have the fewest rounds instead of a time limit. Raise
-    UserError with the file and the key.
+    `raw` was read from `files` in this order; an error names one of them, and the key. If jobs run
+    `elsewhere`, on a cluster, a time limit has no meaning: cells then have the fewest rounds, unless `rounds`
+    is set.
     """
     settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
@@ -158,7 +161,11 @@ def load_config(
 
 
 def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
-    """Return the studies to measure, by name. `[all]` are those with published numbers and a grid."""
+    """Return the studies to measure, by name.
+
+    `[all]` stands for the studies with published numbers that have a grid. The setting may have two lists,
+    and the list `repository` counts if the user measures a repository of their own.
+    """
     names = settings.studies
     if isinstance(names, StudySets):
         is_own_repository = settings.repository is not None
@@ -183,7 +190,12 @@ def _check_surroundings(root: Path) -> None:
 
 
 def where(files: Sequence[Path], keys: Keys) -> str:
-    """Return the last file that has a path of keys; the option that sets it if none has it."""
+    """Return where a value of the configuration comes from, for an error: a file or an option.
+
+    That is the last of the files with this path of keys, such as "config/config.yaml" for ["grid", "x"]. If
+    no file has it, it is the option that sets the first key, or "--config". Without keys, it is the first
+    file.
+    """
     if not keys:
         return str(files[0])
     option = OPTIONS.get(str(keys[0]))
@@ -199,7 +211,11 @@ def where(files: Sequence[Path], keys: Keys) -> str:
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield keys of the configuration, and what is wrong with each. The first one is reported."""
+    """Yield what is wrong with a configuration: the path of a key, and a text. Only the first is reported.
+
+    It checks what needs several keys or files, such as a study without a grid. The models have checked each
+    value before. The order is: folders, time limit, studies, names of studies, workload.
+    """
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if ODD.search(path):
@@ -225,7 +241,11 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
 
 
 def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with the time limit. A number of rounds replaces the limit."""
+    """Yield what is wrong with the time limit `minutes`, which is a number or a mapping by study.
+
+    One of `minutes` and `rounds` has to be there; `rounds` replaces the limit. A mapping needs a value for
+    each study, or one with the key DEFAULT for all others.
+    """
     minutes = config.settings.minutes
     rounds = config.settings.rounds
     if minutes is None and rounds is None:
@@ -282,7 +302,11 @@ def _workload_parts(workload: Workload, command_axis: str) -> list[WorkloadShare
 
 
 def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with the workload: its weights, and the cells of its parts."""
+    """Yield what is wrong with the workload, which says how often the user runs each command.
+
+    The weights of its parts have to be 100 per cent together. All parts have to name the same axes, and no
+    two parts the same cells. Their axes and commands have to exist in some study.
+    """
     keys = ["workload"]
     parts = _workload_parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)

@@ -138,11 +138,13 @@ def read_expectations(
     axes: AxisChoices,
     baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
-    """Return the findings of a study, or the expectations in all files of a user; [] without any.
+    """Return what the files at `paths` state about a study: findings, or a user's expectations; [] if
+    nothing.
 
-    `baselines` are the saved ones, None if they do not matter. Raise UserError for an unknown or missing key,
-    an unknown axis or metric, a repeated id, and for a value that no cell has, or a baseline that is not
-    saved, because it would never be checked.
+    `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved ones;
+    None if they do not matter. Raise UserError for an unknown or missing key, an unknown axis or metric, and
+    an id that is there twice. A value that no cell has, or a baseline that is not saved, is also an error:
+    the expectation would never be checked.
     """
     expectations: dict[str, FindingDefinition] = {}
     for path in paths:
@@ -246,7 +248,7 @@ def read_published_rows(
                         f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
                         f"Leave it empty."
                     )
-            # A row may differ from the rest of its file.
+            # A value for the whole file fills the column only where the row has none.
             for axis, value in fixed.get(path, {}).items():
                 if axis not in lacking and not values[axis]:
                     values[axis] = value

@@ -418,9 +418,10 @@ def axis_values(selected: object) -> list[str]:
 def matches_cell(
     cell: Mapping[str, str], where: Mapping[str, object], fits_empty: bool = False
 ) -> bool:
-    """Return True if `where`, a value or a list of values by axis, selects a cell.
+    """Return True if `where` selects a cell. `cell` has its values by axis.
 
-    Axes that the cell lacks are ignored. With `fits_empty`, an axis that does not apply fits any value.
+    {"format": ["f6", "f7"], "cache": "hot"} selects the hot cells of f6 and f7. Axes that the cell does not
+    have are ignored. An axis that does not apply to the cell ("") fits no value, but any with `fits_empty`.
     """
     for axis, selected in where.items():
         if axis not in cell:
@@ -478,7 +479,11 @@ def _check_named_values(path: Path, file: StudyFile) -> None:
 
 
 def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinition) -> None:
-    """Raise UserError for a row or a column that a table does not have."""
+    """Raise UserError if a table is laid out by a column that it does not have.
+
+    `rows`, `columns` and `over` of a table name columns. It has the axes of the study, and those in `by`. In
+    a table that compares, `candidate` takes the place of the compared axis. With `each`, it has `count`.
+    """
     known = list(file.axes)
     if "compare" in table:
         # The compared axis becomes the column `candidate`.
@@ -497,7 +502,11 @@ def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinitio
 
 
 def _check_command(path: Path, study: Study, name: str, command: Command) -> None:
-    """Raise UserError for a command that cannot be run, or that has a key without effect."""
+    """Raise UserError for a command that cannot be run, or that has a key without effect.
+
+    Its templates must have known words only. If it may be measured over a server, it must use {url}, because
+    otherwise the client would not talk to the server at all.
+    """
     for key_of_template in ("argv", "stdin"):
         template = getattr(command, key_of_template) or ""
         try:
@@ -547,7 +556,10 @@ def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, 
 
 
 def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the keys that name values of an axis, the axis and the values."""
+    """Yield each key of a study's file that names values of an axis, with the axis and these values.
+
+    For example ("tables.speed.where.format", "format", ["f6", "f7"]).
+    """
     for axis, question in file.questions.items():
         yield f"questions.{axis}.values", axis, question.get("values", [])
         yes = [question["yes_value"]] if "yes_value" in question else []

@@ -106,9 +106,11 @@ def parse_yaml(text: str, path: str | Path) -> object:
 
 
 def _check_events(text: str, path: str | Path) -> None:
-    """Check depth, aliases and tags. The loader recurses at each level, and would crash at 100,000 levels.
+    """Raise UserError for a YAML text with tags, too many levels, or too many values.
 
-    Ten levels of lists that repeat each other ten times by aliases become billions of values.
+    The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
+    of lists, each of which repeats the next one ten times, become billions of values. So an alias counts as
+    all values that it repeats, before anything is loaded. Tags could make other objects.
     """
     # The number of values in each finished collection with an anchor, and in each open collection. An anchor
     # is a name, as in `&name [1, 2]`, which the alias `*name` repeats.
@@ -175,7 +177,7 @@ def _check_node(node: yaml.Node, path: str | Path) -> None:
 
 def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
     """Raise UserError for a value that versions of YAML read differently, and for a very long number."""
-    # In quotation marks, or a block of text, it is text in each version.
+    # A value with a style is in quotation marks or a block of text. All versions of YAML read it as text.
     if node.style:
         return
     # The tag is, for example, "tag:yaml.org,2002:int".
@@ -225,10 +227,11 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
 def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
-    """Return the sentence for the error that is deepest, and not only another type of a union.
+    """Return a sentence for the most helpful one of pydantic's errors (_rank).
 
     For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
-    measured, however long it takes. ...", with the documentation of the key.
+    measured, however long it takes. ...", with the documentation of the key. If a value may have several
+    types, pydantic reports an error for each type, and the sentence joins them: "should be a number or text".
     """
     places = [(_keys_in(content, error), error) for error in errors]
     keys, error = min(places, key=lambda place: _rank(*place))
@@ -251,7 +254,12 @@ def _sentence(
 
 
 def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
-    """Return the sort key of an error: the deepest first, values before types, then unknown keys first."""
+    """Return the sort key of an error; the most helpful error has the smallest key.
+
+    The deepest keys come first. Among them, wrong values come before wrong types, because a wrong type may
+    only mean another type of a union. Then unknown keys come first, because a misspelt key explains a
+    missing one.
+    """
     return (-len(keys), _is_type(error), error["type"] != UNKNOWN)
 
 
@@ -300,7 +308,11 @@ def _fault(error: ErrorDetails) -> str:
 
 
 def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
-    """Return the keys without the names that pydantic adds for the members of a union."""
+    """Return the path of keys to an error, as the user's file has it.
+
+    For a value that may have several types, pydantic adds the name of a type to the path: ("minutes", "int").
+    The file has no such key, so this name is left out. The name of a missing key is kept.
+    """
     keys: list[str | int] = []
     last = len(error["loc"])
     for number, part in enumerate(error["loc"], 1):
@@ -351,7 +363,11 @@ def item_schemas(schema: Schema) -> list[Schema]:
 
 
 def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
-    """Return the known fields next to each of the keys."""
+    """Return, for each key of a path, the fields that the model has at this level, by name with their
+    schemas.
+
+    For ["cluster", "nodes"] they are all keys of the configuration, and then all keys of `cluster`.
+    """
     whole = schema_of(model)
     schemas = [whole]
     levels = []

@@ -70,7 +70,11 @@ class Check:
 def examine_machine(
     plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]
 ) -> bool:
-    """Write the lines of the report. Return True if all cells can be measured."""
+    """Check this machine, pass each line of the report to `write`, and return True if nothing is missing.
+
+    The checks are grouped by their result: what is available, what is missing, what is limited, and warnings.
+    The side effects of a run follow. Only missing things make the result False.
+    """
     checks = run_checks(plan)
     for result in CheckResult:
         group = [check for check in checks if check.result is result]

@@ -56,7 +56,11 @@ class Forecast:
 
 
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
-    """Return how long each stage of a run takes, without rounds that later decisions add."""
+    """Return how long each stage of a run takes, such as {"loading": 12.0, "measuring": 300.0, ...}.
+
+    Only what is missing counts: repositories that are not loaded, copies that are not made, cell-rounds
+    without a result. Rounds that later decisions add are not in it.
+    """
     revisions: dict[str, int] = {}
     for repo in repositories.all_repositories():
         # The repository of fixed cost has no revisions, and takes no time.
@@ -87,7 +91,11 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
-    """Return the seconds of all unmeasured cell-rounds, and True if some are a typical rate."""
+    """Return the seconds of all unmeasured cell-rounds, and True if a typical rate was needed for some.
+
+    A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
+    those of its study. Without any, it takes CELL_ROUND_S.
+    """
     measured_s = measured_durations(plan)
     total_s = 0.0
     is_typical = False

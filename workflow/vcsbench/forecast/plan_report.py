@@ -17,7 +17,7 @@ from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.calls import detectable_effect
 from vcsbench.statistics.noise import run_scatter
 
-# The variance of a comparison is estimated from about as many comparisons of its class.
+# The variance of a comparison is estimated from this many comparisons of its class, about.
 COMPARISONS = 10
 # As a logarithm. Larger differences need no statistics.
 MAX_EFFECT = 10.0

@@ -69,7 +69,7 @@ def _describe_clearing(plan: Plan) -> str:
         recipe = plan.draft(cell)
         state = recipe["state"]
         steps_once = [*state["setup"], *state.get("first", [])]
-        # The steps `prepare` come before each run, also before those that are not counted.
+        # The steps `prepare` come before each run, also before warm-up runs.
         runs = state["warmup"] + int(recipe["runs"])
         clearings_per_round[key] = steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
     planned = sum(n * clearings_per_round[key] for key, n in unmeasured_rounds(plan).items())
@@ -107,7 +107,7 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         space = _describe_space(bytes_to_load, scratch)
         yield f"Takes {space} ({kind}) while repositories are loaded."
     for repo, last in repositories.dumps.items():
-        # Revision 0 is dumped too.
+        # The revisions of a dump are numbered from 0, so there is one more than the last number.
         number = min(last, plan.env.revisions(repo)) + 1
         revisions = words.count_of(number, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."

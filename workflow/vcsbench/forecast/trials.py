@@ -108,7 +108,10 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Start, examine and end a process as if it were a server."""
+    """Try what vcsbench does with a server: listen on a port, give it files, start, examine and end it.
+
+    Yield each step that this machine does not allow. Nothing is tried if no cell needs a server.
+    """
     if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
         return
     try:
@@ -170,7 +173,10 @@ def _try_server_process() -> Iterator[Lack]:
 
 
 def try_folders(plan: Plan) -> Iterator[Lack]:
-    """Yield the configured folders that cannot be written, or that the servers' user cannot enter."""
+    """Yield the configured folders that cannot be written, or that the servers' user cannot enter.
+
+    `scratch` is always tried, a storage only if a cell uses it. "shelf" in a recipe is the name of a storage.
+    """
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     for keys, configured in plan.config.folders.items():
@@ -215,8 +221,9 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 def _input_files(root: Path) -> Iterator[str]:
     """Yield the files that rules read.
 
-    A session looks at each of them before it starts. So all that no rule reads is left out: logs and
-    contexts are two thirds of the results, and a conda environment has thousands of files.
+    Before a run starts, each of them is looked at. So files that no rule reads are left out, to save time:
+    logs and contexts are two thirds of the results, and a conda environment has thousands of files in its
+    subfolders.
     """
     logs = str(root / LOGS)
     environments = str(root / ENVIRONMENTS)
@@ -228,7 +235,7 @@ def _input_files(root: Path) -> Iterator[str]:
             if folder == environments:
                 subfolders.clear()
             for file in files:
-                # The input is the export next to a context.
+                # No rule has a context as its input. The rules read the export next to it.
                 if not file.endswith(CONTEXT):
                     yield os.path.join(folder, file)
 
@@ -259,7 +266,7 @@ def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     for name in sorted(used):
         folder = resolve(plan.config.settings.storages[name], plan.root)
-        # try_folders() names it.
+        # try_folders() has already yielded a folder that cannot be used.
         if filesystems.why_unusable(folder)[0]:
             continue
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:

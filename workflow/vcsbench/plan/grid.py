@@ -15,8 +15,9 @@ from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Study, axis_values, matches_cell, path_part
 
-# A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
-# is systematic noise.
+# A duplicate is a second cell with the axes of another one, its original. It is measured like any other cell,
+# and has the path of its original with this suffix. Tables use originals only. A difference between the two
+# is no effect of an axis, so it shows the noise between cells.
 DUPLICATE = "~2"
 # The published studies have up to 1,620.
 MOST_CELLS = 50_000
@@ -55,10 +56,12 @@ class CellSpec:
 
 
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
-    """Return the cells of a study in the order of its axes, each duplicate after its original, then the
-    fixed-cost cells.
+    """Return the cells of a study, also those that are skipped here.
 
-    `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
+    First come the cells of the configured grid, in the order of the values of its axes. Some have a duplicate
+    right after them. The cells on the empty repository, which measure fixed cost, are last. `why_skip`
+    returns why this machine cannot measure a cell with the given axes, or "". Raise UserError if the
+    configuration leaves no cell.
     """
     settings = env.config.settings
     values = measured_values(study, env)
@@ -110,9 +113,11 @@ def _path(axes: AxisValues) -> str:
 def _points(
     env: Environment, study: Study, values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
-    """Return the axis values of all cells in the configured parts of a grid, some perhaps twice.
+    """Return the axis values of all cells that the configuration includes and does not exclude.
 
-    `values` has the values of each axis. A part takes all of them on an axis that it does not name.
+    A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
+    values of the other axes. `values` has the values of each axis. A cell of two parts is there twice. An
+    axis that does not apply to a command has "" in its cells.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -122,7 +127,8 @@ def _points(
     for index, configured in enumerate(grid.include):
         part = _read_part(env, study, values, ("include", index), configured)
         choices = [part.get(axis, values[axis]) for axis in values]
-        # Before they are made: a typing error may ask for millions.
+        # The number is checked before the combinations are made: after a slip in the configuration, it may be
+        # millions.
         number = math.prod(len(names) for names in choices)
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
@@ -136,7 +142,8 @@ def _points(
                 continue
             for axis in command.inapplicable_axes or ():
                 axes[axis] = ""
-            # After those of the command, because an axis may depend on another one that does not apply.
+            # The axes that do not apply to the command are "" now. Other axes may depend on them, so it is
+            # asked only now which of these apply.
             inapplicable = [axis for axis in axes if not axis_of(axis).applies(axes)]
             points.append(axes | dict.fromkeys(inapplicable, ""))
     return points
@@ -149,9 +156,11 @@ def _read_part(
     place: tuple[str, int],
     configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
-    """Return the values of each axis in one part of a grid: item `place[1]` of `include` or `exclude`.
+    """Return one part of a grid with a list of values for each axis that it names.
 
-    Raise UserError for an axis or a value that the study does not have.
+    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `configured` is the part,
+    and `place` is where it is in the configuration, such as ("include", 0). Raise UserError for an axis or
+    a value that the study does not have.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
@@ -189,9 +198,11 @@ def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str
 def _choose_duplicates(
     cells: Mapping[str, AxisValues], variance_group: Sequence[str], per_class: int, seed: int
 ) -> set[str]:
-    """Return the paths of the cells with a duplicate: `per_class` of each class.
+    """Return the paths of the cells that get a duplicate: `per_class` cells of each class.
 
-    They have the smallest digests of seed and path, so a new cell replaces at most one of them.
+    A class has the cells with the same values on the axes `variance_group`. Cells with the smallest digest of
+    seed and path are chosen. So the choice looks random, and if a cell is added to the grid, it replaces at
+    most one chosen cell of its class.
     """
     draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
     classes: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -210,10 +221,11 @@ def is_fixed_cost(axes: AxisValues) -> bool:
 def fixed_cost_points(
     study: Study, cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
 ) -> list[dict[str, str]]:
-    """Return the axis values of fixed-cost cells: the commands on an empty repository.
+    """Return the axis values of the cells that measure the fixed cost of `cells`, on an empty repository.
 
-    Cells that differ only in the axes NOT_FIXED share one. A command that fails there, or that this machine
-    cannot measure there, has none. `caches` are the values of the axis `cache`.
+    Cells that differ only in the axes NOT_FIXED, such as format and cache state, share one of them. A command
+    that fails on an empty repository has none, and neither has one that this machine cannot measure there
+    (`why_skip`). `caches` are the values of the axis `cache`.
     """
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
@@ -240,7 +252,7 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
     }
     choices = []
     for axis, value in axes.items():
-        # An axis that does not apply here ("") does not apply there either.
+        # An axis that does not apply to the cell ("") does not apply to its fixed cost either.
         choices.append(candidates[axis] if axis in candidates and value else [value])
     for combination in product(*choices):
         yield dict(zip(axes, combination, strict=True))

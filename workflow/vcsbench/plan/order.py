@@ -19,9 +19,13 @@ def run_order(
 ) -> dict[CellRoundKey, int]:
     """Return the position of each cell-round (study, path, round), from 0.
 
-    `block_axes` has the axes of a block by study. The order is by study, then by round, with blocks and
-    their cells in random order. The position within a study does not depend on the number of later rounds.
-    With `by_block`, a block has all of its rounds before another: if a node is lost, whole blocks stay.
+    Studies come one after another. Within a study, all blocks are measured in round 1, then in round 2, and
+    so on; in each round, blocks and the cells of a block are in random order. More `rounds` do not change
+    the order of the earlier ones within a study. `block_axes` has the axes whose values make a block, by
+    study.
+
+    With `by_block`, a block has all of its rounds before the next block begins. If a node of a cluster is
+    lost, the finished blocks are then complete.
     """
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
@@ -57,8 +61,9 @@ def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
 def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     """Return the blocks in random order, blocks of one cache state next to each other.
 
-    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a
-    circle that begins at a random block: each block is in each position equally often.
+    A cold run empties the caches, and a hot run after it has to fill them again before it is timed. So blocks
+    of one cache state stay together. The groups form a circle, which begins at a random block, so that each
+    block is in each position equally often.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     for key in sorted(blocks):

@@ -50,7 +50,12 @@ _identity = cache(storage_identity)
 
 
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
-    """Return the recipe of a cell without digests: the keys of its command and those of each axis."""
+    """Return the recipe of a cell without digests of code and files, which take time.
+
+    The keys of its command come first. Then each axis adds the keys that its value stands for: "f7" on the
+    axis `format` adds {"repository": {"format": "f7"}}, for example. Values of the study's or the command's
+    defaults stand for axes that the cell does not have.
+    """
     command = study.command(axes)
     draft = _keys_of_command(command, env)
     defaults = _default_values(study, command, axes, env)
@@ -139,7 +144,10 @@ def _without_server(promises: Promises) -> Promises:
 
 
 def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
-    """Return why a cell cannot be measured here; "" if it can."""
+    """Return the first reason why a cell cannot be measured on this machine; "" if it can.
+
+    For example, "mkfs.xfs is not installed (Debian: xfsprogs)". `draft` is its recipe without digests.
+    """
     for name in _all_axes(axes):
         value = axes.get(name, "")
         if value and "remote" in draft and axis_of(name).needs_server:
@@ -152,7 +160,11 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 
 
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
-    """Return the draft, digests of code, server files and binaries, and the `digest` of all that."""
+    """Return the complete recipe of a cell: everything that its measurement depends on.
+
+    The draft gets digests of code, server files and binaries, and last the `digest` of the whole recipe. A
+    result with another digest is out of date.
+    """
     server_files_digest = ""
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
@@ -173,7 +185,8 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     if "repository" in draft:
         # It decides where the files of the copies lie.
         recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
-    # The nodes of a cluster have disks of their own. They have to agree on the digest.
+    # The nodes of a cluster have different disks, but have to agree on the digest. So disks are no part of
+    # their recipes.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
     recipe["digest"] = recipe_digest(recipe)
@@ -250,10 +263,10 @@ class TracedCell(NamedTuple):
 
 
 def trace_digest(recipe: Recipe) -> str:
-    """Return a digest of all that changes the system calls of a cell.
+    """Return a digest of everything in a recipe that can change the system calls of its command.
 
-    Cells that differ only in the state of caches, or in another axis that the command does not see, have
-    the same one.
+    Cells that differ only in the state of caches have the same digest, so one trace counts for all of them.
+    An axis of the study's own counts only if the command has its value, as in {option}.
     """
     traced: dict[str, object] = {}
     for key, value in recipe.items():

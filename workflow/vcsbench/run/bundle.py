@@ -109,7 +109,11 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 
 
 def _results_of_study(study: str, results: Path) -> list[Path]:
-    """Return all results of a study: <kind>/<study>.csv and the like, and the files in <kind>/<study>."""
+    """Return all results of a study, in every folder of results/ but the EXCLUDED ones.
+
+    For the study `x` they are, for example, tables/x/*.csv, measurements/x.csv, and the records in SHARED
+    folders, which belong to all studies.
+    """
     paths: list[Path] = []
     # Unlike glob(), this raises for a folder that cannot be read.
     for folder in sorted(results.iterdir()):
@@ -154,7 +158,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as temporary:
         _extract(archive, Path(temporary))
         unpacked = Path(temporary) / INSIDE
-        # The pages of the bundle may have scripts of a stranger.
+        # The bundle may come from a stranger, and its pages may have scripts. So they are removed, and made
+        # again from the data.
         shutil.rmtree(unpacked / "reports", ignore_errors=True)
         studies = sorted(path.stem for path in (unpacked / "results/page").glob("*.json"))
         if not studies:
@@ -179,7 +184,11 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
 
 
 def _extract(archive: Path, target: Path) -> None:
-    """Unpack the plain files and folders of an archive, up to a total size."""
+    """Unpack the plain files and folders of an archive from a stranger to the folder `target`.
+
+    Raise UserError for anything else in it (a link, a device), for a path that leads out of `target`, and if
+    it unpacks to more than UNPACKED_BYTES.
+    """
     if not hasattr(tarfile, "data_filter"):
         raise UserError("make import: Python is too old. Install Python 3.11.4 or later.")
     unpacked_bytes = 0

@@ -35,10 +35,12 @@ from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe
 
-# A guest has a limit of so many time limits of a run: it boots, prepares, and runs warm-ups first.
+# The time limit of a guest, as a multiple of the time limit of one run: the guest also boots, prepares the
+# round, and runs the command several times.
 GUEST_TIMES = 10
-# The round is measured again: some kernels return unused memory for seconds. No cold run: layers below this
-# system have cached its reads.
+# A round with this flag is measured again: some kernels return unused memory for seconds, and a hot run in
+# this time has to read from the device. Cold runs are never repeated: after the first one, layers below this
+# system, such as a hypervisor, have its reads in their caches.
 RETRIED_FLAG = Flag.CACHE_NOT_WARM
 MAX_RETRIES = 2
 CALLS, GUEST = "--calls", "--guest"
@@ -63,8 +65,13 @@ def main(
     export: str,
     context: str,
 ) -> int:
-    """Measure a round, write its export and context, and return the exit code."""
-    # Until the export is written, the old one has no context, and is out of date.
+    """Measure a round, write its export and context, and return the exit code: 0, or 1 without a result.
+
+    All arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
+    and `thresholds` is JSON. `export` and `context` are the files to write.
+    """
+    # The context of an earlier result is removed first. Its export alone counts as out of date, so a process
+    # that is killed before the end leaves no result that looks valid.
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
@@ -94,7 +101,11 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 
 
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    """Run a job for a recipe as a job of Snakemake. Print why it failed, and return the exit code."""
+    """Run a function with a recipe in this process, which Snakemake started. Return the exit code.
+
+    Return 0, or 1 after any error, whose reason is printed in one sentence. A full disk also ends the whole
+    workflow run, unless only this cell writes to it.
+    """
     # The servers, which run as another user, read the files.
     os.umask(0o022)
     end_with_shell()
@@ -105,7 +116,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         job(recipe)
     except errors.UserError as error:
         sentence = _add_remedy(error, recipe)
-        # A program reports a full disk by its message only.
+        # A program that failed on a full disk shows that only by its message, "No space left on device".
         full = errors.full_errno(sentence)
         return fail(root, sentence, full, _has_disk_alone(root, recipe))
     except OSError as error:
@@ -126,7 +137,10 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
 
 
 def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
-    """Print an error of the operating system, and return the exit code."""
+    """Print an error of the operating system, and return the exit code.
+
+    If a full disk caused it, the run ends, unless the full disk is that of this cell's output alone.
+    """
     # That of shutil.copytree() has no number, but a list of messages.
     number = error.errno or errors.full_errno(str(error))
     if number not in errors.FULL:
@@ -200,7 +214,11 @@ def _measure_here(
     folder: Path,
     lock: int,
 ) -> MeasuredRound:
-    """Measure a round, and check that its subjects have not changed."""
+    """Measure a round on this machine, and check that its subjects have not changed.
+
+    A subject is, for example, the copy of a repository. Raise ChangedError if it has changed: its result is
+    worthless, and a failure of the command is only a consequence.
+    """
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
@@ -208,7 +226,8 @@ def _measure_here(
     except errors.ChangedError:
         raise
     except (errors.UserError, OSError):
-        # An unmounted file system or a changed copy is the cause: it has the better message.
+        # If a file system was unmounted or a copy was changed, this caused the failure. check_unchanged()
+        # then raises the better error.
         for subject in subjects:
             subject.check_unchanged(closely=True)
         raise
@@ -245,7 +264,11 @@ def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -
 def _measure_in_guest(
     root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> MeasuredRound:
-    """Measure a round in a User Mode Linux guest, on a file system in an image."""
+    """Measure a round in a User Mode Linux guest, on a file system in an image.
+
+    The guest runs this module again (guest_main). It reads its job from a folder that host and guest see, and
+    writes the result there. Raise UserError if the guest fails.
+    """
     # Few cells need it.
     from vcsbench.storages import guest
 
@@ -281,7 +304,7 @@ def _measure_in_guest(
     try:
         image = images / "image"
         image.touch()
-        # A sparse file: it takes only what the guest writes.
+        # The file is sparse: it takes space on the disk only where the guest writes to it.
         os.truncate(image, image_bytes)
         limit_s = GUEST_TIMES * recipe["time_limit_s"]
         guest.run_in_guest(

@@ -168,9 +168,11 @@ class NodeAssignment:
 
 
 def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
-    """Copy the results of a job from its nodes. Return the node of each complete block.
+    """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
 
-    Only complete blocks are taken, except from the present node.
+    A block is complete if all of its cell-rounds are measured on one node. Ratios compare cells of one
+    block, which must not come from two nodes. So the results of an incomplete block are taken only from the
+    present node, which will complete it.
     """
     present = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
@@ -194,11 +196,15 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
-    """Copy the files of a cell-round from the folder of a node. Remove its result of another node."""
+    """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
+
+    If this node has no result of it, remove a result of another node: a block must have one node only.
+    """
     result = CellRound.parse(export)
     _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
-        # A ratio must not compare two nodes.
+        # This node will measure the cell-round, so a result of another node is removed: a ratio must not
+        # compare two nodes.
         context = read_context(root / result.context)
         host = "" if context is None else context["host"].get("name", "")
         if (root / export).exists() and host != folder.name:
@@ -226,10 +232,12 @@ def _copy(source: Path, copy: Path) -> None:
 def assign_blocks(
     sizes: Mapping[str, int], count: int, before: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the job (from 1) of each block; `sizes` are their numbers of cells, `count` the jobs.
+    """Distribute blocks to jobs, and return the job of each block, from 1 to `count`.
 
-    A block keeps its job from `before`, because another node would have to measure it again. The others
-    go, the largest first, to the smallest job.
+    `sizes` has the number of cells of each block, and `before` the job of each block in the last run. A block
+    keeps its job, because another node would have to measure it again. The new blocks go one by one, the
+    largest first, to the job with the fewest cells. For {"a": 4, "b": 2, "c": 2} and two jobs, that is
+    {"a": 1, "b": 2, "c": 2}.
     """
     jobs: dict[str, int] = {}
     for block in sizes:
@@ -323,12 +331,17 @@ class Cluster:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def host(self, job: int, attempt: int) -> str:
-        """Return the node for a job, or "" for any."""
+        """Return the node on which a job has to run; "" if the scheduler may choose one.
+
+        That is the node where the job ran before, or the node in the configuration. It is "" if this node is
+        lost or was rejected. `attempt` counts the starts of the job in this run, from 1.
+        """
         assigned = NodeAssignment.read(self.root, job).node
         node = assigned
         if not assigned and self.nodes:
             node = self.nodes[job - 1]
-        # A scheduler without `sinfo` reports no lost nodes: the job may wait for one for ever.
+        # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for it for ever. So
+        # after some attempts, any node may take the job.
         is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo")
         if assigned and is_hopeless:
             return ""

@@ -36,9 +36,11 @@ NAMED = 5
 
 
 def main(root: Path, number: str, attempt: str, record: str) -> int:
-    """Measure, and write the record: the node of each block, and lost and rejected nodes.
+    """Measure the blocks of a job on this node, write its record, and return the exit code.
 
-    The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
+    `number` is the job from 1, and `attempt` counts its starts in this run. The record has the node of each
+    block, and the lost and rejected nodes. If some cells cannot be measured, the reason is stored, and
+    further attempts of Snakemake end at once with this reason: they would fail again.
     """
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
@@ -76,9 +78,10 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 
 
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
-    """Make the folder of this node, assign the job to it, and return the folder.
+    """Check this node, make its folder, assign the job to the node, and return the folder.
 
-    Raise UserError if the node cannot measure this job.
+    Raise UserError if the node cannot measure this job: it is the one where the run was started, the job may
+    not use all of its processors, or it differs from the other nodes.
     """
     if node == work.head:
         raise UserError(
@@ -109,7 +112,11 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
 
 
 def _why_rejected(root: Path, node: str, work: NodeWork, project: Project) -> str:
-    """Return how this node differs from the login node, or from other nodes of the run; "" if it does not."""
+    """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
+
+    An example is "its kernel is 6.1.0, but 5.15.0 on n1". With other programs or rights, a recipe would have
+    another digest here than on the login node.
+    """
     plan = project.plan
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")

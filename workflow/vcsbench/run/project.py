@@ -64,10 +64,11 @@ class Project:
         deployed: bool = False,
         is_cluster: bool = False,
     ) -> None:
-        """Read and check the merged configuration `raw`, which was read from `files`.
+        """Read and check the merged configuration `raw`, and make the plan of its cells.
 
-        `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raise a
-        UserError that names the file and the key.
+        `raw` was read from `files`, which errors name. `deployed` means that Snakemake deploys the programs,
+        so none is on the PATH yet. `is_cluster` means that the nodes of a cluster measure, and not this
+        machine. Raise a UserError that names the file and the key.
         """
         self.root = root
         self.environment = open_environment(raw, root, files, deployed, is_cluster)
@@ -77,7 +78,8 @@ class Project:
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
-        # On a node, a block has all of its rounds before another: a lost node leaves whole blocks.
+        # `blocks` are set on a node of a cluster only. There, a block has all of its rounds before the next
+        # block begins. If the node is lost, its finished blocks are complete.
         self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _find_prepared_repositories(self.plan)
         self.sampling = SamplingState(self.plan, is_cluster)
@@ -194,7 +196,8 @@ class Project:
                 place.lock(workflow.LOCK_WAIT_S)
         except UserError as error:
             sys.exit(str(error))
-        # The status is that of a failure until end(): Snakemake may end without it.
+        # Snakemake may end without calling end(). So the exit code is that of a failure until end() is
+        # called.
         workflow.exit_after_main_thread(1)
         workdir.remove_abandoned(self.root, places)
         # A run that measures nothing has no limit, and does not replace the command in the report.
@@ -228,7 +231,11 @@ def open_project(
 
 
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
-    """Return the repositories that cells read: the variants on each storage, and the dump files."""
+    """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
+
+    A variant is a repository in one format and packing. "shelf" in a recipe is the name of the storage in the
+    configuration. On a node of a cluster, only the blocks of its job count.
+    """
     settings = plan.config.settings
     variants_by_storage: dict[str, set[Variant]] = {}
     dumped_revisions: dict[str, int] = {}

@@ -57,15 +57,16 @@ def run_workflow(
     arguments: Sequence[str],
     forcing: Sequence[str] = (),
 ) -> int:
-    """Call Snakemake in a checkout with these arguments, and return the exit code.
+    """Call Snakemake in a checkout, and return its exit code.
 
-    `options` override the keys of `configfiles`. If jobs fail, a second call makes the report of the other
-    results; without the arguments `forcing`, because it measures nothing. Raise UserError for a
-    configuration file that cannot be read.
+    `arguments` are those of Snakemake, and `options` override the keys of `configfiles`. If jobs fail, a
+    second call makes the report of the results that exist. It gets the same arguments without `forcing` (such
+    as `--forceall`), because it measures nothing; the exit code is still that of the first call. Raise
+    UserError before the first call for a configuration file that cannot be read, or a full disk.
     """
     # Raises an error on a machine without room for temporary files. Snakemake would print a traceback.
     tempfile.gettempdir()
-    # It starts Snakemake.
+    # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
     _check_folders(root)
     _check_file(root / CONFIGURATION)
@@ -127,9 +128,10 @@ class SnakemakeCall(NamedTuple):
 def _call_snakemake(
     root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
 ) -> SnakemakeCall:
-    """Call Snakemake and wait for it.
+    """Call Snakemake and wait for its end.
 
-    A signal raises SystemExit (__main__), which ends all processes of the session first.
+    A signal, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all processes of the
+    session are ended, and the exception goes on.
     """
     files = list(configfiles)
     if options:
@@ -165,7 +167,8 @@ def _call_snakemake(
     # A signal killed Snakemake.
     if status < 0:
         sys.exit(128 - status)
-    # The mark of an earlier call has another process id.
+    # end_session() wrote the process id of its Snakemake into this file. The file of an earlier call has
+    # another id, and does not count.
     failed = root / FAILED
     has_failed_jobs = failed.exists() and failed.read_text() == str(process.pid)
     return SnakemakeCall(status, has_failed_jobs)
