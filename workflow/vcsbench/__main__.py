@@ -79,14 +79,16 @@ def main(arguments: list[str]) -> int:
 
 def _act(options: argparse.Namespace, others: list[str]) -> int:
     """Check the options, go to the checkout, and run the action. `others` are arguments for Snakemake."""
-    # Targets first: an option such as --forcerun would take them for its own.
+    # Targets, which follow `--`, are put before the other arguments. Behind an option such as --forcerun,
+    # Snakemake would take them for values of this option.
     end = others.index("--") if "--" in others else len(others)
     options.others = others[end + 1 :] + others[:end]
     for word in options.others:
         # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
         if re.search("[\udc80-\udcff]", word):
             raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
-    # Paths of the command line are relative to the user's folder, all others to the checkout.
+    # Paths of the command line are relative to the folder of the user. So they are made absolute before this
+    # process changes to the checkout, to which all other paths are relative.
     keys = {**_option_keys(options), **_config_keys(options.config)}
     options.configfiles = [os.path.abspath(file) for file in options.configfile]
     if options.action == "import":
@@ -101,13 +103,15 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
 
 
 def _option_keys(options: argparse.Namespace) -> Keys:
-    """Return the keys of the configuration that options set.
+    """Return the keys of the configuration that options set, and check all options.
 
-    Raise UserError with the option and its variable of make.
+    `--minutes 15` gives {"minutes": 15.0, "rounds": None}, for example. Raise UserError with the option and
+    its variable of make.
     """
     keys: Keys = {}
     for name in ("repository", "tree", "study", "minutes"):
-        # As of `make report REPO=`: it would measure something else.
+        # `make report REPO=` passes an empty value. Without this check, the default repositories would be
+        # measured, and not the one that the user meant.
         if getattr(options, name) == "":
             raise UserError(f"--{name}: is empty. Give a value, or leave it out.")
     if options.repository:
@@ -274,7 +278,11 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
 
 
 def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
-    """Return the command of a round, its server and the files of that, each with a name."""
+    """Return what runs in a round, in pairs of a name and a text.
+
+    For example: [("cell", "fsfs/log, round 1"), ("command", "svn log ..."), ("server", "svnserve ..."),
+    ("files", "config/servers/default/svnserve.args")].
+    """
     from vcsbench.measure.prepared_cell import PreparedCell
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder

@@ -25,8 +25,9 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        # Somebody may have put a link or a pipe there: NOFOLLOW refuses the link, and NONBLOCK does not wait
-        # for a reader of the pipe. It is not truncated yet, because it may be a hard link to another file.
+        # Somebody may have put something in the place of the new file. NOFOLLOW makes open() fail for a link,
+        # and NONBLOCK keeps it from waiting for a reader of a pipe. The file is not truncated by open(),
+        # because it may be a hard link: another file would lose its content.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(new, flags, 0o666), "wb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:

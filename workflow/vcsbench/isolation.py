@@ -79,7 +79,8 @@ def machine_lock() -> Iterator[int]:
     """
     fd = _open_lock()
     try:
-        # Somebody may have removed the file while this process waited for it: then others lock a new one.
+        # Somebody may have removed the file while this process waited for its lock. Then others make and lock
+        # a new file, and the lock of the removed one protects nothing. So the new file is opened and locked.
         while not _acquire(fd):
             os.close(fd)
             fd = _open_lock()
@@ -201,9 +202,10 @@ REQUEST = struct.Struct("16sh22x")
 
 
 def isolate_network(recipe: Recipe) -> None:
-    """Give this process and its children, for good, the network that a recipe requires.
+    """Give this process and its children, for good, the network that a recipe requires (recipe.Network).
 
-    It comes before the process starts a thread. Raise UserError without the right to it.
+    Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
+    UserError if this process has not the right to make such a network.
     """
     # A guest has a network of its own already.
     network = "" if recipe.get("is_in_guest") else recipe.get("network")

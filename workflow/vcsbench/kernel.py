@@ -108,7 +108,11 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """Return the memory of the machine, as far as control groups let this process use it."""
+    """Return the memory that this process can use: that of the machine, or less by its control groups.
+
+    In a container with a limit of 2 GiB, of which 0.5 GiB are used, `total` is 2 GiB, and `available` at most
+    1.5 GiB.
+    """
     limits: list[MemoryLimit] = []
     for group in groups("memory"):
         limits += _memory_limits(group)
@@ -147,7 +151,8 @@ def quota_cores() -> float | None:
         if len(numbers) != 2:
             continue
         quota_us, period_us = numbers
-        # No quota is "max" in version 2 and -1 in version 1: neither is a number.
+        # "No quota" is written as "max" in version 2 and as -1 in version 1. parse_number() returns None for
+        # both.
         if quota_us and period_us:
             quotas.append(quota_us / period_us)
     return min(quotas, default=None)
@@ -172,7 +177,8 @@ def throttled_us() -> int | None:
 def groups(controller: str) -> tuple[Group, ...]:
     """Return the groups that limit a controller for this process: its own group first, then the ancestors.
 
-    Example: groups("memory") in a container is (Group(Path("/sys/fs/cgroup/memory"), 1),).
+    A controller is "cpu", "memory", "io" or "blkio". Example: groups("memory") in a container is
+    (Group(Path("/sys/fs/cgroup/memory"), 1),). Return () without control groups.
     """
     members: list[Group] = []
     memberships = _read_memberships()
@@ -228,14 +234,18 @@ def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Gr
 
 
 def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
-    """Yield each limit of a group. A limit of version 2 may be "max", and a group may have none at all."""
+    """Yield each limit of a group, with the bytes that count against it. Yield nothing without a limit.
+
+    Memory that the kernel can free, such as pages of files, does not count as used.
+    """
     folder = group.folder
     statistics = folder / "memory.stat"
     prefix = ""
     if group.version == 1:
-        # With the pages of the groups below.
+        # In version 1, only numbers with this prefix include the pages of the groups below.
         prefix = "total_"
-        # The kernel counts ancestors here that a container cannot see.
+        # These two are the least limits of the group and all its ancestors, also of ancestors that a
+        # container cannot see. What the ancestors use is unknown here, so it counts as 0.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             limit = number_in(statistics, name)
             if limit is not None and limit < UNLIMITED:

@@ -91,9 +91,11 @@ def can_drop_caches() -> bool:
 
 
 def host() -> Host:
-    """Return the machine; `memory_limit_bytes` and `quota_cores` are a container's limits, or None.
+    """Return the facts about this machine that contexts and reports have.
 
-    `virtualized` has the vendor of the virtual machine, "yes" if it is unknown, and "" for a physical one.
+    `memory_limit_bytes` and `quota_cores` are the limits of a container, None without limits. `virtualized`
+    is the vendor of the virtual machine ("QEMU"), "yes" if it is unknown, and "" for a physical machine. `id`
+    tells this machine from others with the same host name. A text that the kernel does not show is "".
     """
     name = node_name()
     cpu_info = read("/proc/cpuinfo")
@@ -143,9 +145,10 @@ def machine_identity(name: str, cpu: str) -> str:
 
 
 def installed_memory_bytes() -> int:
-    """Return the memory that the firmware reports, or the memory of the kernel, in whole GiB.
+    """Return the bytes of memory that are installed in this machine.
 
-    The kernel's number varies with its version.
+    The kernel lists blocks of memory as the firmware reports them. Without this list, it is the memory that
+    the kernel manages, rounded up to whole GiB: that number is smaller, and varies with the kernel's version.
     """
     try:
         block_bytes = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
@@ -153,7 +156,8 @@ def installed_memory_bytes() -> int:
     except (OSError, ValueError):
         names = []
         block_bytes = 0
-    # All blocks count: reading the state of hundreds of them takes as long as a server's start.
+    # Blocks that are offline count, too. To read the state of hundreds of blocks would take as long as the
+    # start of a server.
     blocks = [name for name in names if name.removeprefix("memory").isdigit()]
     if block_bytes and blocks:
         return block_bytes * len(blocks)

@@ -61,7 +61,10 @@ def script_code(script: str | Path) -> str:
 
 
 def code_digest(files: Iterable[str]) -> str:
-    """Return a digest of the code in files, and of the content of those that are not Python."""
+    """Return a digest of files: of the syntax of Python files, and of the whole content of other files.
+
+    An edit of a comment or docstring does not change it. The digests of known files are read from a cache.
+    """
     total = hashlib.sha256()
     known = _known_digests()
     has_new = False
@@ -110,9 +113,10 @@ def syntax_digest(source: bytes) -> str:
 
 # Paths are strings from here on: pathlib takes longer than all reading, for each cell-round.
 def closure(files: Iterable[str]) -> list[str]:
-    """Return the files of the package that run with Python files, in order.
+    """Return the files of the package that Python files import, directly or not, sorted by their path.
 
-    A module comes with the files of its name in other languages (.sh, .conf), which it reads.
+    A module also brings the files with its name in other languages (.sh, .conf), because it reads them. The
+    given files are among the result if they belong to the package.
     """
     reached: set[str] = set()
     waiting = list(files)

@@ -61,7 +61,8 @@ def server_ids() -> ServerIds | None:
 
 
 def _can_use_group(gid: int) -> bool:
-    # A line has the first id here, its id outside, and how many ids follow. A kernel may have no such file.
+    # A line is a range of ids: the first id inside of the container, its id outside, and the number of ids,
+    # as in `0 100000 65536`. A kernel without user namespaces has no such file.
     lines = read("/proc/self/gid_map").splitlines()
     if not lines:
         return True
@@ -92,11 +93,11 @@ def run_program(
     limit_s: float | None = None,
     may_fail: bool = False,
 ) -> Completed:
-    """Run a program to its end, outside of timed regions, and return its exit code, output and errors.
+    """Run a program to its end, and return its exit code, output and errors.
 
-    Without `env` it has the fixed environment of all programs. Raise ProgramError if it fails or takes longer
-    than `limit_s`, and OSError if it cannot be run. If it `may_fail`, return its exit code instead,
-    CANNOT_RUN or TOO_LONG.
+    Without `env`, it has the fixed environment of all programs (program_environment). Raise ProgramError if
+    it fails or takes longer than `limit_s` (None: no limit), and OSError if it cannot be run. With
+    `may_fail`, nothing is raised: the exit code is that of the program, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
     name = " ".join(words[:3])
@@ -139,7 +140,8 @@ def _read_to_end(process: Process, limit_s: float | None) -> Completed:
     try:
         output, errors = process.communicate(timeout=limit_s)
     except BaseException:
-        # Also for that of a signal's handler: the program must not outlive this process.
+        # BaseException also covers the SystemExit that a handler of a signal raises. The program must not
+        # outlive this process then.
         kill_group(process.pid)
         raise
     return Completed(
@@ -284,11 +286,12 @@ def start_process(
     stdin: int | IO[Any] = subprocess.DEVNULL,
     **options: Any,
 ) -> Process:
-    """Start a program in a process group of its own. It gets `signal` when this process ends.
+    """Start a program in a process group of its own, and return its process. The caller has to end it.
 
-    `has_session`: also in a session of its own. `unprivileged`: as the user of root's servers.
-    Without `env` it has the fixed environment of all programs. `options` are those of subprocess.Popen. The
-    caller ends it (background, end).
+    The kernel sends `signal` to the program when this process ends, so it is never left behind. With
+    `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
+    it runs as the user of root's servers. Without `env`, it has the fixed environment of all programs.
+    `options` are those of subprocess.Popen.
     """
     words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env
@@ -410,9 +413,10 @@ def _can_enter(status: os.stat_result, ids: ServerIds) -> bool:
 
 
 def end(process: Process) -> None:
-    """End a server with SIGTERM, and with SIGKILL if that takes too long.
+    """End a server with SIGTERM, and with SIGKILL if it has not ended after GRACE_S seconds.
 
-    Its descendants get SIGKILL first: httpd checks ever more rarely whether its children have ended.
+    Its descendants get SIGKILL first. Otherwise httpd would wait for its children, and it checks less and
+    less often whether they have ended. Do nothing if the server has ended.
     """
     if process.poll() is not None:
         return
@@ -456,7 +460,7 @@ def all_pids() -> list[int]:
 def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
     pids = [pid]
-    # The list grows while it is read: with the children of each process.
+    # The loop appends the children of each process to the list that it goes through, so it visits them later.
     for parent in pids:
         # A process may have ended by now.
         with contextlib.suppress(OSError):

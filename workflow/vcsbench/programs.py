@@ -165,11 +165,12 @@ class Programs(_Places):
         return path_of(name)
 
     def _digest_libraries(self) -> str:
-        """Return a digest of the Subversion libraries in this build's folders, and for each architecture.
+        """Return a digest of the Subversion libraries of this build; "" without any.
 
-        A search of all subfolders takes longer than all other checks.
+        They are looked for in lib, lib64 and the folders of `library_path`, and in their subfolders for an
+        architecture. A search of all subfolders would take longer than all other checks.
         """
-        # /usr of a client in /usr/bin.
+        # Programs on the PATH have no prefix. It is taken from the place of svn: /usr for /usr/bin/svn.
         prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
         folders = [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
         folders += [folder for folder in self.library_path.split(":") if folder]
@@ -191,10 +192,11 @@ def _find_system_modules() -> str:
 
 
 def path_of(need: str) -> str:
-    """Return the path of a need of a command, or "" if it is missing.
+    """Return the path of something that a command needs; "" if it is missing.
 
-    A need is a program on the PATH, one that set-up built, or a module of this interpreter (`python3:NAME`;
-    the path of its metadata, with the version).
+    A need is the name of a program on the PATH, or of one that set-up has built. `python3:breezy` is a module
+    of this interpreter. Its path is that of its metadata, whose folder has the version in its name, so
+    that another version has another path.
     """
     if need.startswith(MODULE):
         name = need.removeprefix(MODULE)
@@ -224,7 +226,8 @@ def binaries(
 ) -> Mapping[str, str]:
     """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
 
-    `clients` are the names of the client's programs, and `kind` is that of the server, "" without one.
+    `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is "svnserve"
+    or "httpd", and "" for a cell without a server. The libraries are those of Subversion.
     """
     digests = {}
     for name in clients:
@@ -280,14 +283,15 @@ def _find_named_files(path: str) -> list[str]:
 
 @cache
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
-    """Return a digest of all libraries that the loader gives to programs, such as libapr and libc.
+    """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
-    Libraries in /usr/local/lib, on a LD_LIBRARY_PATH and in /etc/ld.so.preload are among them.
+    So another version of such a library makes results out of date. Libraries in /usr/local/lib, on a
+    LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. Return "" if no library is found.
     """
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        # Such as the module mod_dav_svn, or a program that is missing.
+        # A missing program has no path, and the module mod_dav_svn cannot be run.
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
         # The loader lists the libraries, and does not start the program.
@@ -295,13 +299,14 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
         version_option = "--version"
         if name == "httpd":
             version_option = "-v"
-            # httpd loads the module later: its libraries are those of a preloaded one.
+            # httpd loads the module mod_dav_svn only after its start, so the loader would not list the
+            # libraries of the module. It lists them if the module is preloaded.
             variables["LD_PRELOAD"] = programs.mod_dav_svn
-        # If this is a wrapper, the program itself is among the files that it names.
+        # If this is a wrapper (a script), it names the program that it runs, by its path.
         wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
         for file in (path, *wrapped):
             traced = processes.run_program(
-                # A static program has no loader: it prints its version.
+                # A static program does not use the loader, so it really runs, and prints its version.
                 [file, version_option],
                 env=variables,
                 limit_s=TRACE_LIMIT_S,
@@ -360,7 +365,11 @@ def missing_server_file(path: Path) -> UserError:
 
 
 def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return files, and all files in folders, by their path in a folder. Missing ones are left out."""
+    """Return the files with some names in a folder, by their path in it. A missing name is left out.
+
+    A name may also be that of a folder, which stands for all files below it. Raise UserError for a link to
+    nothing, or for a device.
+    """
     files = {}
     for name in names:
         path = folder / name

@@ -115,7 +115,8 @@ def report_progress(log: str | Path) -> Iterator[None]:
 def _write_stages(path: Path, ended: threading.Event) -> None:
     new = path.with_name(f"{path.name}.new")
     while not ended.wait(EVERY_S):
-        # A job may go on that has enough of a full disk.
+        # If this file cannot be written, because a disk is full, the job itself may still succeed. So the
+        # error is ignored.
         with contextlib.suppress(OSError):
             # A copy, because the job begins and ends stages in its own thread.
             new.write_text(json.dumps([each.as_dict() for each in running.copy()]))
@@ -128,9 +129,10 @@ def progress_file(log: str | Path) -> Path:
 
 
 def read_stages(log: str | Path) -> list[Stage]:
-    """Return the stages of a job, those of one name and unit added up; [] without a file.
+    """Return the stages of a job from the file next to its log; [] without a readable file.
 
-    For example, each of two threads that verify repositories has a stage "verifying" in revisions.
+    Stages with the same name and unit are added up. For example, two threads that verify repositories have
+    two stages "verifying" with 200 of 1,000 and 100 of 500 revisions: the result is one with 300 of 1,500.
     """
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
@@ -144,6 +146,6 @@ def read_stages(log: str | Path) -> list[Stage]:
             sums[key] = Stage(part.name, unit=part.unit)
         sums[key].done += part.done
         sums[key].total += part.total
-        # They run at the same time.
+        # Such stages run at the same time, so their seconds are not added up.
         sums[key].seconds = max(sums[key].seconds, part.seconds)
     return list(sums.values())

@@ -72,7 +72,10 @@ class BuildReader:
         return self._read_place(["builds", side], definition)
 
     def _read_place(self, keys: list[str], place: Side | None) -> Programs:
-        """Return the programs of a place. Raise UserError if it has none of Subversion's."""
+        """Return the programs of a place: a folder (`prefix`), a conda environment, or the PATH (None).
+
+        Raise UserError if a folder does not exist, or has no program and no module of Subversion.
+        """
         if place is None or (place.prefix is None and place.conda is None):
             return Programs()
         if place.conda is not None:

@@ -57,7 +57,8 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
                 f"{path}: `{name}`: {faulty_texts.iloc[0]!r} is not a number. {RESTORE}"
             )
         columns[name] = parsed
-    # At once: pandas is slow with many columns that were replaced one by one.
+    # The frame is made once, from all columns. pandas gets slow if many columns of a frame are replaced one
+    # by one.
     return pd.DataFrame(columns)
 
 
@@ -69,9 +70,11 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
 def in_order(
     frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
 ) -> pd.DataFrame:
-    """Sort rows by columns with an order of values: empty values first, unknown ones last.
+    """Return the rows of a frame, sorted by the columns `by`, each in the order of its values in `order`.
 
-    With `order` {"format": ["f6", "f7"]} and `by` ["format"], rows of f6 come before those of f7.
+    With `order` {"format": ["f6", "f7"]} and `by` ["format"], rows of f6 come before those of f7. A value ""
+    (the axis does not apply) comes first, and a value that is not in `order` last. Equal rows keep their
+    order.
     """
     ranks = pd.DataFrame(index=frame.index)
     for name in by:
@@ -112,7 +115,8 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
 def read_back(measurements: pd.DataFrame) -> pd.DataFrame:
     """Return measurements of collect() as read_measurements() would read them back from their CSV file.
 
-    The decision on more rounds needs them before the file is written.
+    Numbers become floats (NaN if unknown), and all other values text ("" if unknown). The decision on more
+    rounds needs them before the file is written.
     """
     columns: dict[Any, Any] = {}
     for name, column in measurements.items():

@@ -142,7 +142,10 @@ def _check_programs(plan: Plan) -> Iterator[Check]:
 
 
 def _check_cache_clearing(plan: Plan) -> Check:
-    """Return how caches become cold here, or why they cannot."""
+    """Return a check that says how caches are cleared for cold runs on this machine, or why they cannot be.
+
+    It is AVAILABLE if the kernel's caches can be emptied, LIMITED with vmtouch, and MISSING otherwise.
+    """
     setting = plan.config.settings.clear_caches
     machine = plan.env.machine
     method = machine.clearing(setting)

@@ -115,10 +115,11 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
 
 
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
-    """Return the mean seconds of a cell-round for each group with results.
+    """Return the mean seconds of a cell-round for each group of cells with results.
 
-    Results of another machine or of other repositories do not count. Results of other settings do,
-    because a forecast needs no more than the order of magnitude.
+    A result counts for three groups: its cell, the block and the study. Results of another machine or of
+    other repositories do not count. Results with other settings do, because a forecast needs no more than the
+    order of magnitude.
     """
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]

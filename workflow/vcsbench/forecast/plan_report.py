@@ -137,9 +137,10 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
 
 
 def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
-    """Return how much runs of a typical cell scatter, in percent, from results of this machine.
+    """Return how much runs of a typical cell scatter, in percent by study, from results of this machine.
 
-    A study without enough results here is left out.
+    For example {"fsfs-san-2014": 1.8}. A study without results here, or whose cells have one round each, is
+    left out.
     """
     scatter_pct = {}
     for study, definition in plan.config.studies.items():
@@ -150,7 +151,7 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
         measured_here = frame[frame["host"] == host_label(host())]
         if measured_here.empty:
             continue
-        # The standard deviation of logarithms of times; NaN if no cell has two rounds.
+        # `scatter` is the standard deviation of the logarithms of times, and NaN if no cell has two rounds.
         scatter = run_scatter(measured_here, definition.block)
         if not math.isnan(scatter):
             scatter_pct[study] = 100 * math.expm1(scatter)

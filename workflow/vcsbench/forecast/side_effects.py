@@ -43,7 +43,11 @@ def missing_packages(root: Path) -> list[MissingPackage]:
 
 
 def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each effect on this machine: programs, caches, disks, memory, ports, privacy."""
+    """Yield a sentence for each effect of a run on this machine.
+
+    They concern installed programs, cleared caches, disks, memory, ports, and who can read private
+    repositories.
+    """
     missing = [package.name for package in missing_packages(plan.root)]
     if missing:
         names = words.enumeration(missing)
@@ -98,7 +102,10 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
 
 
 def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each folder that is filled: scratch, and those of the storages."""
+    """Yield a sentence for each folder that a run fills: scratch, and those of the storages.
+
+    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
+    """
     scratch = resolve(plan.config.settings.scratch, plan.root)
     loads = missing_loads(repositories)
     bytes_to_load = sum(loaded_bytes(plan, repo) for repo, _ in loads)

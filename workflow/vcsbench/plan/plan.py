@@ -160,7 +160,10 @@ class Plan:
 
     @cache  # noqa: B019 - one instance
     def traced(self, study: str) -> dict[str, TracedCell]:
-        """Return the cell whose trace counts a cell's system calls, by the path of the counted cell."""
+        """Return, by the path of each cell whose system calls are counted, the cell that is traced for it.
+
+        Cells that make the same calls share one traced cell. Return {} if the study counts no system calls.
+        """
         counted_axes = self.config.studies[study].trace_syscalls
         if counted_axes is None:
             return {}

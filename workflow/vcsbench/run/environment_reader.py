@@ -22,10 +22,11 @@ def open_environment(
     deployed: bool = False,
     is_cluster: bool = False,
 ) -> Environment:
-    """Read and check the merged configuration `raw`, which was read from `files`.
+    """Read and check the configuration, and return it with the machine, repositories, builds and servers.
 
-    `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raise a
-    UserError that names the file and the key.
+    `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
+    Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
+    machine. Raise a UserError that names the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
     _check_inspections(config)
@@ -61,9 +62,10 @@ def _check_inspections(config: Config) -> None:
 
 
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
-    """Return the definitions of the repositories by name: the user's own alone, or all that are configured.
+    """Return the definitions of the repositories by name.
 
-    The empty repository of fixed cost is added.
+    If `repository` names the user's own repository, it takes the place of all configured ones. Otherwise they
+    are those of `repositories`. The empty repository, which measures fixed cost, is added.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository

@@ -39,7 +39,10 @@ class Expectations:
     def _read_expectations(
         self, params_of: Callable[[str], StudyParams]
     ) -> dict[str, list[FindingDefinition]]:
-        """Return the expectations of all files by study, also of studies that this run does not measure."""
+        """Return the expectations in all files of the user, by study. Raise UserError for a missing file.
+
+        Studies that this run does not measure are checked and returned, too.
+        """
         files = [str(self.root / path) for path in self.config.settings.expectations]
         for file in files:
             if not Path(file).is_file():

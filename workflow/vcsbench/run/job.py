@@ -25,10 +25,11 @@ SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "t
 
 @contextlib.contextmanager
 def job_log(path: str | Path) -> Iterator[None]:
-    """Redirect standard error to the log.
+    """Redirect standard error to the log at `path` while the block runs.
 
-    An error ends it with exit code 1 and one sentence, in the log and on the terminal. The log has the
-    traceback of an unexpected one.
+    An error in the block ends the process with exit code 1, after one sentence in the log and on the
+    terminal. The log also gets the traceback of an unexpected error, which is neither a UserError nor an
+    OSError.
     """
     end_with_shell()
     exit_on_signals()
@@ -78,8 +79,8 @@ def exit_on_signals(
     def end(number: int, _: object) -> None:
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
-        # The process may wait for a program that goes on, such as a load of minutes, and Python ignores
-        # exceptions in a finaliser.
+        # SystemExit may not end this process: it may wait for a program that runs for minutes, and Python
+        # ignores exceptions in a finaliser. So the kernel ends this process after a while.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(grace_s)
         sys.exit(status(number))

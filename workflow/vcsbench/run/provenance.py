@@ -31,9 +31,10 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 
 def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
-    """Return the provenance of a report; `commit` and `command` are "" if unknown.
+    """Return where a report comes from: version, commit, changed files, command and configuration.
 
-    `changed` are the files that differ from the commit. `config` is merged.
+    `commit` and `command` are "" if they are unknown. `changed` lists the files in PARTS that differ from the
+    commit, such as ["config/config.yaml"]. The argument `config` is the merged configuration.
     """
     commit = ""
     changed: list[str] = []

@@ -129,7 +129,10 @@ class StudyParams:
                 raise UserError(text)
 
     def _known_values(self) -> dict[str, list[str]]:
-        """Return the values that published numbers may have, by axis."""
+        """Return the values that published numbers may have, by axis; any value on an axis that is missing.
+
+        They are the values of the study's axes, and those that it lists as `unmeasured_values`.
+        """
         study = self.definition
         known = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
@@ -146,7 +149,11 @@ class StudyParams:
         return known
 
     def check_names(self) -> None:
-        """Raise UserError for a name that only tables and pages use, if nothing has it."""
+        """Raise UserError for a name in the study's file that stands for nothing.
+
+        Only tables and pages use such names, so without this check a run would fail after it has measured.
+        They are columns in `by`, published findings, and repositories in `published.revisions`.
+        """
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]
         for name, table in study.tables.items():
