@@ -205,7 +205,7 @@ def isolate_network(recipe: Recipe) -> None:
     """Give this process and its children, for good, the network that a recipe requires (recipe.Network).
 
     Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
-    UserError if this process has not the right to make such a network.
+    UserError if this process has not the right to make it.
     """
     # A guest has a network of its own already.
     network = "" if recipe.get("is_in_guest") else recipe.get("network")

@@ -110,8 +110,7 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """Return the memory that this process can use: that of the machine, or less by its control groups.
 
-    In a container with a limit of 2 GiB, of which 0.5 GiB are used, `total` is 2 GiB, and `available` at most
-    1.5 GiB.
+    In a container that may use 2 GiB and uses 0.5 GiB, `total` is 2 GiB, and `available` at most 1.5 GiB.
     """
     limits: list[MemoryLimit] = []
     for group in groups("memory"):

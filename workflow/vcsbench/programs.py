@@ -285,7 +285,7 @@ def _find_named_files(path: str) -> list[str]:
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
-    So another version of such a library makes results out of date. Libraries in /usr/local/lib, on a
+    So another version of a library makes results out of date. Libraries in /usr/local/lib, on a
     LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. Return "" if no library is found.
     """
     libraries: set[str] = set()

@@ -132,7 +132,7 @@ def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job from the file next to its log; [] without a readable file.
 
     Stages with the same name and unit are added up. For example, two threads that verify repositories have
-    two stages "verifying" with 200 of 1,000 and 100 of 500 revisions: the result is one with 300 of 1,500.
+    two stages "verifying" with 200 of 1,000 and 100 of 500 revisions. The result is one with 300 of 1,500.
     """
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
@@ -146,6 +146,6 @@ def read_stages(log: str | Path) -> list[Stage]:
             sums[key] = Stage(part.name, unit=part.unit)
         sums[key].done += part.done
         sums[key].total += part.total
-        # Such stages run at the same time, so their seconds are not added up.
+        # These stages run at the same time, so their seconds are not added up.
         sums[key].seconds = max(sums[key].seconds, part.seconds)
     return list(sums.values())

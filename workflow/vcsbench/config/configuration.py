@@ -124,8 +124,9 @@ def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict
     """Return the merged keys of several configurations, in which a later one overrides earlier ones.
 
     The value of a key is replaced. If it is a mapping, such as `repositories`, its entries are merged by
-    their names, and each entry is replaced as a whole: {"repositories": {"a": 1}} and {"repositories": {"b":
-    2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are not merged.
+    their names, and each entry is replaced as a whole. For example, {"repositories": {"a": 1}} and
+    {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are not
+    merged.
     """
     merged: dict[str, object] = {}
     for configuration in configurations:

@@ -109,8 +109,8 @@ def _check_events(text: str, path: str | Path) -> None:
     """Raise UserError for a YAML text with tags, too many levels, or too many values.
 
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
-    of lists, each of which repeats the next one ten times, become billions of values. So an alias counts as
-    all values that it repeats, before anything is loaded. Tags could make other objects.
+    of lists that repeat the next level ten times become billions of values. So an alias counts as all values
+    that it repeats, before anything is loaded. Tags could make other objects.
     """
     # The number of values in each finished collection with an anchor, and in each open collection. An anchor
     # is a name, as in `&name [1, 2]`, which the alias `*name` repeats.

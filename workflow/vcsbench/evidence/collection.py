@@ -110,8 +110,8 @@ class _Failure(Exception):
 def _why_missing(cell_round: CellRound) -> str:
     """Return the reason why a cell-round has no result: OUTDATED, or the last line of its log.
 
-    It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out such
-    an export, because another recipe measured it.
+    It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out this
+    export, because another recipe measured it.
     """
     if os.path.exists(cell_round.export):
         return OUTDATED
@@ -126,8 +126,8 @@ def _why_missing(cell_round: CellRound) -> str:
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
     """Return the columns of each run of a cell-round, from its context and hyperfine's export.
 
-    Raise _Failure with the reason if a file is missing, damaged or empty, if a run has failed, or if the
-    export has fewer runs than the context.
+    Raise _Failure with the reason if a file is missing, damaged or empty, or if a run has failed. It is also
+    raised if the export has fewer runs than the context.
     """
     context, export = read_context(result.context), Path(result.export)
     if not (context and export.is_file()):
@@ -314,7 +314,7 @@ def separate_fixed_cost(
     A run on the empty repository takes the fixed cost of its command: to start and to connect. The frame of
     the runs on repositories gets two columns, computed from valid runs, and NaN if there are none:
     - `fixed_cost_s`: seconds. It is the median time of the same command on the empty repository and the same
-      host, plus the median time that the cell waits for delayed acknowledgements.
+      host. The median time that the cell waits for delayed acknowledgements is added.
     - `fixed_share`: the fixed cost as a share of the cell's median time in the same state, from 0 to 1.
 
     For example, a cell with a median of 2 s, whose command takes 0.1 s on the empty repository, has 0.05.

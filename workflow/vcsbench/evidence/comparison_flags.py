@@ -60,8 +60,8 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 
     `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
     flags that a comparison with other runs gives are added. Times are compared with the median of the valid
-    runs of the cell in the same state: 2.3 s is an `outlier-10` if the median is 2 s. A cell with a median
-    below `min_run_s` seconds is `too-short`.
+    runs of the cell in the same state. For example, 2.3 s is an `outlier-10` if the median is 2 s. A cell
+    with a median below `min_run_s` seconds is `too-short`.
     """
     elapsed_s = frame["elapsed_s"].where(are_valid(frame))
     median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
@@ -96,7 +96,7 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
-    # Such a command says itself that its work equals no other, so a majority means nothing for it.
+    # Such commands declare that their work equals no other, so a majority means nothing for it.
     is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
     return ~is_usual & ~is_unchecked
 

@@ -41,8 +41,9 @@ Thresholds = Mapping[str, float]
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     """Return the seconds in which delayed acknowledgements held up a run, from its WAIT_COLUMNS.
 
-    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run: 3 delays in a run with
-    0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as 0.
+    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run. For example, 3 delays
+    in a run with 0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as
+    0.
     """
 
     def number(column: str) -> float:
@@ -63,7 +64,7 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
 
     `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
     promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
-    has served no run. If such a run began with its repository in memory, it gets [Flag.CACHE_NOT_COLD].
+    has served no run. If this run began with its repository in memory, it gets [Flag.CACHE_NOT_COLD].
     """
     evidence, promises = run["evidence"], run["promises"]
     # The hook after the run stores `window_s`, and reads all counters again. Without `window_s`, this hook
@@ -138,7 +139,7 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     read_bytes = _sum_reads(evidence)
     before, after = evidence.get("resident_before"), evidence.get("resident_after")
     # A run that has read its input leaves pages of it in memory. If the kernel reports none of them after the
-    # run, it cannot report pages of these files at all, so its 0 before the run proves nothing.
+    # run, it cannot report pages of these files at all. So its 0 before the run proves nothing.
     is_report_wrong = bool(read_bytes) and _reports_no_page_of_input(evidence)
     if before is None or after is None or is_report_wrong:
         found.append(Flag.RESIDENCY_UNKNOWN)
@@ -157,10 +158,10 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     """Return the flags of a cold run by `read_bytes`, which client and server read from devices.
 
     The discarded cold run of the same command read everything that the command needs, so a cold run should
-    read nearly as many bytes. If the discarded run read 100 MiB of an input of 200 MiB, then 0 bytes give
-    `no-disk-reads`, 30 MiB `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB
-    `fewer-disk-reads` (below `expected_read_share_cold`, 0.9). Independent of that, `foreign-reads` means
-    that another program read the input.
+    read nearly as many bytes. Say the discarded run read 100 MiB of an input of 200 MiB. A cold run that
+    reads 0 bytes then gets `no-disk-reads`. 30 MiB give `too-few-disk-reads` (below `min_read_share_cold`,
+    0.5), and 80 MiB `fewer-disk-reads` (below `expected_read_share_cold`, 0.9). Independent of that,
+    `foreign-reads` means that another program read the input.
     """
     found: list[Flag] = []
     input_bytes = evidence.get("subject_bytes") or 0
@@ -173,8 +174,8 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     discarded_bytes = _discarded_run_reads(evidence)
     if discarded_bytes > ignored_bytes:
         # The discarded run also read the programs from the device, and a timed run finds them in memory. So
-        # no run has to read more than its input: with an input of 1 MiB, 1 MiB is enough, even if the
-        # discarded run read 4 MiB. An input of unknown size (0) sets no such limit.
+        # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
+        # discarded run read 4 MiB. An input of unknown size (0) sets no limit.
         most_bytes = input_bytes or discarded_bytes
         enough_bytes = min(most_bytes, limits["min_read_share_cold"] * discarded_bytes)
         expected_bytes = min(most_bytes, limits["expected_read_share_cold"] * discarded_bytes)
@@ -221,7 +222,7 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run whose input should have been in memory.
 
-    Such a run may read only a little from disks: `max_read_kib_hot` (64 KiB). A client that writes files may
+    This run may read only a little from disks: `max_read_kib_hot` (64 KiB). A client that writes files may
     read 1 MiB more. Otherwise the run gets `cache-not-warm`.
     """
     found: list[Flag] = []
@@ -279,8 +280,9 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
     """Return the first fault that a server has in the order below; None without a fault.
 
     Only the first is returned, because it explains the later ones: a server that was restarted is also not
-    warm. `promise` is "new" (started for this run, with empty caches), "kept" (has served a run, so its
-    caches are hot) or "" (nothing is promised; only a restart is a fault).
+    warm. `promise` is "new" for a server that was started for this run, with empty caches. It is "kept" for a
+    server that has served a run, so that its caches are hot. With "", nothing is promised, and only a restart
+    is a fault.
     """
     runs_before = evidence.get("server_runs_before") or 0
     if not evidence.get("server_same"):

@@ -79,8 +79,8 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     """Return COUNT_COLUMNS of a run, for example {"device_bytes": 4096, "flushes": 3, "rpcs": None}.
 
     Some columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
-    4,096. Such a sum is None if the count of one of them is unknown. A command without a server has the
-    counts of its client alone.
+    4,096. A sum is None if the count of one of them is unknown. A command without a server has the counts of
+    its client alone.
     """
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     sides = ["client"]
@@ -144,7 +144,7 @@ def read_traces(
     """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
     Cells that make the same system calls share the trace of one of them. `traced` has, for each cell, the
-    path of the traced cell, and the digest that its trace must have. A cell without such a trace is left out.
+    path of the traced cell, and the digest that its trace must have. A cell without this trace is left out.
     """
     trace_by_path: dict[str, CellTrace] = {}
     for path in paths:

@@ -193,8 +193,9 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent too few bytes for the work of its client.
 
     The client has then read the repository's files itself, although its label says that a server sent them.
-    The server has to send at least half of what it sent in the checked run (SENT_SHARE), and a small share
-    of the bytes that the client printed or wrote. For example, it has to send 20 kB for a log of 1 MB.
+    The server has to send at least half of what it sent in the checked run (SENT_SHARE). It also has to send
+    a small share of the bytes that the client printed or wrote. For example, it has to send 20 kB for a log
+    of 1 MB.
     """
     evidence, work = run["evidence"], run["work"]
     sent_bytes = evidence.get("server_wchar")
@@ -227,7 +228,7 @@ def count_needed_flushes(run: RunRecord, context: Context) -> int:
 def count_flushes(run: RunRecord, context: Context) -> int | None:
     """Return the number of flushes of the disk during a run.
 
-    Return None if the kernel does not count them, or if it sends no flushes to this disk: it sends them only
+    Return None if the kernel does not count them, or if it sends no flushes to this disk. It sends them only
     to a disk with a cache that loses its content without power ("write back").
     """
     if context["target_storage"].get("write_cache") != WRITE_BACK:

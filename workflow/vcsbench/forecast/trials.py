@@ -221,8 +221,8 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 def _input_files(root: Path) -> Iterator[str]:
     """Yield the files that rules read.
 
-    Before a run starts, each of them is looked at. So files that no rule reads are left out, to save time:
-    logs and contexts are two thirds of the results, and a conda environment has thousands of files in its
+    Before a run starts, each of them is looked at. So files that no rule reads are left out, to save time.
+    Logs and contexts are two thirds of the results, and a conda environment has thousands of files in its
     subfolders.
     """
     logs = str(root / LOGS)

@@ -37,8 +37,8 @@ class RoundMeasurement:
     `captured` is the untimed run whose output was read to compute its work; None before this run, and if no
     run is made for that. `captured_server` has the bytes that its server read and sent (`server_rchar`,
     `server_wchar`). `discards` is True if the first cold run of a command is not timed but discarded.
-    `discarded_bytes` is what that run read from the device: a timed cold run has to read about as much.
-    None means that there was no such run yet, or that the kernel did not count its reads.
+    `discarded_bytes` is what that run read from the device: a timed cold run has to read about as much. None
+    means that there was no discarded run yet, or that the kernel did not count its reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -131,7 +131,7 @@ class RoundMeasurement:
         if hook is Hook.SETUP:
             self._set_up()
             # hyperfine does nothing until the next hook but to start the shell of that hook. So the counter
-            # that begins here has the instructions of such a start at the next hook. Each run is followed by
+            # that begins here has the instructions of this start at the next hook. Each run is followed by
             # the start of a hook, so this number is subtracted from the instructions of each run.
             self.collector.begin_hook(self.hyperfine.pid)
             return
@@ -142,8 +142,8 @@ class RoundMeasurement:
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif self.work_kind.read and not self.captured:
             # The output of a command has to be read from one untimed run, usually the first warm-up run. If
-            # there was none, the command runs once more here, after all timed runs: its caches are now other
-            # ones, but its output does not depend on them.
+            # there was none, the command runs once more here, after all timed runs. Its output does not
+            # depend on the caches, which are now other ones.
             self.cell.reset_output()
             self.collector.begin(self.hyperfine.pid, is_timed=False)
             self._warm_up(is_read=True)
@@ -182,8 +182,8 @@ class RoundMeasurement:
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, and read the counters at its begin.
 
-        A state may have other steps (`first`) before the first run than (`prepare`) before the others: a
-        series of runs clears the caches only once, for example.
+        The steps `first`, if the state has them, replace the steps `prepare` before the first run. A series
+        of runs clears the caches only once, for example.
         """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:

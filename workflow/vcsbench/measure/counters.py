@@ -160,7 +160,7 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
 
     `busy_s` and `steal_s` are seconds of all processors together: 2 processors can be busy for 2 s in a run
     of 1 s. `steal_pct` is the share that the hypervisor gave to others. `cpu_pressure_pct` and the like are
-    the share of the time in which a task waited for this resource; the key is missing if the kernel does not
+    the share of the time in which a task waited for this resource. The key is missing if the kernel does not
     count that.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks

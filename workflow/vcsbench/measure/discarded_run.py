@@ -51,7 +51,7 @@ class DiscardedRun:
     def read(self) -> int | None:
         """Return the bytes that the discarded run read from the device, for example 104857600.
 
-        Return None if there was no such run, if it is too old, or if its file is damaged.
+        Return None if there was no discarded run, if it is too old, or if its file is damaged.
         """
         if not self.file or not self.file.exists():
             return None

@@ -68,8 +68,8 @@ def _read_from_server(mount: Mount) -> int | None:
     """Return the bytes that an NFS mount has read from its server since it was mounted.
 
     Return None for other kinds of network file systems, which do not count them. The kernel prints several
-    lines for a mount: `device 127.0.0.1:/b mounted on /mnt/b with fstype nfs4 ...` and, among others,
-    `bytes: 10 20 4096 40 50 60 25 80`. Here that is 4,096 bytes of direct reads, and 25 pages.
+    lines for a mount. They are `device 127.0.0.1:/b mounted on /mnt/b with fstype nfs4 ...` and, among
+    others, `bytes: 10 20 4096 40 50 60 25 80`. Here that is 4,096 bytes of direct reads, and 25 pages.
     """
     if mount.filesystem not in NFS:
         return None

@@ -67,7 +67,7 @@ class PreparedCell:
     - `argv`: the command line of one client,
     - `timed`: the command that hyperfine times: this client, or the launcher of several clients,
     - `idle_argv`: the same command on an empty repository or tree, which loads the client's files into
-      memory; [] if there is no such command,
+      memory; [] if there is none,
     - `versions` of the programs by their names.
 
     `input` is the subject that the command reads and `output` the one that it writes; None if there is none.
@@ -105,7 +105,7 @@ class PreparedCell:
         """Copy the files of the server configuration, and return the folder with the copy.
 
         The server reads the copy, so that an edit of the original during the run has no effect. Return an
-        empty folder for a cell without such files. Raise UserError if they do not match the recipe.
+        empty folder for a cell without these files. Raise UserError if they do not match the recipe.
         """
         copy = self.folder / "files"
         copy.mkdir()

@@ -379,8 +379,8 @@ def _estimate_others(
 ) -> OtherPrograms:
     """Return the CPU time of other programs in a run: `busy_s` of all processors, less the known processes.
 
-    If 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s, other
-    programs took 0.2 s, which is 10 % of the available 2 s.
+    Say 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. Then
+    other programs took 0.2 s, which is 10 % of the available 2 s.
     """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:

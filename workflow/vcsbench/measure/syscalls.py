@@ -94,8 +94,8 @@ def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
 class Strace:
     """A running strace. A thread of this process counts the lines that it writes.
 
-    strace and the processes that it starts run on one processor: each call stops the process twice and wakes
-    strace, and to wake a process on another processor takes five times as long.
+    strace and the processes that it starts run on one processor. Each call stops the process twice and wakes
+    strace. To wake a process on another processor takes five times as long.
     """
 
     def __init__(self, cpu: int, arguments: Sequence[str], **options: Any) -> None:

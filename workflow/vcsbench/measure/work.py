@@ -23,8 +23,8 @@ UNCHECKED = "apart"
 # The longest URL that is found across two pieces of data.
 LONGEST = 1024
 PREFIX_LENGTH = 12
-# Subversion expands a keyword of fixed width (`$URL::   $`) to a text of just this width, so it cuts a long
-# URL, or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL.
+# Subversion expands a keyword of fixed width (`$URL::   $`) to a text of just this width. It cuts a long URL,
+# or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL.
 FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
 
 
@@ -207,7 +207,7 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
 
     These three differ between formats or copies of a repository, and all other bytes are equal. A dump is a
-    sequence of records: lines of headers, an empty line, and as many bytes of content as the header
+    sequence of records. Each has lines of headers, an empty line, and as many bytes of content as the header
     `Content-length` has (none without it). Return {} for a dump without revisions.
     """
     digest = UrlFreeDigest(urls)
@@ -264,7 +264,7 @@ class WrittenEntry(NamedTuple):
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of several clients, each of which wrote one tree below the folder `targets`.
+    """Return the work of several clients, where each client wrote one tree below the folder `targets`.
 
     If all trees are equal, it is the work of one client, as of a command with one. Otherwise it is the number
     of different trees, such as {"different_trees": 2}, which equals the work of no correct run.

@@ -20,9 +20,8 @@ def run_order(
     """Return the position of each cell-round (study, path, round), from 0.
 
     Studies come one after another. Within a study, all blocks are measured in round 1, then in round 2, and
-    so on; in each round, blocks and the cells of a block are in random order. More `rounds` do not change
-    the order of the earlier ones within a study. `block_axes` has the axes whose values make a block, by
-    study.
+    so on. In each round, blocks and the cells of a block are in random order. More `rounds` do not change the
+    order of the earlier ones within a study. `block_axes` has the axes whose values make a block, by study.
 
     With `by_block`, a block has all of its rounds before the next block begins. If a node of a cluster is
     lost, the finished blocks are then complete.

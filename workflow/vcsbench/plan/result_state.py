@@ -156,7 +156,7 @@ def remove_unreadable(root: Path) -> list[Path]:
     """Remove damaged files below results/ of a checkout, and return the paths of what was removed.
 
     A .json file is damaged if it is no JSON, a .csv file if it is empty or has a NUL. A power cut or a full
-    disk leaves such files. Snakemake makes missing files again, but does not look at their content, so a
+    disk leaves damaged files. Snakemake makes missing files again, but does not look at their content, so a
     damaged file would stay. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []

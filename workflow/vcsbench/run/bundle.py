@@ -186,8 +186,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
 def _extract(archive: Path, target: Path) -> None:
     """Unpack the plain files and folders of an archive from a stranger to the folder `target`.
 
-    Raise UserError for anything else in it (a link, a device), for a path that leads out of `target`, and if
-    it unpacks to more than UNPACKED_BYTES.
+    Raise UserError for a link or a device in it, and for a path that leads out of `target`. Raise it, too, if
+    the archive unpacks to more than UNPACKED_BYTES.
     """
     if not hasattr(tarfile, "data_filter"):
         raise UserError("make import: Python is too old. Install Python 3.11.4 or later.")

@@ -35,10 +35,10 @@ from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe
 
-# The time limit of a guest, as a multiple of the time limit of one run: the guest also boots, prepares the
+# The time limit of a guest, as a multiple of the time limit of one run. The guest also boots, prepares the
 # round, and runs the command several times.
 GUEST_TIMES = 10
-# A round with this flag is measured again: some kernels return unused memory for seconds, and a hot run in
+# A round with this flag is measured again. Some kernels return unused memory for seconds, and a hot run in
 # this time has to read from the device. Cold runs are never repeated: after the first one, layers below this
 # system, such as a hypervisor, have its reads in their caches.
 RETRIED_FLAG = Flag.CACHE_NOT_WARM

@@ -34,10 +34,11 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
     """Remove everything that vcsbench made for a checkout, and return the lines to print.
 
-    It ends left processes, and removes files on cluster nodes, run folders in the temporary folder, the work
-    folder on each storage, and the content of results/. Work folders of checkouts that no longer exist are
-    removed, too. A work folder with files of somebody else remains. An example of a line is "removed
-    /var/tmp/vcsbench-1a2b3c4d"; the only line is "there is nothing to remove" if nothing was removed.
+    It ends left processes, and removes files on cluster nodes and run folders in the temporary folder. It
+    also removes the work folder on each storage, and the content of results/. Work folders of checkouts that
+    no longer exist are removed, too. A work folder with files of somebody else remains. An example of a line
+    is "removed /var/tmp/vcsbench-1a2b3c4d"; the only line is "there is nothing to remove" if nothing was
+    removed.
 
     Only the folders in the merged configuration `raw` are checked, so that a fault elsewhere does not prevent
     cleaning. `files` are named in errors. Raise a UserError if a workflow run works in the checkout.

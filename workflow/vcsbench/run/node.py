@@ -80,8 +80,8 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Check this node, make its folder, assign the job to the node, and return the folder.
 
-    Raise UserError if the node cannot measure this job: it is the one where the run was started, the job may
-    not use all of its processors, or it differs from the other nodes.
+    Raise UserError if the node cannot measure this job. The reasons are: the run was started on it, the job
+    may not use all of its processors, or it differs from the other nodes.
     """
     if node == work.head:
         raise UserError(

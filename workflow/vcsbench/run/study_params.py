@@ -151,7 +151,7 @@ class StudyParams:
     def check_names(self) -> None:
         """Raise UserError for a name in the study's file that stands for nothing.
 
-        Only tables and pages use such names, so without this check a run would fail after it has measured.
+        Only tables and pages use these names, so without this check a run would fail after it has measured.
         They are columns in `by`, published findings, and repositories in `published.revisions`.
         """
         study = self.definition

@@ -61,8 +61,8 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     """Return how many bytes on the device regular files take: `exclusive` ones, and ones that files share.
 
     A file of 1 MiB and its clone take 1 MiB, which is shared. Small files inside of inodes take no blocks,
-    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file: FIEMAP reports
-    the length of its content, and not of its smaller blocks (so does `btrfs filesystem du`).
+    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file. FIEMAP (like
+    `btrfs filesystem du`) reports the length of its content, and not of its smaller blocks.
     """
     exclusive = 0
     shared: list[Extent] = []

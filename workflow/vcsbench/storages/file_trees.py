@@ -167,8 +167,8 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
 
     Some paths fit on no disk, and paths named .svn fit into no working copy. An example is `ruby has 2 paths
     named .svn, which a working copy cannot hold, so its tree cannot be checked out`. `count` returns the
-    numbers of such paths, and is called only if the cell writes the tree. `behind` is how many revisions
-    the tree is older than the youngest one; 0 for the youngest.
+    numbers of these paths, and is called only if the cell writes the tree. `behind` is how many revisions the
+    tree is older than the youngest one; 0 for the youngest.
     """
     subjects = {recipe["input"], recipe["output"]}
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]

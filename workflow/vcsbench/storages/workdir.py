@@ -133,9 +133,9 @@ class WorkDir:
     def lock(self, wait_s: float = 0.0) -> int | None:
         """Take the lock of the work folder for a session, and return its descriptor.
 
-        Return None if there is no such folder, or if its file system has no locks. The end of this process
-        frees the lock. Raise UserError if another session holds it for longer than
-        `wait_s`: a checkout in another container may have the same path, and so the same work folder.
+        Return None if the folder does not exist, or if its file system has no locks. The end of this process
+        frees the lock. Raise UserError if another session holds it for longer than `wait_s`: a checkout in
+        another container may have the same path, and so the same work folder.
         """
         try:
             with self._open() as folder:
@@ -176,7 +176,7 @@ class WorkDir:
             mode = MODE & 0o700
         has_mode = stat.S_IMODE(status.st_mode) == mode
         # Nothing is changed if group and mode are correct already, and no access-control list is set. The
-        # folder may inherit such a list from the storage, and it can let other users in.
+        # folder may inherit a list from the storage, and it can let other users in.
         if not (has_group and has_mode) or processes.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
                 processes.grant(folder, MODE)
@@ -220,7 +220,7 @@ class WorkDir:
         for name in SUBFOLDERS:
             _remove_while_written(self.path / name, folder)
         try:
-            # If somebody else has a file in the folder, the folder and its marker stay: without the marker,
+            # If somebody else has a file in the folder, the folder and its marker stay. Without the marker,
             # the next run would refuse to use the folder.
             if set(os.listdir(folder)) <= _INCOMPLETE:
                 for file in _INCOMPLETE:
@@ -281,9 +281,9 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 def _remove_while_written(path: Path, above: int) -> None:
     """Remove a path, also while a process that a killed job has left still makes or removes files in it.
 
-    In such a case, removing fails because a folder is not empty, and is tried again for up to ENDS_IN_S
-    seconds. `above` is the descriptor of the open folder that has the path. Raise UserError if the path
-    cannot be removed, and OSError on a read-only file system.
+    Then removing fails because a folder is not empty, and is tried again for up to ENDS_IN_S seconds. `above`
+    is the descriptor of the open folder that has the path. Raise UserError if the path cannot be removed, and
+    OSError on a read-only file system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
