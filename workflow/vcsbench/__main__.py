@@ -383,7 +383,7 @@ def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
             raise UserError(
                 f"{record}: the repositories of the cell are not prepared. Prepare them: {command}"
             )
-    # As the process of a cell-round reads it.
+    # The recipe is converted to JSON and back, so that it is just what the process of a cell-round reads.
     recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
     return recipe
 
@@ -453,6 +453,11 @@ def _config_keys(pairs: Sequence[str]) -> Keys:
 
 
 def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
+    """Print the answers of the report, and its path; nothing without a report.
+
+    `status` is the exit code of the run, and `began` its start in seconds since 1970. If the run has failed
+    and has not written the report, an older report is only named.
+    """
     reports = [Path("reports", f"{study.name}.html") for study in studies]
     reports = [report for report in reports if report.exists()]
     if not reports:
@@ -489,6 +494,10 @@ ACTIONS: dict[str, tuple[Callable[..., int], bool]] = {
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line, with a subcommand for each action.
+
+    The docstring of an action's function is the help text of its subcommand.
+    """
     shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     several: Keys = {"nargs": "+", "action": "extend", "default": []}
     flag = shared.add_argument

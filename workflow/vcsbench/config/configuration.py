@@ -319,7 +319,8 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
     named_cells = {frozenset(part["where"].items()) for part in parts}
     if len(named_cells) < len(parts):
         yield keys, "two parts have the same cells. Merge them."
-    # A workload is for the runs of all studies, so names of any study are correct.
+    # A configuration has one workload for all studies. So an axis or a command of any study is correct, also
+    # of one that is not measured now.
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})

@@ -447,7 +447,11 @@ def load_study(path: str | Path) -> Study:
 
 
 def _check_path_parts(path: Path, file: StudyFile) -> None:
-    """Raise UserError for two values that have one path in results, such as `log -v` and `log-v`."""
+    """Raise UserError for two values that would have the same path in results.
+
+    A blank becomes a hyphen in a path, so `log -v` and `log-v` both become log-v. The results of one would
+    overwrite those of the other.
+    """
     lists = {"commands": list(file.commands)}
     for axis, values in file.axes.items():
         # A word stands for values that are defined elsewhere.
@@ -543,7 +547,11 @@ def _uses_url(command: Command) -> bool:
 
 
 def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, str]]:
-    """Yield keys that have no effect in a command of this study, and the reason with the remedy."""
+    """Yield keys that have no effect in a command of this study, each with the end of a sentence.
+
+    This text follows "has no effect", and has the reason and the remedy. For example ("clones", " without the
+    axis `filesystem`. Add the axis, or remove the key.").
+    """
     axes = set(study.axes).difference(command.inapplicable_axes or [])
     has_filesystem = "filesystem" in axes.union(study.defaults, command.defaults or {})
     if command.clones is not None and not has_filesystem:

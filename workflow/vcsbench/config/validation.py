@@ -93,13 +93,14 @@ def parse_yaml(text: str, path: str | Path) -> object:
         node = loader.get_single_node()
         if node is None:
             return None
-        # Before the values are made: a number like 1:1:1:... takes minutes.
+        # The texts are checked before they are converted to values: a number like 1:1:1:... would take
+        # minutes.
         _check_node(node, path)
         content: object = loader.construct_document(node)
         return content
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
-        # PyYAML reports a tab so: "found character '\\t' that cannot start any token".
+        # For a tab, PyYAML reports "found character '\\t' that cannot start any token".
         has_tab = "\t" in reason or "any token" in reason
         remedy = "Use spaces, not tabs" if has_tab else "Correct it"
         raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None

@@ -115,7 +115,8 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     launched, work = run.get("launched"), run["work"]
     clients = launched["clients"] if launched else []
 
-    # Only a command that writes a tree has both figures. Each client has written a tree of its own.
+    # Only the work of a command that writes a tree has both `files` and `bytes`. Each client has written a
+    # tree of its own, and the work is that of one client.
     if "files" in work and "bytes" in work:
         columns["tree_bytes"] = int(work["bytes"]) * max(len(clients), 1)
 
@@ -154,7 +155,7 @@ def read_traces(
     traces = {}
     for cell, (traced_path, digest) in traced.items():
         used_trace = trace_by_path.get(traced_path)
-        # The digest is that of the recipe, so an older trace of another command line has another one.
+        # An older trace of another command line has another digest (trace_digest), and does not count.
         if used_trace and used_trace.get("digest") == digest:
             traces[cell] = used_trace
     return traces

@@ -120,6 +120,7 @@ def _check_cells(plan: Plan) -> Iterator[Check]:
 
 
 def _check_programs(plan: Plan) -> Iterator[Check]:
+    """Yield the missing packages, the versions of the installed programs, and whether hyperfine is old."""
     for package in side_effects.missing_packages(plan.root):
         yield Check(
             CheckResult.MISSING if package.is_required else CheckResult.LIMITED,

@@ -158,6 +158,10 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
 
 
 def _memory_use(plan: Plan) -> Iterator[str]:
+    """Yield a sentence about a limit of memory, and one about the caches of servers, if there are any.
+
+    For example: "The cache of a server takes up to this much RAM: 64 MiB (config/servers/default)."
+    """
     memory = kernel.memory()
     if memory.limit is not None:
         yield (

@@ -76,7 +76,7 @@ class RoundMeasurement:
         """
         self.runs = []
         self.collector = EvidenceCollector(
-            # The files of a server on another machine are not here.
+            # If the server is another machine, the files that it reads are not here.
             read=None if "remote" in self.recipe else self.cell.input,
             written=self.cell.output,
             server=self.cell.server,
@@ -85,7 +85,8 @@ class RoundMeasurement:
         )
         failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
         if failure is not None:
-            # hyperfine reports no reason if the command cannot be run: another run has one.
+            # If the command cannot be run, hyperfine does not report why. So the command is run again here,
+            # and the error of this run is part of the message.
             outcome = self._run_again()
             raise ProgramError(f"{printable(failure)}; run again, {outcome}{self._details()}")
         self._check_exit_codes()
@@ -115,7 +116,7 @@ class RoundMeasurement:
             "hyperfine_s": round(self.hyperfine.seconds, 6),
             "hooks_s": round(self.hyperfine.hooks_s, 6),
         }
-        # Once is enough: all rounds have the same client.
+        # All rounds have the same client, so the locks are counted in the first round only.
         if self.recipe.get("locking") and self.number == 1:
             context["locks"] = count_locks(self.cell)
         return context
@@ -293,7 +294,11 @@ class RoundMeasurement:
             raise ProgramError(f"{failure}{self._details()}")
 
     def _add_captured_run(self) -> None:
-        """Add peak memory and work of the captured run to all runs, which print and use the same."""
+        """Add peak memory and work of the captured run to all timed runs.
+
+        All runs of a command that only prints do the same, so one run stands for all of them. Without a
+        captured run, the peak memory is None.
+        """
         captured = self.captured
         for run in self.runs:
             run["evidence"]["client_peak_memory_bytes"] = captured.peak_bytes if captured else None
@@ -301,7 +306,11 @@ class RoundMeasurement:
                 run["work"] = captured.work
 
     def _check_counterpart(self) -> None:
-        """Raise UserError if a run has not written an equal copy of the tree that it read."""
+        """Raise UserError if a run has not written an equal copy of the tree that it read.
+
+        Only some outputs have a `counterpart`: the path of the tree that they must equal, and the URL in its
+        keywords.
+        """
         output = self.cell.output
         if not (output and output.counterpart and self.work_kind.inspect):
             return

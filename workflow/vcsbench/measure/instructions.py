@@ -44,7 +44,10 @@ class InstructionCounter:
             self.has_failed = True
 
     def end(self) -> int | None:
-        """Return None if a counter failed, or was shared with other users for some of the time."""
+        """Return the number of instructions until now, and close the counters.
+
+        Return None if a counter failed, or if other users had it for some of the time.
+        """
         total = 0
         while self.events:
             event = self.events.pop()

@@ -145,7 +145,11 @@ class EvidenceCollector:
         self.instruction_counters = instructions.count_instructions({"client": [hyperfine]})
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
-        """Read the counters before a run. An untimed run is started by this process, not by hyperfine."""
+        """Read the counters before a run. Before a timed run, also read facts about the machine.
+
+        A timed run is started by hyperfine as soon as this hook ends. An untimed run is started by this
+        process, and needs fewer counts.
+        """
         self.is_timed = is_timed
         if not is_timed:
             self.before = self._snapshot([hyperfine])
@@ -168,9 +172,10 @@ class EvidenceCollector:
         self.instruction_counters = instructions.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Return the evidence of a timed run that has ended.
+        """Return the evidence of a timed run that has ended. `is_last` is True after the last run.
 
-        Return None after an untimed run, whose reads are added to `warming`, and if no run has begun.
+        Return None after an untimed run: its reads are added to `warming` instead. Also return None if no run
+        has begun, in the hook after begin_hook(): then only the instructions of a hook's start are stored.
         """
         # The counters of instructions end before all other steps, because these execute instructions, too.
         instruction_counts = self._end_instruction_counters()
@@ -209,7 +214,10 @@ class EvidenceCollector:
         return counts
 
     def _subtract_hook(self, instruction_counts: dict[str, int | None]) -> None:
-        """Subtract the instructions of the start of a hook from those of the client."""
+        """Subtract the instructions of the start of a hook from those of the client.
+
+        The client's count becomes None if one of both counts is unknown. Do nothing if nothing was counted.
+        """
         if not instruction_counts:
             return
         client = instruction_counts["client_instructions"]

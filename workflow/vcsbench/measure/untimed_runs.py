@@ -109,7 +109,8 @@ class _UntimedRun:
     def wait_for_end(self, limit_s: float) -> bool:
         """Wait for the end of the command and of its output. Return False if it was ended at its limit."""
         has_ended = bool(select.select([self.ended], [], [], limit_s)[0])
-        # A child that the command has left may hold the output open.
+        # If the output does not end with the command, the command has left a child that holds the output
+        # open. This child is ended.
         if not has_ended or not self.reader.wait(OUTPUT_LIMIT_S):
             self._end_writers()
         return has_ended
@@ -210,7 +211,8 @@ class ExitTracer(threading.Thread):
         self.is_attached.wait()
 
     def run(self) -> None:
-        # In this thread, because only the thread that attaches gets the stops.
+        """Attach to the child, and read its counts and those of its children when they exit."""
+        # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.is_attached.set()
         while is_allowed:
@@ -222,7 +224,7 @@ class ExitTracer(threading.Thread):
                 return  # all have ended
             assert event
             if event.si_pid == self.pid and event.si_code in ENDED:
-                # It was about to exit when the trace began.
+                # The child was about to exit when the trace began, so it never stopped for the tracer.
                 return
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):

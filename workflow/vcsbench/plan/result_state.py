@@ -58,7 +58,8 @@ class SamplingBatches:
         self.blocks = blocks
         # The rounds of each block, by batch. A decision stays as it is, so none is read twice.
         self._rounds = {1: dict.fromkeys(blocks, least)}
-        # Later batches have the rounds of earlier ones, so the last one with rounds is enough.
+        # A decision has the total rounds of each block. So only the last decision with rounds is read here,
+        # and no earlier one.
         self._first_read = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
             if self._has_rounds(number):
@@ -89,7 +90,8 @@ class SamplingBatches:
         rounds: dict[str, int] = {}
         for block, digest in self.blocks.items():
             is_same = decision["of"].get(block) == digest
-            # A new block, or one of another repository, begins with the fewest rounds.
+            # A block that the decision does not have, or that has another repository now, begins with the
+            # fewest rounds.
             rounds[block] = max(self.least, decision["rounds"][block]) if is_same else self.least
         self._rounds[number] = rounds
         return True

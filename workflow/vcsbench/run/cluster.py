@@ -176,7 +176,7 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """
     present = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # The present node is last: a block that is complete on another node stays there.
+    # The present node is looked at last. So a block that is complete on another node is taken from there.
     nodes = sorted(folders, key=lambda node: (node == present, node))
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
@@ -241,7 +241,7 @@ def assign_blocks(
     """
     jobs: dict[str, int] = {}
     for block in sizes:
-        # With fewer nodes, the blocks of the missing ones move.
+        # If the run has fewer nodes than the last one, the blocks of the missing nodes go to other jobs.
         if 1 <= before.get(block, 0) <= count:
             jobs[block] = before[block]
     load = Counter(dict.fromkeys(range(1, count + 1), 0))

@@ -35,7 +35,8 @@ class SamplingState:
     def _wait_for_decisions(self, study: str, decide: Decide) -> None:
         """Raise the exception of `decide` as long as a decision is missing.
 
-        Each decision that gives rounds needs another one. After one without rounds, the next stays the same.
+        A decision that gives rounds is followed by another decision, so the number of the next one grows.
+        After a decision without rounds, this number stays the same, and the loop ends.
         """
         batches = self.plan.batches[study]
         decided = 0

@@ -334,7 +334,8 @@ def _remedy(path: Path) -> str:
 def end_processes(root: Path) -> int:
     """End all processes of a session in a checkout, and return how many there were.
 
-    The caller holds the lock of the checkout, so they are leftovers.
+    The caller holds the lock of the checkout, so no session works there, and these processes were left by a
+    killed one. They get SIGTERM, and SIGKILL after GRACE_S seconds.
     """
     first = run_processes(root)
     running = first

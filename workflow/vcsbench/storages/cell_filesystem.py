@@ -132,7 +132,7 @@ class CellFilesystem:
     def open(self, content_bytes: int) -> None:
         """Make the folder, and the file system if it has to be made, for a tree with so many bytes."""
         self.check()
-        # A job with the same number may have been killed.
+        # The folder is named by the id of this process. A killed process with the same id may have left one.
         self.workdir.remove(TARGETS, self.folder.name)
         self.workdir.make(TARGETS, self.folder.name)
         self.size = self.size_for(content_bytes)
@@ -154,7 +154,7 @@ class CellFilesystem:
     def _make(self) -> None:
         """Make a new file system, and mount it at `inside`. It has the same blocks of the image as before."""
         self._unmount()
-        # Other processes do not see the mount, and the kernel removes it with the last process that does.
+        # Only this process and its children see the mount. The kernel removes it when they have ended.
         unshare_mounts()
         self.inside.mkdir(exist_ok=True)
         if self.kind in IN_MEMORY:
@@ -177,9 +177,11 @@ class CellFilesystem:
                 f"or use another folder in `storages`."
             )
         with image.open("w+b") as file:
-            # Allocated at once: no block of the storage is searched during the measurement.
+            # All blocks of the image are allocated now. Otherwise the storage would have to find free blocks
+            # during the measurement.
             os.posix_fallocate(file.fileno(), 0, self.size)
-            # The loop device keeps the file. Its space is free again after a kill.
+            # The image has no name from here on, but the loop device keeps its content. When the device is
+            # detached, also after a kill, the space is free again.
             image.unlink()
             self.device, self._loop = attach_loop(file.fileno())
 

@@ -69,7 +69,8 @@ def _why_no_boot(linux: Path) -> str:
     options = [*("root=/dev/root", "rootfstype=hostfs", "hostfs=/", "ro"), "con=null", "ssl=null"]
     argv = [str(linux), f"mem={TRIAL_MIB}M", *options, "con0=null,fd:1", "init=/bin/true"]
     booted = processes.run_program(argv, may_fail=True, limit_s=BOOT_LIMIT_S)
-    # The kernel ends with its first program, and reports how that ended: 0 is `true`.
+    # The guest's kernel ends with its first program, and prints the exit code of that program. `true` has
+    # ended with 0 if the guest can run programs.
     printed = booted.output + booted.errors
     if TRUE_ENDED in printed:
         return ""
@@ -121,10 +122,12 @@ def run_in_guest(
     *,
     reads: Sequence[str | Path] = (),
 ) -> int:
-    """Run a command in a new guest and return its exit code.
+    """Boot a new guest, run a command in it, and return the exit code of the command.
 
-    The guest mounts `out` in the private `folder` as /mnt/out and may write there. `image` is an empty file
-    of the size of the exported file system. Raise UserError if the guest cannot run the command.
+    The guest sees the files of the host read-only. It may write to the folder `out` in the private `folder`,
+    which it mounts as /mnt/out, and to the exported file system in `image`. `image` is an empty file of the
+    size of this file system. `delay` is added to the packets of the guest ("" for none). `reads` are folders
+    that the command reads. Raise UserError if the guest cannot run the command in `limit_s` seconds.
     """
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
