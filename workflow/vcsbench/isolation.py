@@ -146,7 +146,8 @@ def _open_lock() -> int:
     reason = "another program creates and removes it all the time"
     for _ in range(TRIES):
         try:
-            # Without O_CREAT for an existing file: the kernel may refuse that in a folder such as /tmp.
+            # The file is created with O_EXCL, and opened without O_CREAT. In a folder such as /tmp, the
+            # kernel may refuse to open an existing file of another user with O_CREAT.
             with suppress(FileExistsError):
                 os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
             fd = open_regular(LOCK_PATH, follow_links=False)

@@ -183,7 +183,8 @@ def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> N
         if unknown_axis:
             raise UserError(f"{place}: the study has no axis {unknown_axis}")
         known = axes[axis]
-        # An axis of repositories may have values of other sessions.
+        # None: the axis may have any value. It is an axis of repositories, and another run may have other
+        # ones.
         if known is None:
             continue
         unknown = unknown_name(axis_values(values), known)
@@ -265,7 +266,9 @@ def _check_numbers(
 ) -> None:
     """Raise UserError for a text that is no number, or a number that is there twice.
 
-    `places` collects the file of each number. Files may have other metrics of one cell.
+    `numbers` has the texts of a row by metric, "" if nothing was published. `cell` has the row's axis values.
+    `places` has the file of each number so far, and gets those of this row. Two files may have rows of the
+    same cell only if they have different metrics.
     """
     name = "/".join(value or "-" for value in cell)
     # The path stands for the row itself.

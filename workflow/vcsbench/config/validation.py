@@ -155,7 +155,10 @@ def _check_events(text: str, path: str | Path) -> None:
 
 
 def _check_node(node: yaml.Node, path: str | Path) -> None:
-    """Check the keys and the plain values in a node."""
+    """Raise UserError for a key that is there twice, or for a value that versions of YAML read differently.
+
+    `node` is a value of the parsed text, with all values in it.
+    """
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node, path)
     elif isinstance(node, yaml.SequenceNode):

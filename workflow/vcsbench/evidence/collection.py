@@ -259,8 +259,12 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 
 
 def _columns_of_cell_round(context: Context) -> Columns:
-    """Return the columns that all runs of a cell-round share: build, storage, host, order and times."""
-    # The flags of each invalid attempt, such as `cache-not-warm, cache-not-warm` for two.
+    """Return the columns that all runs of a cell-round share: build, storage, host, order and times.
+
+    For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
+    """
+    # A round whose caches were not warm is measured again, and the invalid runs are kept as an attempt. Two
+    # of them give `cache-not-warm, cache-not-warm`.
     attempts = []
     for attempt in context["set_aside"]:
         words = {flag for run in attempt["runs"] for flag in run["flags"]}
@@ -300,7 +304,8 @@ def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
     last += ["cell_round_started_at", "waited_s", "cell_round_s", "flags"]
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
     middle = [name for name in names if name not in first and name not in last]
-    # As objects: a process id stays a whole number where another run has none.
+    # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
+    # floats in a column where another run has none.
     frame = pd.DataFrame(rows, columns=[*first, *middle, *last], dtype=object)
     times = {name: frame[name].astype(float) for name in TIMES}
     return pd.DataFrame(dict(frame.items()) | times)

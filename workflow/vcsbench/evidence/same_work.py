@@ -237,10 +237,10 @@ def count_flushes(run: RunRecord, context: Context) -> int | None:
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:
-    """Return the keys with the most frequent work; none if there is a tie or nothing is known.
+    """Return the keys with the most frequent work; an empty set if two works are equally frequent.
 
-    {1: "a", 2: "a", 3: "b"} gives {1, 2}. Rounds that did not all do the same work (several lines) have no
-    vote.
+    {1: "a", 2: "a", 3: "b"} gives {1, 2}, and {1: "a", 2: "b"} gives an empty set. Unknown work ("") does not
+    count, and neither does the work of rounds that did not all do the same (several lines).
     """
     counts = Counter(work for work in works.values() if work and "\n" not in work)
     # The two most frequent works, each with its number.

@@ -81,7 +81,10 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield the installed programs that fail, or that lack an option. A missing program skips its cells."""
+    """Yield the installed programs that fail, or that lack an option which vcsbench needs.
+
+    A missing program of Subversion is no lack here: the cells that need it are skipped, with this reason.
+    """
     try:
         processes.check_setpriv()
     except UserError as error:

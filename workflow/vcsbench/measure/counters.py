@@ -74,9 +74,10 @@ class MachineCounters(NamedTuple):
 
 
 def read_counters(*paths: Path) -> MachineCounters:
-    """Return the machine's counters, with those of the block devices of `paths`.
+    """Read the machine's counters now, with those of the block devices that hold `paths`.
 
-    Raise UserError if /proc lacks the files about the machine.
+    The difference of two readings is what happened between them. Raise UserError if /proc lacks the files
+    about the machine.
     """
     clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`, the sum over all processors.

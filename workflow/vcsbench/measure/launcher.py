@@ -117,7 +117,11 @@ def _report_failure(client: Client, number: int, status: int) -> int:
 def _write_report(
     report: str, clients: list[Client], starts: mmap, began_ns: int, released_ns: int
 ) -> None:
-    """Write the times of all clients since their release (records.Launched)."""
+    """Write the times of all clients as JSON, in seconds since their release (records.Launched).
+
+    `starts` has the start of each client in nanoseconds. `began_ns` is the time before the first client was
+    forked, and `released_ns` the time when all were released.
+    """
     # Without the module json: its import would be part of the measured time.
     times = []
     for client in clients:

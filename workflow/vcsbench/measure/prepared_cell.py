@@ -136,9 +136,11 @@ class PreparedCell:
         return server
 
     def open(self, stack: ExitStack) -> None:
-        """Check subjects, programs and code, and fill in the command, which names the server's port.
+        """Check disks, subjects, programs and code against the recipe, and fill in the command.
 
-        `stack` takes the clean-up. Raise UserError if something differs from the recipe.
+        The server is not started, but its port is reserved, because the command names it. `stack` takes the
+        clean-up. Raise UserError if something differs from the recipe: the result would have its digest, but
+        would be that of something different.
         """
         # In a guest, the storage is a mount of the host's files.
         if not self.recipe.get("is_in_guest"):

@@ -82,8 +82,8 @@ class Hyperfine:
         self.since_hook_s = 0.0
         self.answered_at = 0.0
         self.hook_error: Exception | None = None
-        # Only this user may open the pipes: another reader would take the answers, and the run would wait for
-        # ever.
+        # Only this user may open the pipes. A process of somebody else could read the answers, and the hook
+        # would wait for ever.
         self.hooks.mkdir(mode=0o700)
         for name in ("ask", "answer"):
             os.mkfifo(self.hooks / name, 0o600)

@@ -91,9 +91,10 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 def _sort_points(
     points: Iterable[dict[str, str]], values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
-    """Return the points of a grid in the order of the values of each axis, each point once.
+    """Return the axis values of cells, sorted by the order of the values of each axis, each cell once.
 
-    Parts of the grid may overlap: a cell in several of them is measured once.
+    `points` has a mapping for each cell, such as {"command": "log", "format": "f7"}, and may have a cell
+    twice. `values` has the values of each axis in their order. The first axis is sorted first.
     """
     ranks: dict[str, dict[str, int]] = {}
     for axis, names in values.items():

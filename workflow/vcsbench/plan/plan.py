@@ -30,9 +30,10 @@ class Plan:
     """
 
     def __init__(self, env: Environment, by_block: bool = False) -> None:
-        """Without `by_block`, a round of all blocks ends before the next round begins.
+        """Make the grids of all configured studies, and read the decided rounds.
 
-        Raise UserError for a grid that has no cell, or too many.
+        Without `by_block`, a round of all blocks ends before the next round begins. With it, a block has all
+        of its rounds first. Raise UserError for a grid that has no cell, or too many.
         """
         self.env = env
         self.by_block = by_block

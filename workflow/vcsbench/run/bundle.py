@@ -40,13 +40,14 @@ UNPACKED_BYTES = 1 << 30
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
-    """Pack studies, by default all with a report, into bundles/NAME.tar.gz, and return its path.
+    """Pack studies into bundles/NAME.tar.gz, and return its path.
 
-    The same results give the same archive. Raise a UserError if a study has no report, a file is
-    missing, or another archive has the name.
+    Without `studies`, they are all studies with a report. If `name` is "", it is made of their names, such as
+    a-b. The same results give the same archive, byte for byte. Raise a UserError if a study has no report, if
+    a file is missing, or if an archive of this name has another content.
     """
     if not studies:
-        # The params of its page are the last file of a study with a report.
+        # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
         studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")

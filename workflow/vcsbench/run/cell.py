@@ -164,9 +164,11 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
 
 
 def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
-    """Print why there is no result, and return the exit code.
+    """Print why there is no result, and return the exit code 1.
 
-    A full disk, with the error number `full`, ends the run, unless the failure concerns this cell alone.
+    `full` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends the
+    whole run, because all further cells would fail. With `is_alone`, only this cell writes to the disk, and
+    the run goes on.
     """
     ends_run = full != 0 and not is_alone
     if ends_run:
@@ -189,9 +191,10 @@ def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> in
 def measure_round(
     root: Path, recipe: Recipe, number: int, thresholds: dict[str, float]
 ) -> MeasuredRound:
-    """Measure a round while no other measurement runs on this machine.
+    """Wait until no other measurement runs on this machine, measure a round, and return it.
 
-    Raise a UserError with the reason of a failure.
+    The context gets `took`: `waited_s` is the time of waiting, and `cell_round_s` the time after it, both in
+    seconds. Raise a UserError with the reason of a failure.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(root) as folder:
@@ -239,7 +242,11 @@ def _measure_here(
 def _measure_and_judge(
     cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
 ) -> MeasuredRound:
-    """Measure a round, and again if its caches were not warm."""
+    """Measure a round, judge its runs, and measure it again if its caches were not warm.
+
+    It is repeated MAX_RETRIES times at most. The runs before the last attempt are kept in the context
+    (`set_aside`), and the export has the last attempt.
+    """
     with ExitStack() as stack:
         cell_round.open(stack)
         cell_round.measure(lock)
@@ -250,7 +257,7 @@ def _measure_and_judge(
             cell_round.set_runs_aside()
             cell_round.measure(lock)
             _judge_runs(cell_round, thresholds)
-        # While its server still runs.
+        # The server still runs here: the context has facts about its process.
         context = cell_round.describe()
     return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
 

@@ -296,7 +296,7 @@ class Cluster:
 
     @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:
-        """Return the work of a job."""
+        """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node."""
         blocks: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
         others = []

@@ -163,7 +163,10 @@ class Project:
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
-        """Return the records of all preparation of a study, which contain its duration."""
+        """Return the files about all preparation of a study: loads, packs, copies and traces, each file once.
+
+        Each has the `seconds` that the preparation took, which the report adds up.
+        """
         cells = self.plan.measured(study)
         repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
         records: list[str] = []
@@ -215,7 +218,11 @@ class Project:
 def open_project(
     raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
+    """Open the project of a Snakemake run, and check that this machine can measure it.
+
+    `files` are the configuration files; a later one has precedence. On a cluster, and if nothing is measured,
+    only the times of files are checked. Raise UserError with everything that is lacking.
+    """
     # The file of options is the command line's: an error names the option instead of it.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
     # A node measures its job as a workstation does.

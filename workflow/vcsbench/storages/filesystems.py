@@ -69,7 +69,8 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 def why_unmounted(path: str | os.PathLike[str]) -> str:
     """Return in a clause which mount of /etc/fstab is missing at a path; "" if none.
 
-    Files would go to the disk below, with the label of the storage.
+    For example, "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". vcsbench would then
+    write to the disk that has the empty folder, and measure it under the name of the missing one.
     """
     try:
         table = os.fsdecode(FSTAB.read_bytes())
@@ -212,9 +213,10 @@ def is_full(folder: str | Path) -> bool:
 
 @contextlib.contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Name the folder in an OSError without a path, as that of a write to a full disk is.
+    """Make the errors of a block that writes to a folder more helpful.
 
-    Raise UserError if its file system was unmounted: errors are a consequence of that.
+    An OSError without a path, as of a write to a full disk, gets the path of the folder. If the file system
+    of the folder was unmounted, that has caused the error, and a UserError about it is raised instead.
     """
     mounted = mounted_at(folder)
     try:

@@ -231,9 +231,11 @@ class WorkDir:
 
     @contextlib.contextmanager
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
-        """Open a folder in the work folder, or make it, and yield its descriptor.
+        """Open the work folder, or the folder `below` it, and yield its descriptor.
 
-        Raise UserError if the work folder is not this checkout's, or if `below` leads over a link or a mount.
+        `below` has a name for each step: ("targets", "4711") is the folder targets/4711. With `make`, folders
+        that are missing are made. Raise UserError if the work folder is not this checkout's, or if a step is
+        a link, a file or a mount.
         """
         with contextlib.ExitStack() as stack:
             try:
