@@ -61,8 +61,8 @@ def server_ids() -> ServerIds | None:
 
 
 def _can_use_group(gid: int) -> bool:
-    # A line is a range of ids, as in `0 100000 65536`: the first id inside of the container, its id outside,
-    # and the number of ids. A kernel without user namespaces does not have this file.
+    # A line is a range of ids, as in `0 100000 65536`. It has the first id inside of the container, its id
+    # outside, and the number of ids. A kernel without user namespaces does not have this file.
     lines = read("/proc/self/gid_map").splitlines()
     if not lines:
         return True

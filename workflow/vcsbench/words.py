@@ -37,9 +37,10 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def decimals(values: Iterable[object], unit: str = "") -> int:
-    """Return the decimals of a column: three significant digits of its smallest value, at most 3 decimals.
+    """Return how many decimals the numbers of a column get, from 0 to 3.
 
-    Percentages have none, and no value gets more decimals than it has: 13.4 and 5.0 have one.
+    The smallest value gets three significant digits: 0.42 and 422 give 2. But no column gets more decimals
+    than one of its values has: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
     """
     numbers = [value for value in values if is_number(value)]
     sizes = [abs(value) for value in numbers if value]

@@ -315,7 +315,7 @@ def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     """Return the path of keys to an error, as the user's file has it.
 
     For a value that may have several types, pydantic adds the name of a type to the path: ("minutes", "int").
-    The file has no such key, so this name is left out. The name of a missing key is kept.
+    The file does not have this key, so the name is left out. The name of a missing key is kept.
     """
     keys: list[str | int] = []
     last = len(error["loc"])

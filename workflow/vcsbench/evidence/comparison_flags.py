@@ -96,7 +96,7 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
-    # Such commands declare that their work equals no other, so a majority means nothing for it.
+    # Those commands declare that their work equals no other, so a majority means nothing for it.
     is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
     return ~is_usual & ~is_unchecked
 

@@ -12,7 +12,8 @@ FLAGGED_SHARE, DECIDING_SHARE = 0.25, 0.5
 class Flag(enum.StrEnum):
     """A flag: its word in tables, a message, and a remedy. A row lists its flags in this order.
 
-    An invalid run contradicts the label of its cell: it leaves the tables and stays in the measurements.
+    A flag with INVALID_RUN means that a run contradicts the label of its cell, as a cold run with warm
+    caches. The run then does not count in tables, and stays in the measurements.
     """
 
     message: str

@@ -190,7 +190,7 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
 
 
 def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
-    """Yield the facts about a storage, and a limit of its file system.
+    """Yield a check with the facts about a storage, and another one if its file system makes exports slow.
 
     For example: "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB free".
     """
@@ -213,7 +213,10 @@ def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
 
 
 def _check_hardware() -> Iterator[Check]:
-    """Yield the facts about the machine, and what of it makes times uncertain."""
+    """Yield a check with the facts about the machine, and warnings about what makes times uncertain.
+
+    Warnings concern a single core, a clock that is slow to read, and a governor that slows an idle processor.
+    """
     machine = host()
     memory = words.size(machine["memory_bytes"] or 0)
     cores = words.count_of(machine["cores"], "core")

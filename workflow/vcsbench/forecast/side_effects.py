@@ -195,7 +195,10 @@ def _describe_ports(plan: Plan) -> str:
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
-    """Yield who can read the private repositories during a session; nothing without any."""
+    """Yield a sentence on who can read the private repositories during a run; nothing without any.
+
+    For example: "mine is private: only you and the servers' user can read the copies; ..."
+    """
     names: set[str] = set()
     networks: set[str] = set()
     for cell in plan.cells:

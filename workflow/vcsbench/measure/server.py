@@ -133,7 +133,11 @@ class Server:
         self._check_options()
 
     def _spawn(self) -> None:
-        """Start the process of the server, as the user of root's servers, with its open files."""
+        """Start the process of the server, without waiting for it.
+
+        If this process is root's, the server runs as another user. It inherits the open files in
+        `descriptors`, so that it needs no right to open them.
+        """
         self.argv = self.command()
         # The servers of all runs of the cell write to one file.
         if OUTPUT not in self.descriptors:
@@ -287,7 +291,7 @@ class Httpd(Server):
             run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
             port=self.port,
             root=quote_for_httpd(self.root),
-            # For such a path only, because older releases have no such directive.
+            # The directive is written only if the path needs it, because older releases do not know it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules="\n".join(self._list_load_directives()),
             directives=self._write(DIRECTIVES, directives),

@@ -183,9 +183,9 @@ def find_strace() -> str:
 
 
 def trace_command(command: Invocation) -> Counter[str]:
-    """Run a command under strace, and return its system calls (count_lines).
+    """Run a command under strace, and return the numbers of its system calls (count_lines).
 
-    Raise UserError if it fails or takes longer than its limit.
+    Its children count, too. Raise UserError if it fails or takes longer than its limit.
     """
     with open(command.stdin or os.devnull, "rb") as stdin:
         cpu = min(os.sched_getaffinity(0))

@@ -98,7 +98,7 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     for name in load_study(root / definition).numbers:
         yield Path("config/published") / name
     for path in _results_of_study(study, root / "results"):
-        # Hidden files are those of a run at work.
+        # A name that begins with a dot is that of a temporary file, which a run is writing now.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
     baselines = read_json(root / made_with).get("baselines")

@@ -206,8 +206,10 @@ def _end_leftovers(root: Path) -> None:
 def begin_session(root: Path) -> int:
     """Begin a session in this process, which is Snakemake's, and return the descriptor of its lock.
 
-    The kernel frees the lock when this process ends. The jobs are marked by their environment. Raise
-    UserError if another session works here, or if the folders cannot be written.
+    A session is one run of Snakemake in a checkout; there is at most one at a time. Processes that a killed
+    session has left are ended. The jobs of this one are marked by their environment, so that a later session
+    finds them. The kernel frees the lock when this process ends. Raise UserError if another session works
+    here, or if the folders cannot be written.
     """
     lock = lock_checkout(root, LOCK_WAIT_S)
     number = end_processes(root)
@@ -229,10 +231,11 @@ def end_session(root: Path, failed: bool) -> None:
 
 
 def exit_after_main_thread(status: int) -> None:
-    """Let this process end with its main thread, once a second from now on.
+    """Check once a second from now on whether the main thread has ended, and end this process then.
 
-    Each job of Snakemake starts a timer of the length of max-jobs-per-timespan (profiles/default), and Python
-    waits for all timers at its end.
+    Without this, the process would go on for some time: each job of Snakemake starts a timer thread of the
+    length of max-jobs-per-timespan (profiles/default), and Python waits for all threads at its end. `status`
+    is the exit code.
     """
 
     def exit_if_done(*_: object) -> None:

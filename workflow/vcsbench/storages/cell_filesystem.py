@@ -77,10 +77,10 @@ def why_cannot_make(kind: str) -> str:
 
 
 def attach_loop(image: int) -> tuple[str, int]:
-    """Attach an open image to a free loop device. Return the device and its descriptor.
+    """Attach an image to a free loop device, and return the device (/dev/loop0) and its open descriptor.
 
-    The kernel detaches the device when its last user closes it, even after a SIGKILL. losetup cannot ask for
-    that. Direct I/O is used if the storage has it.
+    `image` is the descriptor of the open image. The kernel detaches the device when its last user closes it,
+    even after a SIGKILL; losetup has no option for that. Direct I/O is used if the storage supports it.
     """
     # struct loop_config of the kernel: descriptor, block size (0 is the default), and in its loop_info64 the
     # flags. All else is 0.

@@ -169,8 +169,8 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    That is so on a RAM disk. It is also so on a loop device whose image is read through the page cache, or
-    lies in memory, a RAM disk or another loop device of this kind.
+    That is so on a RAM disk. It is also so on a loop device if its image is read through the page cache or
+    lies in memory. The image may also lie on another of these disks.
     """
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:

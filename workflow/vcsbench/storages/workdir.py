@@ -134,7 +134,7 @@ class WorkDir:
         """Take the lock of the work folder for a session, and return its descriptor.
 
         Return None if the folder does not exist, or if its file system has no locks. The end of this process
-        frees the lock. Raise UserError if another session holds it for longer than `wait_s`: a checkout in
+        frees the lock. Raise UserError if another session holds it for longer than `wait_s`. A checkout in
         another container may have the same path, and so the same work folder.
         """
         try:
@@ -233,9 +233,9 @@ class WorkDir:
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
         """Open the work folder, or the folder `below` it, and yield its descriptor.
 
-        `below` has a name for each step: ("targets", "4711") is the folder targets/4711. With `make`, folders
-        that are missing are made. Raise UserError if the work folder is not this checkout's, or if a step is
-        a link, a file or a mount.
+        `below` has a name for each step: ("targets", "4711") is the folder targets/4711. With `make`,
+        folders that are missing are made. Raise UserError if the work folder is not this checkout's, or if a
+        step is a link, a file or a mount.
         """
         with contextlib.ExitStack() as stack:
             try:
