@@ -211,9 +211,10 @@ def _discarded_run_reads(evidence: Evidence) -> int:
 
 
 def _reports_no_page_of_input(evidence: Evidence) -> bool:
-    """Return True if no page of the input is in memory after the run, which cannot be right.
+    """Return True if the kernel reports no page of the input in memory after the run.
 
-    Files of a layered file system, such as overlayfs, may have no pages of their own.
+    That cannot be right, because the run has just read its input. It happens on a layered file system, such
+    as overlayfs, whose files may have no pages of their own. Return False if nothing is known.
     """
     has_input = bool(evidence.get("subject_bytes"))
     return has_input and evidence.get("resident_after_bytes") == 0

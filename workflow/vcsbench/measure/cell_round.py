@@ -96,7 +96,10 @@ class RoundMeasurement:
         self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
-        """Store the runs as an attempt, and reset output and server for another measure()."""
+        """Keep the runs as an attempt that does not count, and prepare another measure().
+
+        Their export is kept with them. The output is restored, and the server is started again.
+        """
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
         self.cell.reset_output()
@@ -104,7 +107,10 @@ class RoundMeasurement:
         self.cell.start_server()
 
     def describe(self) -> Context:
-        """Return the context of the runs. Raise UserError if they wrote another tree than expected."""
+        """Return the context of the runs: what describes them and may explain their times, as JSON data.
+
+        Raise UserError if the runs wrote another tree than an export does.
+        """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
         if self.captured:
@@ -198,7 +204,10 @@ class RoundMeasurement:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _warm_up(self, is_read: bool) -> None:
-        """Run the command untimed. With `is_read`, keep the run as the captured one."""
+        """Run the command untimed, and collect the evidence of this run.
+
+        With `is_read`, its output is read to compute the work of the command, and it becomes `captured`.
+        """
         try:
             captured = self._run_untimed(is_read)
         except UserError as error:

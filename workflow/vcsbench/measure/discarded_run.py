@@ -22,11 +22,14 @@ DISCARDED_RUN_S = 3600
 
 
 class DiscardedRun:
-    """The bytes that the last discarded cold run of a command read of a subject, in a file on the storage.
+    """The bytes that the last discarded cold run of a command read from the device, in a file on the storage.
 
-    The first cold run warms the layers below this system, so it is discarded. Later ones count, until
-    DISCARDED_RUN_S after the last cold run. That run may have had another access or server configuration: it
-    has read the same files. Without a subject, nothing is stored, so each run is the first.
+    Layers below this system, such as a hypervisor, have caches that cannot be cleared. The first cold run of
+    a command on a copy of a repository fills them, so it is slower than later ones, and is discarded. Cold
+    runs after it count, as long as the last cold run is less than DISCARDED_RUN_S ago. It does not matter
+    whether that run had another access or server configuration, because it has read the same files.
+
+    Without a subject (None), nothing is stored, so each run is the first.
     """
 
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:

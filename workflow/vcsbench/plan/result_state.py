@@ -45,7 +45,10 @@ def decision_of(study: str, number: int) -> str:
 
 
 class SamplingBatches:
-    """The decided rounds of each block of a study, from its decision files."""
+    """The decided rounds of each block of a study, from its decision files.
+
+    A block is a group of cells that is measured together, such as "log/ruby/cold".
+    """
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
         """`blocks` has the digest of its repositories by block; a decision on others does not count.

@@ -128,7 +128,10 @@ def _results_of_study(study: str, results: Path) -> list[Path]:
 
 
 def _archive(root: Path, files: Sequence[Path]) -> bytes:
-    """Return the archive: the files by name, without owner or time."""
+    """Return the archive of files as bytes, each file by its path, without owner or time.
+
+    So the same files always give the same bytes.
+    """
     packed = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
@@ -145,8 +148,9 @@ def _archive(root: Path, files: Sequence[Path]) -> bytes:
 def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     """Unpack a bundle to opened/NAME below `root`, make its pages again, and return lines about it.
 
-    A refused bundle leaves nothing. Raise a UserError of one line if the archive is damaged or cannot be
-    shown, or if the folder exists.
+    If `name` is "", it is the name of the archive without .tar.gz. The lines have the folder of the data, and
+    the path of the report. Raise a UserError of one line if the archive is damaged or cannot be shown, or if
+    the folder exists; nothing of the bundle is left then.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
@@ -168,7 +172,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         try:
             _make_pages(unpacked, studies)
         except UserError as error:
-            # The temporary folder is gone when the user reads this.
+            # The error names files in the temporary folder, which is gone when the user reads it. So they are
+            # named by their paths in the bundle.
             reason = str(error).replace(f"{unpacked}/", "")
             raise UserError(f"{archive}: {reason}") from None
         except (KeyError, TypeError, ValueError) as error:

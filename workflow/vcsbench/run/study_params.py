@@ -273,7 +273,7 @@ def study_names(root: Path) -> list[str]:
 def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
-    """Return the studies that have findings, the one with the most first."""
+    """Return the studies that have published findings, sorted by their number, the largest first."""
     known = read_definitions(str(root / FINDINGS))
     studies = []
     for name in study_names(root):
