@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
 VIRTUAL_DISK = "virtual disk"
 
-# The C library loads these libraries only when it first needs them: when a thread ends, the name of a user is
-# looked up, or a text is converted. So one round can have them in memory and another one not, although the
-# programs are the same.
+# The C library loads these libraries only when it first needs them. That is when a thread ends, the name of a
+# user is looked up, or a text is converted. So one round can have them in memory and another one not,
+# although the programs are the same.
 LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
 Columns = dict[str, object]

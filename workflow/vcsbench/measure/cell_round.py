@@ -34,11 +34,12 @@ class RoundMeasurement:
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
 
-    `captured` is the untimed run whose output was read to compute its work; None before this run, and if no
-    run is made for that. `captured_server` has the bytes that its server read and sent (`server_rchar`,
-    `server_wchar`). `discards` is True if the first cold run of a command is not timed but discarded.
-    `discarded_bytes` is what that run read from the device: a timed cold run has to read about as much. None
-    means that there was no discarded run yet, or that the kernel did not count its reads.
+    `captured` is the first untimed run; None before it, or if there is none. If the work of the command is
+    computed from its output, the output of this run is read. `captured_server` has the bytes that its server
+    read and sent (`server_rchar`, `server_wchar`). `discards` is True if the first cold run of a command is
+    not timed but discarded. `discarded_bytes` is what that run read from the device: a timed cold run has to
+    read about as much. None means that there was no discarded run yet, or that the kernel did not count its
+    reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -206,7 +207,7 @@ class RoundMeasurement:
     def _warm_up(self, is_read: bool) -> None:
         """Run the command untimed, and collect the evidence of this run.
 
-        With `is_read`, its output is read to compute the work of the command, and it becomes `captured`.
+        With `is_read`, this run becomes `captured`, and its output is read if the work is computed from it.
         """
         try:
             captured = self._run_untimed(is_read)

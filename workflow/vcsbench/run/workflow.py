@@ -233,7 +233,7 @@ def end_session(root: Path, failed: bool) -> None:
 def exit_after_main_thread(status: int) -> None:
     """Check once a second from now on whether the main thread has ended, and end this process then.
 
-    Without this, the process would go on for some time: each job of Snakemake starts a timer thread of the
+    Without this, the process would go on for some time. Each job of Snakemake starts a timer thread of the
     length of max-jobs-per-timespan (profiles/default), and Python waits for all threads at its end. `status`
     is the exit code.
     """
