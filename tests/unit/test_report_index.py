@@ -21,6 +21,7 @@ def reported(day, study=STUDY, verdicts=()):
     """Return results of a cell with a run, a failed round, and findings of the given verdicts by id."""
     cell = {"cell": "log/svn", **dict.fromkeys(study.axes, ""), "command": "log", "skip": ""}
     row = {"statement": "It is fast.", "published": 3, "measured": 2.5, "low": 2.1, "high": 2.9}
+    row |= {"published_low": 2.5, "published_high": 3.5}
     row |= {"over": "least of 8 cells", "reasons": []}
     start = f"2026-11-{day:02}T07:00:00Z"
     compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}

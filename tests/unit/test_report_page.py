@@ -30,7 +30,7 @@ from vcsbench.config.definitions import read_expectations
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.records import complete_context
-from vcsbench.report.account import Account, BlockTime, OutlookMoment
+from vcsbench.report.account import Account, BlockAccount, OutlookMoment
 from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.cell_details import collect_details
@@ -327,7 +327,7 @@ def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(resu
 
 def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     results = results_of(make_files(tmp_path, axes=SMALL, rounds=1, twins=1))
-    blocks = [BlockTime(rounds=1, seconds=60.0)]
+    blocks = [BlockAccount(rounds=1, seconds=60.0)]
     tables = {"f6-vs-f7": {"undecided": 2}}
     account = Account(tables=tables, more_rounds=[4, 4], blocks=blocks, taken_s=60.0)
     page = describe_page(replace(results, account=account))
@@ -441,4 +441,4 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
 
 def test_page_prints_how_much_duplicates_differ(tmp_path):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=3, twins=1)
-    assert "have a duplicate" in build_page(results_of(made))
+    assert "1 cell has a duplicate" in build_page(results_of(made))

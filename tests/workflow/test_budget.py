@@ -98,6 +98,7 @@ def test_fixed_rounds_use_earlier_results(measured):
     assert len(table) == 1 + 6 * (FIRST - 1)
 
 
+@pytest.mark.slow
 def test_run_ends_when_all_questions_are_answered(measured):
     before = measured.exports()
     configure(measured, minutes=60, min_effect_pct=COARSE)

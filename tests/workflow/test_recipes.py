@@ -139,8 +139,8 @@ def test_axes_added_are_measured(project):
             why_not=lambda value, draft, env: "nobody reads that" if value == "nobody" else "",
             recipe_keys=lambda value, env: {"environment": {"READER": value}},
         ),
-        Axis("strategy"),"""
-    table.write_text(table.read_text().replace('Axis("strategy"),', entry))
+        Axis(STRATEGY_AXIS),"""
+    edit(table, "Axis(STRATEGY_AXIS),", entry)
     study = yaml.safe_load(study_file(project).read_text())
     study["axes"] |= {"depth": ["5", "7"], "reader": ["man", "nobody"]}
     study["commands"]["log"]["argv"] = "{svn} log --limit {depth} {url}"
