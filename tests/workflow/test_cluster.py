@@ -36,8 +36,8 @@ PART = {**HOT, "command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"]
 # Keys that differ between runs or hosts, and those with ports, names of folders and counts of the kernel.
 PASSING = {"started_at", "host", "order", "runs", "took", "storage", "set_aside"}
 PASSING |= {"flags", "argv", "server", "layout", "repository", "work", "captured_io"}
-# A job of Slurm has another PATH. The disks of a node are no part of a recipe.
-PASSING |= {"environment", "recipe_digest"}
+# A job of Slurm has another PATH. The disks of a node are no part of a recipe, and their free space changes.
+PASSING |= {"environment", "recipe_digest", "target_storage"}
 SAME = ("identity", "variant", "format", "packed", "scale", "description")
 
 
