@@ -136,7 +136,8 @@ def evaluate_findings(
             rounds = measured_rounds[statistic]
             ours = check.evaluate(rounds, context)
             shrinkage = NO_SHRINKAGE
-            if published_rounds is not None:
+            # Only a difference has possible reasons.
+            if published_rounds is not None and ours.verdict in DIFFERENT:
                 shrinkage = _shrinkage_of_finding(check, published_rounds, rounds, context)
             # Other conditions than published that can explain a difference.
             possible = reasons_of_difference(check, ours, rounds, context, shrinkage)
@@ -172,16 +173,15 @@ def _shrinkage_of_finding(
     The finding itself may be about one state of the caches, such as `cold`. The comparison of cold with warm
     caches tells if the storage explains a difference, so the cells of all states are used.
     """
-    where = {axis: values for axis, values in check.where.items() if axis != CACHE_AXIS}
+    axes = [axis for axis in check.axes if axis in published and axis in measured]
+    where = {axis: check.where[axis] for axis in axes if axis in check.where and axis != CACHE_AXIS}
     # Scales are shares of a repository's revisions. If the published study measured only a part of them, the
     # amount of work now is relative to that part. Without a published scale, all of them are assumed.
     whole = context.published.scale or 1.0
     return shrinkage_of(
-        rows_where(
-            published, {axis: values for axis, values in where.items() if axis in published}
-        ),
-        rows_where(measured, {axis: values for axis, values in where.items() if axis in measured}),
-        [axis for axis in check.axes if axis in published and axis in measured],
+        rows_where(published, where),
+        rows_where(measured, where),
+        axes,
         same_work.subject_axis(check.axes),
         {name: scale / whole for name, scale in context.scales.items()},
     )
@@ -209,15 +209,15 @@ def _published_value(
     """
     rows = check.select_rows(published)
     values = check.compute_values(rows)
-    over_all = _with_rounding(check, rows, values, check.estimate(values))
+    over_all = check.estimate(values)
     number_of_all = check.count(values)
     shared = values
     if ours.estimate.n:
         shared = check.select_rows_with_values(ours.values, values)
-    over_shared = _with_rounding(check, rows, shared, check.estimate(shared))
+    over_shared = check.estimate(shared)
     number_of_shared = check.count(shared)
     if number_of_shared == number_of_all or not over_shared.n:
-        return _PublishedValue(over_all)
+        return _PublishedValue(_with_rounding(check, rows, values, over_all))
     published_text = words.count_of(number_of_all, check.noun)
     unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
     value_text = f"{words.significant(over_all.value)}{unit}"
@@ -232,7 +232,7 @@ def _published_value(
             "value": over_shared.value,
         }
         remarks.append(Reason(ReasonCode.FEWER_CELLS, facts))
-    return _PublishedValue(over_shared, remarks)
+    return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
 
 
 def _with_rounding(
