@@ -218,6 +218,10 @@ def _make_finding_view(
     if is_measured:
         note, flags = _describe_flags(results, definition, named_flags)
     steps, notes = split_reasons(row)
+    dot = None
+    # Only factors share an axis.
+    if unit.is_factor and is_measured:
+        dot = _make_dot(row, expected_range(expect, margin), facts)
     return FindingView(
         **asdict(facts),
         published_interval=_describe_rounding(row, unit),
@@ -232,10 +236,7 @@ def _make_finding_view(
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
         news=_describe_reversal(row, definition),
-        # Only factors share an axis.
-        dot=_make_dot(row, expected_range(expect, margin), facts)
-        if unit.is_factor and is_measured
-        else None,
+        dot=dot,
     )
 
 

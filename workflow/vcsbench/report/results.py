@@ -382,18 +382,18 @@ def read_advice(path: Path) -> Advice | None:
 
 def read_account(folder: Path, study: str) -> Account:
     """Return the account of a study. Raise UserError if its file is damaged."""
-    path = folder / "budget" / f"{study}.json"
-    try:
-        return ACCOUNT.validate_python(_read_json(path) or {})
-    except ValidationError:
-        raise UserError(f"{path}: the file is damaged. {AGAIN}") from None
+    return _read_typed(folder / "budget" / f"{study}.json", ACCOUNT)
 
 
 def read_provenance(folder: Path, study: str) -> Provenance:
     """Return the provenance of a study's report. Raise UserError if its file is damaged."""
-    path = folder / "provenance" / f"{study}.json"
+    return _read_typed(folder / "provenance" / f"{study}.json", PROVENANCE)
+
+
+def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
+    """Return the content of a JSON file as a type; a missing file has the defaults of all fields."""
     try:
-        return PROVENANCE.validate_python(_read_json(path) or {})
+        return adapter.validate_python(_read_json(path) or {})
     except ValidationError:
         raise UserError(f"{path}: the file is damaged. {AGAIN}") from None
 
