@@ -23,7 +23,10 @@ NEWEST = "f8"
 LARGEST = 2**40
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 AS_IS = "as-is"
-PACKINGS = NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
+NOT_PACKED = "nopack"
+PARTLY_PACKED = "partly"
+PACKED = "pack"
+PACKINGS = (NOT_PACKED, PARTLY_PACKED, PACKED)
 _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20

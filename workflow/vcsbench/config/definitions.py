@@ -220,7 +220,9 @@ def read_published_rows(
     UserError for an unknown column, an axis without one, a file without rows, a value on an axis that the
     command lacks, a number that is none, and a number that is there twice.
     """
-    keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
+    keys = [*axes, *by]
+    fixed = fixed or {}
+    inapplicable = inapplicable or {}
     known = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
     files = {str(path): read_rows(path, RESTORE, PUBLISHED_BYTES) for path in paths}
     for path, rows in files.items():

@@ -15,7 +15,9 @@ from vcsbench.measure.work import UNCHECKED
 from vcsbench.records import Context, RunRecord
 from vcsbench.storages.filesystems import IN_MEMORY
 
-OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
+OTHER = "other-work"
+UNKNOWN = "work-unknown"
+REFUSED = (OTHER, UNKNOWN)
 # The order of figures in texts.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
 LAST = ("bytes_in_files", "bytes")

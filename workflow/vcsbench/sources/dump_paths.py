@@ -79,7 +79,8 @@ class PathTracker:
     def count_odd_paths(self, tree: str) -> OddPaths:
         """Return the numbers of odd paths below a folder."""
         prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-        impossible = reserved = 0
+        impossible = 0
+        reserved = 0
         for path in self._odd_paths:
             if path.startswith(prefix):
                 if is_impossible(path.removeprefix(prefix)):

@@ -120,7 +120,8 @@ def _read_change(program: Program) -> Change:
     """
     head = read_field(program).removeprefix(b":")
     old_mode, new_mode, old_object, new_object, status = head.split(b" ")
-    source = path = read_field(program)
+    source = read_field(program)
+    path = source
     if status[:1] in b"RC":
         path = read_field(program)
     is_moved = status[:1] == b"R"

@@ -36,7 +36,8 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     """
     prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
-    impossible = reserved = 0
+    impossible = 0
+    reserved = 0
     argv = ["svnlook", "tree", "--full-paths"]
     if revision is not None:
         argv += ["-r", str(revision)]

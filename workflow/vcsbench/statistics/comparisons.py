@@ -70,8 +70,6 @@ _RESULTS = {
     Call.UNDECIDED: Result.UNDECIDED,
     Call.TOO_SMALL: Result.TOO_SMALL,
 }
-# Results that answer the question of a comparison.
-ANSWERS = (Result.DIFFERENT, Result.EQUAL)
 
 # In per cent. From here on, more than the 13 rounds of a default run are needed to show that a difference of
 # 5 % is below 10 %.
