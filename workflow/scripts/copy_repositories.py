@@ -72,7 +72,7 @@ def copy() -> None:
 
 
 def remove_packed(variants: list[Variant], loads: Loads) -> None:
-    """Remove the packed repositories of which all storages have their copies. Loaded ones stay."""
+    """Remove the packed repositories whose copies exist on all their storages. Loaded ones stay."""
     for variant in variants:
         record = loads[variant.repo, variant.format]
         # The user's own repository may be packed as it is.

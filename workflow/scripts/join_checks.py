@@ -15,7 +15,7 @@ snakemake: Any
 
 
 def join_checks() -> None:
-    """Write all verdicts with a column `study`; also those of studies that are not measured."""
+    """Write all verdicts with a column `study`; also the verdicts of studies that are not measured."""
     output = snakemake.output
     verdicts_by_study = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
     for study, expected in snakemake.params.of_other_studies.items():

@@ -1,4 +1,4 @@
-"""Write the tables of a study from its published numbers, by the code that makes those of measurements."""
+"""Write the tables of a study from its published numbers, by the code that makes tables of measurements."""
 
 from pathlib import Path
 from typing import Any

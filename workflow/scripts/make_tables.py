@@ -40,7 +40,7 @@ Grid = list[dict[str, str]]
 
 
 def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the tables of a study as CSV files: those of its definition, and one against each baseline.
+    """Write the tables of a study as CSV files: the tables of its definition, and one against each baseline.
 
     `frame` has the measurements, a row per run. The param `baselines` has the names of the saved baselines to
     compare with. The table against the baseline `old` is `old-vs-now.csv`. Next
@@ -118,7 +118,7 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
 def write_history(settings: StudySettings) -> None:
     """Write the history of the study over its saved baselines as JSON; {} without any baseline.
 
-    Snakemake wants the file also without a history. Its keys are those of baseline_comparison.make_history().
+    Snakemake wants the file also without a history. Its keys come from baseline_comparison.make_history().
     """
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
@@ -132,7 +132,7 @@ def write_history(settings: StudySettings) -> None:
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     """Write the account of the study's time as JSON: seconds, results, and what more time would give.
 
-    Its keys are those of budget.budget_report(), and three more. `minutes` is the time that the user gave to
+    It has the keys of budget.budget_report(), and three more. `minutes` is the time that the user gave to
     this study (None if rounds are fixed). `studies` is the number of studies of the run, and `why` is the
     reason why the study gets no more rounds (StopReason), or "".
     """
@@ -143,7 +143,7 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     scatter = run_scatter(frame, timed.block)
     account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)
-    # A decision file says which rounds come next, or in `why` that there are none. The last file has it.
+    # A decision file says which rounds come next, or in `why` that no rounds follow. The last file has it.
     # After an aborted run, the last files are missing. read_json() returns {} for such a file, so that `why`
     # keeps its value.
     why = ""
@@ -171,7 +171,7 @@ def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> No
     """
     params = snakemake.params
     # A study may have commands that others are only compared with (key `reference_only`). No user can choose
-    # them, so there is no advice on them. `reference_commands` has their names, by the axis of commands.
+    # them, so they get no advice. `reference_commands` has their names, by the axis of commands.
     for axis, values in params.reference_commands.items():
         frame = frame[~frame[axis].isin(values)]
     advice_settings = AdviceSettings(

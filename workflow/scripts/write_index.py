@@ -12,7 +12,7 @@ snakemake: Any
 
 def write_index() -> None:
     path = Path(snakemake.output[0])
-    # All pages of the folder, also those of studies that this run does not measure.
+    # All pages of the folder, also the pages of studies that this run does not measure.
     entries = read_entries(path.parent)
     write_text(path, build_index(entries, snakemake.params.studies))
 

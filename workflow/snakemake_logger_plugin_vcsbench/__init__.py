@@ -218,8 +218,8 @@ def _describe_crash(traceback: str) -> str:
 class LogHandler(LogHandlerBase):
     """Hand Snakemake's events to the console, which replaces Snakemake's own output on the terminal.
 
-    Snakemake's log file stays. A dry run, and a run for which the user wants more or less output, prints
-    what Snakemake prints by itself.
+    Snakemake's log file stays. Snakemake's own output also stays in a dry run, and if the user wants more or
+    less output.
     """
 
     writes_to_stream = True

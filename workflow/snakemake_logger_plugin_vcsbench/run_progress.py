@@ -29,17 +29,17 @@ PREPARING_RULES = {
 MEASURING_RULE = "cell"
 COUNTING_RULE = "calls"
 DECIDING_RULE = "decide"
-# Before all these rules have ended, a table is that of another study.
+# Before all these rules have ended, a table belongs to another study.
 RULES_BEFORE_REPORT = (*PREPARING_RULES, MEASURING_RULE, COUNTING_RULE, DECIDING_RULE)
 # The mean of fewer cell-rounds gives no estimate.
 MIN_SAMPLES = 5
-# A stage of a job has an estimate after so many seconds, and so large a part of it.
+# A stage of a job has an estimate after these seconds, and after this part of the stage.
 MIN_STAGE_S = 5.0
 MIN_STAGE_PART = 0.02
 
 
 class RunStage(Enum):
-    """What a run is doing."""
+    """The present activity of a run."""
 
     PLANNING = "planning"
     PREPARING = "preparing"
@@ -141,7 +141,7 @@ class RunProgress:
         return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
 
     def line(self, now: float) -> str:
-        """Return the present stage with its count, the time left, and what the run waits for.
+        """Return the present stage with its count, the time left, and the measurement that the run waits for.
 
         For example: "measuring: 312 of 593 cell-rounds, 14 min left".
         """

@@ -88,7 +88,8 @@ class Environment:
         the numbers come from the record of an earlier load, if there is one. Otherwise the source is read.
         """
         source = self.sources[repo]
-        # To count the paths in the source takes minutes. A load has counted those of the youngest tree only.
+        # To count the paths in the source takes minutes. A load has counted only the paths of the youngest
+        # tree.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)

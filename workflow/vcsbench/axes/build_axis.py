@@ -133,8 +133,8 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
 
     - Programs of conda: never, because no package of conda has the module.
     - Programs on the PATH (`prefix` is ""): the machine's httpd and its module are needed.
-    - Programs below a prefix, such as /opt/svn: the module must be there. httpd may be there, or be that of
-      the machine, which can load a module from elsewhere.
+    - Programs below a prefix, such as /opt/svn: the module must be there. httpd may be there, too.
+      Otherwise it is the machine's httpd, which can load a module from elsewhere.
     """
     programs = build.server
     # has_made() is True for a folder that vcsbench makes from a conda file. `deployed` is True if Snakemake

@@ -142,7 +142,7 @@ def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
     place = draft.get("filesystem", storage)
     # `make` is the kind of file system that vcsbench makes, such as tmpfs. `guest` exists if a virtual
-    # machine has the file system. vcsbench clears the page cache of this system, and not that of the guest.
+    # machine has the file system. vcsbench clears the page cache of this system, and not the guest's.
     if place["make"] in IN_MEMORY or "guest" in place:
         return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, place["root"], clearing)

@@ -116,8 +116,8 @@ def _reflink_keys(value: str, env: Environment) -> Recipe:
     if value != "on":
         return {}
     library = str(reflink_library(env.root))
-    # The bytes of the library depend on the compiler. So the digest is that of the source, and a cell is
-    # measured again only if the source changes.
+    # The bytes of the library depend on the compiler. So the digest is the digest of the source, and a cell
+    # is measured again only if the source changes.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
         "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
@@ -128,8 +128,8 @@ def _reflink_keys(value: str, env: Environment) -> Recipe:
 def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
     """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be.
 
-    A clone (reflink) shares the blocks of another file: here, a working file those of its pristine. Examples:
-    `ext4 has no reflinks`, `a working copy without pristines has nothing to clone`.
+    A clone (reflink) shares the blocks of another file: here, a working file shares the blocks of its
+    pristine. Examples: `ext4 has no reflinks`, `a working copy without pristines has nothing to clone`.
     """
     if value != "on":
         return ""

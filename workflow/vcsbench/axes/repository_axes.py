@@ -26,7 +26,7 @@ from vcsbench.storages.file_trees import why_not_on_disk
 
 # Words of the grid for values of the user's own repository (docs/axis-values.md).
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
-# The formats that are compared with that of the user's own repository.
+# The formats that are compared with the format of the user's own repository.
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
 UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
 f6, upgraded in place, and then packed, if at all: `svnadmin upgrade` rewrites no revision, so old revisions
@@ -225,7 +225,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    """Return the packing of the baseline: that of a local FSFS repository, otherwise not packed."""
+    """Return the packing of the baseline: the packing of a local FSFS repository, otherwise not packed."""
     return env.shape.packing if env.shape else NOT_PACKED
 
 

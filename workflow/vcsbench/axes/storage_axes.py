@@ -28,7 +28,7 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 
 
 def _storage_keys(value: str, env: Environment) -> Recipe:
-    """Return the storage of a cell; without the axis ("") it is the one in the configuration (`storage`).
+    """Return the storage of a cell; without the axis ("") it is the storage in the configuration (`storage`).
 
     Example: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`. Two names of storages may
     lead to one folder. Then their cells share the copies of repositories, which lie below the name that comes
@@ -118,7 +118,7 @@ def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesys
 def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    The file system is that of the draft, which may come from a default (`value` is then ""). There are three
+    The file system is the draft's, which may come from a default (`value` is then ""). There are three
     kinds (_filesystem_keys): one in a guest, one that vcsbench makes, or an existing folder. A command that
     clones files (`clones`) also needs reflinks.
 
@@ -135,7 +135,7 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
             return f"{guest.KIND} has no reflinks"
         return unavailable
     # `make` is the kind of a file system that vcsbench makes, "" for an existing folder. The kind of a folder
-    # is that of its mount: `mounted` is ["xfs", "/srv"].
+    # is the kind of its mount: `mounted` is ["xfs", "/srv"].
     kind = filesystem["make"] or filesystem["mounted"][0]
     if draft.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"

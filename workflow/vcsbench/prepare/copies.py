@@ -149,8 +149,8 @@ def interleave(
 
     So the files of the copies lie on the device as if the repositories had grown together. Packed copies go
     forward by shards (folders of revisions). One revision of one copy is a step. With `fragmentation_kib`
-    above 0, a spacer is written to `temporary` between two steps, as in the published study: a file of 0 to
-    twice so many KiB. Its size is random, by `seed`.
+    above 0, a spacer is written to `temporary` between two steps, as in the published study. It is a file of
+    random size, by `seed`: from 0 to twice `fragmentation_kib`.
     """
     sizes = random.Random(seed)
     for job in jobs:
@@ -221,7 +221,7 @@ def make_copies(
             _remove_copy(workdir, empty)
             fsfs.create(empty, "f7")
             write_metadata(empty, {"state": fsfs.read_state(empty)})
-    # All copies of a variant have the same facts, so those of the first copy are returned.
+    # All copies of a variant have the same facts, so the facts of the first copy are returned.
     facts = {}
     for variant in variants:
         first_copy = copy_path(workdir.path, variant.name, 1)
@@ -341,7 +341,8 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
             contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
         # If the storage was unmounted since the run began, the copies are on the disk below it.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is an intact copy is not verified. Its digest is compared with the one at its making.
+        # A source that is an intact copy is not verified. Its digest is compared with the earlier one at its
+        # making.
         for job, content in zip(batch, contents, strict=True):
             _check_copied_again(job.source, content)
         for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):

@@ -55,11 +55,11 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     """Return the layout of copies from the bytes at which their sampled revisions or shards begin on disk.
 
-    `kinds` has the positions of packed copies, and those of others, which are not compared with each other.
-    Example: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0 of both copies lies in
-    front of step 1 of both. The verdict is UNKNOWN without comparable files, and ALONE if no kind has two
-    copies. It is INTERLEAVED if all compared copies are in the largest group of their kind, and APART if none
-    is. Otherwise, it is PARTLY.
+    `kinds` has the positions of packed copies, and the positions of others. Copies of different kinds are not
+    compared with each other. Example: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0
+    of both copies lies in front of step 1 of both. The verdict is UNKNOWN without comparable files, and ALONE
+    if no kind has two copies. It is INTERLEAVED if all compared copies are in the largest group of their
+    kind, and APART if none is. Otherwise, it is PARTLY.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:

@@ -168,7 +168,7 @@ def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     _log(
         f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
     )
-    # If svnadmin has made another format than it was told to, all results would be about the wrong format.
+    # If svnadmin has made a format that was not requested, all results would be about the wrong format.
     mismatch = fsfs.mismatch(repository, fmt, packing)
     if mismatch:
         raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
@@ -244,7 +244,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
 def _make_readable(copy: Path) -> None:
     """Give all users the right to read a copy, because the servers run as another user.
 
-    The modes of the copy are those of the user's repository, which may keep others out. Links are not
+    The modes of the copy come from the user's repository, which may keep others out. Links are not
     followed. The repository had none when it was checked, but one may have been made since and copied as a
     link. The mode of the file that it leads to must not change. Raise UserError for a link.
     """
@@ -256,8 +256,8 @@ def _make_readable(copy: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             if stat.S_ISREG(mode):
-                # The mode is changed through an open file, because a moment later the name may be that of
-                # another file.
+                # The mode is changed through an open file, because a moment later the name may belong
+                # to another file.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)

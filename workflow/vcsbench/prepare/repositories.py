@@ -134,7 +134,7 @@ class PreparedRepositories:
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
         # A copy that was never made needs no new token: it is in another param, which has changed, so that
-        # Snakemake runs the rule anyway. `identity` is that of the source from which the copies were made.
+        # Snakemake runs the rule anyway. `identity` identifies the source from which the copies were made.
         made_identities = {
             name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
         }
@@ -203,7 +203,7 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def pack_token(self, repo: str, fmt: str) -> str:
-        """Return the time of packing, from its record; the present time if copies are to be made from it."""
+        """Return the time of packing, from its record; the present time if copies must be made from it."""
         load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
             is_staged = load is not None and staged_path(load, variant) is not None

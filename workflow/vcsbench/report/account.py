@@ -43,15 +43,15 @@ class OutlookMoment:
 
 @dataclass(frozen=True)
 class Account:
-    """The account of a study. The defaults are those of a study without any result.
+    """The account of a study. The defaults fit a study without any result.
 
-    `taken_s` are the seconds of all sessions, `spent_s` those of their steps, and `timed_s` those of the
-    timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown. `tables` counts
-    the comparisons of each table by result. `more_rounds` has a number for each open comparison that more
-    rounds can decide: the further rounds of all cells that it needs, the least first. `outlook` has the
-    comparisons that stay undecided after further times, the shortest time first. `minutes` is the limit of a
-    session, None if it had a number of rounds instead. `why` is the reason for the end of the measuring
-    (codes.StopReason), "" if the session was interrupted or had a number of rounds.
+    `taken_s` are the seconds of all sessions, `spent_s` the seconds of their steps, and `timed_s` the
+    seconds of the timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown.
+    `tables` counts the comparisons of each table by result. `more_rounds` has a number for each open
+    comparison that more rounds can decide: the further rounds of all cells that it needs, the least first.
+    `outlook` has the comparisons that stay undecided after further times, the shortest time first. `minutes`
+    is the limit of a session, None if it had a number of rounds instead. `why` is the reason for the end of
+    the measuring (codes.StopReason), "" if the session was interrupted or had a number of rounds.
     """
 
     taken_s: float = 0.0

@@ -176,7 +176,7 @@ def _name_side(axis: str, values: Sequence[str]) -> str:
 
 
 def _find_actions(card: Card) -> list[ValueAction]:
-    """Return the commands that apply each measured value, then the one that measures more values.
+    """Return the commands that apply each measured value, then the command that measures more values.
 
     A value without a command is left out.
     """
@@ -249,8 +249,8 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     compared.sort(key=rank)
     # If all rows have the same candidate, the head of the card names both sides once.
     names_sides = len({pair.candidate for _, pair in compared}) > 1
-    # A case has the values of all axes except the one of the question. With a side's value it is a cell,
-    # whose runs are found by its values.
+    # A case has the values of all axes except the axis of the question. With a side's value it is a
+    # cell, whose runs are found by its values.
     axes = list(results.order)
     runs_of_values = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     rows = []

@@ -62,7 +62,7 @@ def make_card_row(
 ) -> CardRow:
     """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
 
-    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] if there is none. With
+    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] without any. With
     `names_sides` the label has both sides: `f8 against f6: cold log over svn`. `shown_flags` are the flags
     that rows may name.
     """
@@ -156,8 +156,8 @@ def flag_texts(
 ) -> tuple[str, list[str]]:
     """Return `! disturbed in 3 of 20 runs`, "" for undisturbed runs, and the names of the other shown flags.
 
-    `flags` are those of a comparison or of runs, with repetitions. Only `shown_flags` are named. `is_hot` is
-    True if all files are in memory during the `runs`: then it does not matter where the copies lie on a
+    `flags` are the flags of a comparison or of runs, with repetitions. Only `shown_flags` are named. `is_hot`
+    is True if all files are in memory during the `runs`: then it does not matter where the copies lie on a
     device.
     """
     names = [flag for flag in unique_values(flags) if flag in shown_flags]

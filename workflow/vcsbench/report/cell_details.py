@@ -22,7 +22,8 @@ SIGNIFICANT_DIGITS = 4
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details of all numbers, for JSON, with these keys:
 
-    - `of`: what the commands of the dialog need, such as the study and the arguments of the last run.
+    - `of`: the facts that the commands of the dialog need, such as the study and the arguments of the last
+      run.
     - `counted`: the title of each count, such as bytes read, with its unit.
     - `cells`: the facts of each cell by its path (_describe_cells).
     - `runs`: a list for each column: `round`, `flags`, and each metric of a table. All runs of a cell are
@@ -103,7 +104,7 @@ def _make_run_columns(runs: Rows, metrics: Iterable[Metric]) -> dict[str, list[o
 
 
 def _describe_table(section: TableSection, metric: Metric) -> Row:
-    """Return what the dialog shows of a table: its metric, the unit of its numbers, and what it compares."""
+    """Return the facts of a table for the dialog: its metric, the unit of its numbers, and its comparison."""
     return {
         "name": section.title,
         "metric": metric.name,

@@ -83,7 +83,7 @@ class Chart:
 class FindingDot:
     """A finding in the plot of findings: its statement (`label`), its verdict, and its factors.
 
-    `low` and `high` are the ends of the 95 % interval. Unknown numbers are None, and so is an open end of the
+    `low` and `high` are the ends of the 95 % interval. Unknown numbers are None, like an open end of the
     expected range. `texts` has the numbers as texts by the columns of the tooltip: expected, published,
     measured, interval.
     """
@@ -117,7 +117,7 @@ class LinePoint:
 class RoundDot:
     """The time of a cell in the round `number`, in per cent above the cell's mean (negative if below).
 
-    `label` names the cell. `where` has the cell's axis values, by which the picks filter the dots. `seconds`
+    `label` names the cell. `where` has the cell's axis values: the picks filter the dots by them. `seconds`
     is the time as text: `1.24 s`.
     """
 
@@ -306,7 +306,7 @@ def forest_chart(
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
-    # These layers have no data of their own: they take those of the whole chart, set at the end.
+    # These layers have no data of their own: they take the data of the whole chart, set at the end.
     fitting_rows = altair.Chart().transform_filter(_pick_filter(picks, compared)).encode(y=y)
     whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
         x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
@@ -402,7 +402,7 @@ def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart
 
 
 def _finding_row(dot: FindingDot) -> dict[str, object]:
-    """Return a finding as the data of a row of Vega-Lite; a number is None if nothing is to be drawn for it.
+    """Return a finding as the data of a row of Vega-Lite; a number that is not drawn is None.
 
     The label is the statement in two lines, cut after about 128 characters. The tooltip has the whole
     statement.

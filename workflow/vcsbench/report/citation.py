@@ -12,7 +12,7 @@ MAX_FILES = 4
 
 
 def describe_origin(study: Study) -> str:
-    """Return a sentence on the study and its source, with what is not known of a published one.
+    """Return a sentence on the study and its source, with the unknown facts of a published study.
 
     Example: `FSFS on a SAN (fsfs-san-2014; author not known, 2014). <source> No stable address known.`
     """
@@ -65,7 +65,7 @@ def make_bibtex(results: Results, setup: Setup) -> str:
     """Return the BibTeX entry of a page, which begins `@misc{vcsbench-fsfs-san-2014,`.
 
     Its note has the version, the commit, the configuration and the machines, as far as they are known. The
-    year is the one of the last measurement, and is left out if nothing was measured.
+    year is the year of the last measurement, and is left out if nothing was measured.
     """
     study, provenance = results.study, results.provenance
     notes = [f"vcsbench {provenance.vcsbench}".strip()]

@@ -97,7 +97,7 @@ def _rows_of_grid(
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
             # The compared axis is none of the study: it is the time. A saved baseline has no cells in this
-            # grid, so the only cell is the one of this run.
+            # grid, so the only cell is the cell of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
             baseline = cell_at.get(values_in({**cell, compared: compare["baseline"]}, axes))

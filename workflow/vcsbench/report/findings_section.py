@@ -97,11 +97,11 @@ class FindingFacts:
 class FindingView(FindingFacts):
     """A finding or an expectation as the page shows it.
 
-    Texts are "" if there is nothing to say. A pair is a comparison of two cells.
+    Texts are "" if they have nothing to say. A pair is a comparison of two cells.
 
     `published_interval` is the range that the last digits of published numbers leave open, "" if narrow.
-    `published_all` is the published value over all pairs or cells, if fewer are measured. `ratio` says what
-    the number is (time of which side over which), `pairs` over which pairs or cells it was computed.
+    `published_all` is the published value over all pairs or cells, if fewer are measured. `ratio` explains
+    the number, such as `time of f6 ÷ time of f7`. `pairs` says over which pairs or cells it was computed.
 
     `is_different` is True for a verdict in DIFFERENT, such as weaker. `steps` are the reasons of the verdict:
     for these findings, the possible causes. `notes` are other remarks. `note` has the flags of the runs in
@@ -155,7 +155,7 @@ class FindingUnit:
 class ComparedSides(NamedTuple):
     """The two values of an axis that a finding compares: `format`, `f6` and `f7`.
 
-    Its number is the metric of the baseline / that of the candidate.
+    Its number is the metric of the baseline, divided by the metric of the candidate.
     """
 
     axis: str
@@ -168,8 +168,8 @@ def make_finding_views(
 ) -> list[FindingView]:
     """Return the findings or expectations of a file in the order of MEANINGS: reversed ones first.
 
-    `rows` are those of the file (verdicts.OF_FINDINGS). `definitions` maps the id of each row to its entry in
-    the file of findings or expectations. `sections` are the tables of the page.
+    `rows` are the verdicts of the file (verdicts.OF_FINDINGS). `definitions` maps the id of each row to its
+    entry in the file of findings or expectations. `sections` are the tables of the page.
     """
     named_flags = shown_flags(results)
     views = []
@@ -326,7 +326,7 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
 
 
 def summarise_reasons(findings: Iterable[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
-    """Return a line for each reason, the one with most findings first.
+    """Return a line for each reason, the reason with most findings first.
 
     `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
     1 reversed`, `Measure the repository at a larger scale.`

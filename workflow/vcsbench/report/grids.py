@@ -42,7 +42,7 @@ class PointKind(StrEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid with its number, or with a text that explains why there is none.
+    """A place of a grid with its number, or with a text that explains why it has none.
 
     `keys` has the axis values of the place. `value` is None without a number. For a comparison it is the
     ratio as a deviation from 1: 22.0 per cent for 1.22. `text` is printed, `title` appears under the pointer.
@@ -205,7 +205,7 @@ class LeftOut:
 
     @property
     def sentence(self) -> str:
-        """Return `3 rows and 1 column without a result are left out.`, "" if there are none."""
+        """Return `3 rows and 1 column without a result are left out.`, "" if nothing is left out."""
         parts = []
         if self.rows:
             parts.append(words.count_of(self.rows, "row"))
@@ -242,7 +242,7 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 
 
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
-    """Return the points without those of empty rows and columns, and how many of both are left out.
+    """Return the points outside of empty rows and columns, and how many of both are left out.
 
     A row or column is empty if no point in it has a number. This is decided for each grid of the table.
     """
@@ -303,7 +303,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
         if value and position not in varying_positions:
             constant.append((axis, value))
 
-    # The place of a point: its values of the row keys, followed by those of the column keys.
+    # The place of a point: its values of the row keys, followed by its values of the column keys.
     point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
     sheet_values = values_in(points[0].keys, layout.rest)
     rows = []
@@ -339,12 +339,12 @@ def _make_labels(
 ) -> list[Label]:
     """Return the labels of a row: its values at some `positions`, with their axes.
 
-    A label is repeated (printed in grey) if all values up to it are those of the row above (`values_above`,
-    () for the first row).
+    A label is repeated (printed in grey) if all values up to it equal the values of the row above
+    (`values_above`, () for the first row).
     """
     labels = []
     for position in positions:
-        # The last label distinguishes a row from the one above, so it is never grey.
+        # The last label distinguishes a row from the row above, so it is never grey.
         is_last = position == positions[-1]
         is_same = values[: position + 1] == values_above[: position + 1]
         labels.append(Label(values[position], is_same and not is_last, axes[position]))

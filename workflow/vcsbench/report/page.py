@@ -58,7 +58,7 @@ LINE_CHARTS = ("level", "history")
 
 @dataclass(frozen=True)
 class AnswerSection:
-    """The answers of a page: what the reader picks, the cards, and the next runs.
+    """The answers of a page: the reader's picks, the cards, and the next runs.
 
     `wishes` are the changes that would gain most on the reader's own repository, [] if it was not
     measured. `condition` is a warning that gains differ from published ones, "" without one. `min_effect`
@@ -89,10 +89,10 @@ class AnswerSection:
 
 @dataclass(frozen=True)
 class FindingSection:
-    """The published findings and the user's expectations, with what is known about their reasons.
+    """The published findings and the user's expectations, with the known facts about their reasons.
 
     `reversed` has reversed comparisons that no finding covers, `compared` the published and the measured
-    setup. Either is None if there is none.
+    setup. Each is None if it would be empty.
     """
 
     views: Sequence[FindingView]
@@ -229,10 +229,10 @@ def describe_page(results: Results) -> Page:
 
 
 def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
-    """Return the section of answers: what a reader picks, the cards, and the next runs.
+    """Return the section of answers: a reader's picks, the cards, and the next runs.
 
-    The answers are decided here for each combination of picks. The script of the page only shows the ones of
-    the combination that the reader picked.
+    The answers are decided here for each combination of picks. The script of the page only shows the answers
+    of the combination that the reader picked.
     """
     cards = answers.make_card_views(results)
     picks = find_picks(results, cards)
@@ -250,7 +250,7 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
     saved = replace(command, baseline="before", arguments=command.configfile_arguments)
     wishes: Sequence[Wish] = []
     if results.own_repository:
-        # The preset values of the picks are those of the reader's repository.
+        # The preset values of the picks are the values of the reader's repository.
         current = {pick.axis: pick.preset for pick in picks if pick.preset}
         wishes = find_wishes(results.advice, current, measured_work(results))
     return AnswerSection(

@@ -82,8 +82,8 @@ def _make_level_charts(results: Results) -> list[Chart]:
 def _make_history_charts(results: Results) -> list[Chart]:
     """Return a line plot for each block: elapsed seconds at the time of each saved baseline and of this run.
 
-    A block is a group of cells that are compared with each other, such as those of one repository. Return []
-    for fewer than two times.
+    A block is a group of cells that are compared with each other, such as the cells of one repository. Return
+    [] for fewer than two times.
     """
     study = results.study
     points = results.history.get("points", [])

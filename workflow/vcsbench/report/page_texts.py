@@ -1,4 +1,4 @@
-"""Sentences of a page about its run as a whole: its head, what is missing or undecided, time, and limits."""
+"""Sentences of a page about its run as a whole: its head, missing and undecided results, time, and limits."""
 
 from collections.abc import Sequence
 
@@ -204,10 +204,10 @@ def describe_time(account: Account) -> list[str]:
 
 
 def describe_limits(results: Results, setup: Setup) -> list[str]:
-    """Return sentences on what the numbers of the page do not show.
+    """Return sentences on the limits of the page's numbers.
 
-    First come those of measured commands (the key `caveat`), then those of the axes with their measured
-    values.
+    First come the limits of measured commands (the key `caveat`), then the limits of the axes with their
+    measured values.
     """
     study = results.study
     limits = []
@@ -252,8 +252,8 @@ def list_words(results: Results) -> dict[str, str]:
 def make_history_table(history: Row) -> PlainTable | None:
     """Return a table of the saved baselines and this run; None for fewer than two of them.
 
-    A row is a baseline or this run. It has the outcomes of its comparisons with the one before (`4 faster, 2
-    equal`), and what changed since then. `history` is the file results/history/<study>.json
+    A row is a baseline or this run. It has the outcomes of its comparisons with the baseline before (`4
+    faster, 2 equal`), and the changes since then. `history` is the file results/history/<study>.json
     (baseline_comparison.history).
     """
     times = history.get("times", [])

@@ -3,7 +3,7 @@
 The picks are the axis values that a reader has selected as what he has, such as format f6 and access svn. A
 combination maps some axes to values: `{"format": "f6"}`. A change sets one axis to another value. A step is a
 change that is advised. Both are decided in advice/steps.py. The page has the answers for all combinations and
-shows those of the picked one.
+shows the answers of the picked combination.
 """
 
 from collections.abc import Sequence
@@ -196,8 +196,8 @@ def _make_change_view(
 ) -> ChangeView:
     """Return the part of the table for the change `number`, which counts from 1.
 
-    `changes` are all changes of the table, first those of `plan.steps`. After the last of several steps, a
-    row shows their effect together. `operations` are the columns.
+    `changes` are all changes of the table, first the changes of `plan.steps`. After the last of several
+    steps, a row shows their effect together. `operations` are the columns.
     """
     change = changes[number - 1]
     is_step = number <= len(plan.steps)
@@ -211,7 +211,7 @@ def _make_change_view(
     rows = _make_proof_rows(change, plan.states, operations, settings)
     is_last_of_several_steps = number == len(plan.steps) and number > 1
     if is_last_of_several_steps:
-        # The first state is what the reader has, the last one is after all steps.
+        # The first state is the reader's present state, the last one is after all steps.
         before, after = plan.states[0].values, plan.states[-1].values
         outcomes = steps.together(advice.situations, before, after, settings.margin)
         chips = [_make_chips(outcomes, operation, settings) for operation in operations]
@@ -298,11 +298,11 @@ def _make_proof_rows(
 
     Labels are `as you are` (the picks), `after: packed` (after some steps), or `alone` (nothing is picked).
     """
-    # The first state is what the reader has, the others are after some of the steps.
+    # The first state is the reader's present state, the others are after some of the steps.
     present = states[0].values
     rows = []
     for state in states:
-        # In a state after its own step, the change is made already: there is nothing to show.
+        # In a state after its own step, the change is made already, so it has nothing to show.
         if state.values.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
@@ -329,7 +329,7 @@ def _make_chips(
 ) -> list[Chip]:
     """Return a chip for each effect of a change on an operation, [] if none was measured.
 
-    Outcomes are those of single cases, such as log over svn and log over http. Those with the same effect
+    An outcome belongs to a single case, such as log over svn or log over http. Outcomes with the same effect
     share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes.
     """
     outcomes_of_operation = [outcome for outcome in outcomes if outcome.operation == operation]
@@ -363,7 +363,7 @@ def _make_remarks(
 ) -> list[tuple[str, str]]:
     """Return headings with their texts, for all that is not in the table of changes.
 
-    Headings are those of HEADINGS for changes that are not worth it, then NOT_COMPARED and NOT_MEASURED for
+    Headings come from HEADINGS for changes that are not worth it, then NOT_COMPARED and NOT_MEASURED for
     cards without a case that fits the picks. Texts of one heading are joined by `; `.
     """
     texts: dict[str, list[str]] = {}
@@ -458,7 +458,7 @@ def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
 
 
 def choose_operations(operations: Sequence[Where]) -> list[Where]:
-    """Return the operations that people run, without those of svnbench, Subversion's benchmark.
+    """Return the operations that people run, without the operations of svnbench, Subversion's benchmark.
 
     An operation maps the axes command and cache to values. If there are only commands of svnbench, return
     all.

@@ -33,7 +33,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class SituationRow:
-    """A situation with its label, and its axis values (`where`), by which the page filters it.
+    """A situation with its label, and with the axis values that the page filters it by (`where`).
 
     A situation has values that a reader cannot choose, such as the command, and the best choice of the
     others.

@@ -186,7 +186,7 @@ def explain_flag(flag: str, thresholds: Row) -> str:
 
 
 def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
-    """Return the different texts of a column with the paths of their cells, the one with most cells first.
+    """Return the different texts of a column with the paths of their cells, the text with most cells first.
 
     Example: `[("no root", ["log/ruby/...", ...])]`. Rows in which the column is "" are left out.
     """
@@ -219,7 +219,7 @@ def _make_reason_table(title: str, reasons: Sequence[tuple[str, list[str]]]) -> 
 def _make_fixed_cost_table(results: Results) -> PlainTable:
     """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
 
-    The fixed cost is the start-up of the command: what it takes on an empty repository, and waits for delayed
+    The fixed cost is the start-up of the command: its time on an empty repository, and waits for delayed
     acknowledgements. A row is a cell.
     """
     runs = [
@@ -300,7 +300,7 @@ def _describe_duplicates(results: Results) -> str:
 
 
 def _select_elapsed_comparisons(results: Results) -> list[Row]:
-    """Return the rows of all tables of elapsed time, without those of comparisons with saved baselines."""
+    """Return the rows of all tables of elapsed time, without comparisons with saved baselines."""
     rows: list[Row] = []
     for name, table in results.tables.items():
         if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT:

@@ -103,7 +103,7 @@ class Results:
     each measured cell-round (records.Context), the oldest first.
 
     `tables` and `published` map a table's name to its measured and its published rows. `findings` are
-    verdicts on published statements, `expectations` on those of the user. `definitions` maps the id of a
+    verdicts on published statements, `expectations` on the user's statements. `definitions` maps the id of a
     finding to its entry in config/published/findings.yaml, `checks` the id of an expectation to the user's
     entry.
 
@@ -138,7 +138,7 @@ class Results:
 
     @cached_property
     def valid_runs(self) -> Rows:
-        """Return the runs that count: those with an invalid flag and those of duplicates are left out."""
+        """Return the runs that count: runs with an invalid flag and runs of duplicates are left out."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     @property
@@ -437,8 +437,8 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path) -> dict[str, Row]:
     """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
 
-    The records are in loaded/<repository>/*.json, those of packing in packed/<repository>/*.json. The key
-    `pack_seconds` is added: the seconds of the repository's slowest packing, 0 without any.
+    The records are in loaded/<repository>/*.json, the records of packing in packed/<repository>/*.json.
+    The key `pack_seconds` is added: the seconds of the repository's slowest packing, 0 without any.
     """
     loads: dict[str, dict[str, Any]] = {}
     for path in sorted((folder / "loaded").glob("*/*.json")):

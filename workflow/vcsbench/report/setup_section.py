@@ -4,7 +4,7 @@ A context is the record of a cell-round: the machine, the storage, the programs,
 each a mapping. A fact that a context lacks is left out: a tree has no repository, the access `file` has no
 server.
 
-A subject is what a command reads or writes: a repository, a tree, a dump or a working copy.
+A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
 """
 
 import os
@@ -84,9 +84,9 @@ class SetupConditions:
 class Setup:
     """The setup of a study's runs.
 
-    `facts` has sentences by heading, `commands` each command with its argv. `hypervisors` are those of the
-    virtual machines that measured. `first` and `last` are the times of the first and the last cell-round,
-    None if nothing was measured.
+    `facts` has sentences by heading, `commands` each command with its argv. `hypervisors` are the hypervisors
+    of the virtual machines that measured. `first` and `last` are the times of the first and the last
+    cell-round, None if nothing was measured.
     """
 
     facts: Mapping[str, Sequence[str]]
@@ -204,7 +204,7 @@ def _describe_each(contexts: Rows, describe: Callable[[Row], str]) -> list[str]:
 def _summarise_conditions(
     contexts: Rows, subjects: Sequence[UsedSubject], study: Study
 ) -> SetupConditions:
-    """Return the measured conditions that the page shows next to those of the published study.
+    """Return the measured conditions that the page shows next to the conditions of the published study.
 
     Several different ones are joined: `ext4 (SSD) and tmpfs`. A text is "" if its condition is unknown.
     """
@@ -398,7 +398,7 @@ def _describe_network(contexts: Rows) -> str:
 
 
 def _describe_remote_server(context: Row) -> str:
-    """Return sentences on a server on another machine, "" if it is on this one or if there is none."""
+    """Return sentences on a server on another machine, "" without a server or if it is on this machine."""
     remote = context["remote"]
     if not remote:
         return ""
@@ -459,7 +459,7 @@ def _describe_format_settings(context: Row) -> str:
         return f"{name}: the format has no settings."
     directories = _describe_switch(settings, "enable-dir-deltification")
     properties = _describe_switch(settings, "enable-props-deltification")
-    # Before Subversion 1.10, there is no key `compression`: the only way is zlib, at a level.
+    # Before Subversion 1.10, the key `compression` is missing: the only way is zlib, at a level.
     compression = f"zlib-{settings.get('compression-level')}"
     if settings.get("compression"):
         compression = settings["compression"]
@@ -595,8 +595,8 @@ def _make_subject_tables(subjects: Iterable[UsedSubject]) -> list[PlainTable]:
 def _select_table_facts(subject: UsedSubject) -> tuple[tuple[str, object], ...]:
     """Return the facts of a subject for a table as items: `(("repository", "ruby"), ("format", "f7"), ...)`.
 
-    Lists, mappings, and DESCRIPTIVE_FACTS are left out. Return () if nothing but the name remains. Tuples can
-    be compared, so that equal rows are found.
+    Lists, mappings, and DESCRIPTIVE_FACTS are left out. Return () if only the name remains. Tuples can be
+    compared, so that equal rows are found.
     """
     shown = []
     for fact, value in subject.facts.items():
@@ -644,7 +644,7 @@ def _make_build_tables(results: Results) -> list[PlainTable]:
     rows: list[tuple[str, ...]] = []
     for context in results.contexts:
         build = context["build"]
-        # Without an axis of builds, the programs of all cells are those of the machine.
+        # Without an axis of builds, all cells have the programs of the machine.
         if not build.get("name"):
             continue
         for side in ("client", "server"):

@@ -22,7 +22,7 @@ from vcsbench.statistics import texts
 MORE_ROUNDS = "More rounds"
 # No user is advised to measure for longer than that.
 DAY_S = 24 * 3600
-# A longer run has repositories of so many times the scale, and takes so many times the time.
+# A longer run has repositories of a scale multiplied by this factor, and its time grows by the same factor.
 LARGER = 4
 LARGER_FILE = "larger.yaml"
 
@@ -77,7 +77,7 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
     """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`."""
     counts = Counter(verdicts)
     plurals = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
-    # What was not measured is no result, so it comes last.
+    # The verdict NOT_MEASURED is no result, so it comes last.
     order = sorted(Verdict, key=lambda verdict: verdict == Verdict.NOT_MEASURED)
     parts = []
     for verdict in order:
@@ -196,7 +196,7 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
 def _enlarge_repositories(results: Results) -> list[str]:
     """Return a line of YAML for each generated repository of the grid, with a larger scale.
 
-    Each entry is complete, because it replaces the one of config.yaml:
+    Each entry is complete, because it replaces the entry of config.yaml:
     `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale are left out.
     """
     config = results.provenance.config

@@ -18,8 +18,8 @@ from vcsbench.report.results import Rows, grouped_by
 from vcsbench.statistics import comparisons, texts
 from vcsbench.statistics.comparisons import ComparisonRow
 
-# The signs next to a number: first that of the comparison's outcome for the candidate (its call), then those
-# of flags. table_sections.MARK_MEANINGS has their meanings. `~`: the data leave the outcome open.
+# The signs next to a number: first the sign of the comparison's outcome for the candidate (its call), then
+# the signs of flags. table_sections.MARK_MEANINGS has their meanings. `~`: the data leave the outcome open.
 CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
 FLAG_MARKS = {"same-binaries": "=", "low-n": "?"}
 # Signs that are hidden until the reader uses the switch above the tables. A point shows the first one it has.
@@ -54,11 +54,11 @@ def measured_points(
     expected: Sequence[ExpectedRow],
     prints_factors: bool = False,
 ) -> list[Point]:
-    """Return the points of a measured table: those of the expected rows in order, then of any other rows.
+    """Return the points of a measured table: first for the expected rows in order, then for any other rows.
 
-    `rows` are those of the table's CSV file. `expected` are the rows that the cells of the grid should give.
-    An expected row that the file lacks gives a point with the reason in place of a number. A ratio is printed
-    in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
+    `rows` are the rows of the table's CSV file. `expected` are the rows that the cells of the grid should
+    give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
+    printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
     key_names = list(expected[0].keys) if expected else []
 

@@ -94,7 +94,7 @@ class Swatch:
 
 @dataclass(frozen=True)
 class Legend:
-    """The colours of a table in one line, from those of a better baseline to those of a better candidate.
+    """The colours of a table in one line, from a better baseline to a better candidate.
 
     `left` and `right` are the texts at both ends: `f6 faster` and `f7 faster`.
     """

@@ -1,4 +1,4 @@
-"""The lines that a run prints at its end: the answer to each question, what is missing, and the next runs."""
+"""The lines that a run prints at its end: the answer to each question, missing results, and the next runs."""
 
 import re
 import textwrap
@@ -39,7 +39,7 @@ class TerminalRow(NamedTuple):
     """A row of the terminal: `Format?     yes       cold log 2.4x faster`.
 
     `answer` is "" for a row without an answer, such as `Skipped`. `question` is "" for a row that continues
-    the one above.
+    the row above.
     """
 
     question: str
@@ -50,7 +50,7 @@ class TerminalRow(NamedTuple):
 def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list[str]:
     """Return the lines that the terminal shows of each study, of at most COLUMNS characters.
 
-    They are its answers, what is missing, and the next runs. `command` repeats the last run. With several
+    They are its answers, missing results, and the next runs. `command` repeats the last run. With several
     studies, the name of each is above its lines. A long argument of a command stays whole.
     """
     lines: list[str] = []
@@ -173,7 +173,7 @@ def _make_count_row(summary: Results) -> TerminalRow:
 
 
 def _make_disturbed_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield a row with the number of disturbed comparisons, no row if there are none."""
+    """Yield a row with the number of disturbed comparisons, no row if none is disturbed."""
     disturbance = count_disturbed(cards)
     if disturbance.disturbed:
         compared = words.count_of(disturbance.compared, "comparison")

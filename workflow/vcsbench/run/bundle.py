@@ -56,7 +56,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"{OPTIONS['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
-    # Studies share files, such as those of findings.
+    # Studies share files, such as the files of findings.
     files: set[Path] = set()
     for study in studies:
         files.update(_files_of_study(study, root))
@@ -98,7 +98,7 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     for name in load_study(root / definition).numbers:
         yield Path("config/published") / name
     for path in _results_of_study(study, root / "results"):
-        # A name that begins with a dot is that of a temporary file, which a run is writing now.
+        # A name that begins with a dot belongs to a temporary file, which a run is writing now.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
     baselines = read_json(root / made_with).get("baselines")

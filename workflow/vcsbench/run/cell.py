@@ -139,7 +139,7 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
 def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
     """Print an error of the operating system, and return the exit code.
 
-    If a full disk caused it, the run ends, unless the full disk is that of this cell's output alone.
+    If a full disk caused it, the run ends, unless the full disk only holds this cell's output.
     """
     # That of shutil.copytree() has no number, but a list of messages.
     number = error.errno or errors.full_errno(str(error))
@@ -164,7 +164,7 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
 
 
 def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
-    """Print why there is no result, and return the exit code 1.
+    """Print why the result is missing, and return the exit code 1.
 
     `full` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends the
     whole run, because all further cells would fail. With `is_alone`, only this cell writes to the disk, and
@@ -174,7 +174,7 @@ def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> in
     if ends_run:
         sentence += f"; the workflow run ends here. {errors.REMEDIES[full]}, and run again."
     elif full == errno.EDQUOT:
-        # A quota can be that of the output alone.
+        # A quota can apply to the output alone.
         sentence += f". {errors.REMEDIES[full]}, and run again."
     streams = [sys.stderr]
     if ends_run:
@@ -279,7 +279,7 @@ def _measure_in_guest(
     # Few cells need it.
     from vcsbench.storages import guest
 
-    # What the command reads and writes has to fit into the image.
+    # All that the command reads and writes has to fit into the image.
     image_bytes = 0
     for kind in (recipe["input"], recipe["output"]):
         if kind:

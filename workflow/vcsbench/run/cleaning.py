@@ -80,7 +80,7 @@ def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
 
 
 def _remove_results(results: Path) -> list[str]:
-    """Remove the content of results/, and return a line about it; [] if there is none."""
+    """Remove the content of results/, and return a line about it; [] without any content."""
     if results.is_symlink():
         # The folder behind it is the user's.
         line = f"removed the link {results}; {results.resolve()} remains"

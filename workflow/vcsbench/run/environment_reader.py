@@ -65,7 +65,7 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     """Return the definitions of the repositories by name.
 
     If `repository` names the user's own repository, it takes the place of all configured ones. Otherwise they
-    are those of `repositories`. The empty repository, which measures fixed cost, is added.
+    come from `repositories`. The empty repository, which measures fixed cost, is added.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
@@ -85,7 +85,7 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
 
 
 def _build_places(config: Config) -> Mapping[str, BuildPlace | None]:
-    """Return the configured builds. Without any, the first name that a study lists is the one on the PATH."""
+    """Return the configured builds. Without any, the first name in a study is the build on the PATH."""
     if config.settings.builds:
         return config.settings.builds
     names = []

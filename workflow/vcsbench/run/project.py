@@ -199,8 +199,7 @@ class Project:
                 place.lock(workflow.LOCK_WAIT_S)
         except UserError as error:
             sys.exit(str(error))
-        # Snakemake may end without calling end(). So the exit code is that of a failure until end() is
-        # called.
+        # Snakemake may end without calling end(). So the exit code means a failure until end() is called.
         workflow.exit_after_main_thread(1)
         workdir.remove_abandoned(self.root, places)
         # A run that measures nothing has no limit, and does not replace the command in the report.

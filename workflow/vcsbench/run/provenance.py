@@ -23,7 +23,7 @@ PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
-    """Store the command of this run for its reports. `arguments` are those of Snakemake."""
+    """Store the command of this run for its reports. `arguments` are Snakemake's arguments."""
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
     with suppress(OSError):
         (root / COMMAND).parent.mkdir(exist_ok=True)

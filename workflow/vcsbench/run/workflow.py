@@ -59,9 +59,9 @@ def run_workflow(
 ) -> int:
     """Call Snakemake in a checkout, and return its exit code.
 
-    `arguments` are those of Snakemake, and `options` override the keys of `configfiles`. If jobs fail, a
+    `arguments` are Snakemake's arguments, and `options` override the keys of `configfiles`. If jobs fail, a
     second call makes the report of the results that exist. It gets the same arguments without `forcing` (such
-    as `--forceall`), because it measures nothing; the exit code is still that of the first call. Raise
+    as `--forceall`), because it measures nothing. The first call still decides the exit code. Raise
     UserError before the first call for a configuration file that cannot be read, or a full disk.
     """
     # Raises an error on a machine without room for temporary files. Snakemake would print a traceback.

@@ -123,14 +123,14 @@ class CellFilesystem:
 
     @staticmethod
     def size_for(content_bytes: int) -> int:
-        """Return the size of a file system, in bytes and whole MiB, for a tree with so many bytes.
+        """Return the size of a file system, in bytes and whole MiB, for a tree of `content_bytes`.
 
         A working copy has each file twice, and a full file system behaves differently.
         """
         return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
 
     def open(self, content_bytes: int) -> None:
-        """Make the folder, and the file system if it has to be made, for a tree with so many bytes."""
+        """Make the folder, and the file system if it has to be made, for a tree of `content_bytes`."""
         self.check()
         # The folder is named by the id of this process. A killed process with the same id may have left one.
         self.workdir.remove(TARGETS, self.folder.name)
@@ -200,7 +200,7 @@ class CellFilesystem:
             remove_path(self.folder)
 
     def used_bytes(self) -> int:
-        """Return the bytes that files take, as df counts them, without those of an empty file system."""
+        """Return the bytes that files take, as df counts them, without the bytes of an empty file system."""
         return self._allocated() - self._empty_bytes
 
     def _allocated(self) -> int:

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 # The names of the kernel's RAM disks: brd, and compressed memory.
 RAM_DISKS = ("ram", "zram")
-# Files of sysfs with the identity of a disk: a World Wide Name, a serial number, that of a memory card.
+# Files of sysfs with the identity of a disk: a World Wide Name, a serial number, the identity of a memory
+# card.
 IDENTITIES = ("wwid", "device/wwid", "serial", "device/serial", "device/cid")
 UUIDS = Path("/dev/disk/by-uuid")
 DELETED = " (deleted)"
 
 
 class DiskKind(enum.StrEnum):
-    """What a disk is made of, as far as this system can see."""
+    """The kind of a disk, as far as this system can see."""
 
     DEVICE = "device"
     LOOP = "loop device"
@@ -89,7 +90,8 @@ def _disk(folder: str) -> Disk:
     name = os.path.basename(folder)
     image = read(f"{folder}/loop/backing_file")
     if image:
-        # The path of the image tells one loop device from another one. Its number is that of a free one.
+        # The path of the image tells one loop device from another one. Its number is just the number of a
+        # free device.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
     # ram0, zram1: they have no identity but their name.
     if name.rstrip("0123456789") in RAM_DISKS:

@@ -114,8 +114,8 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
     """Ask the kernel for up to `limit` extents of an open file, from the offset `start` (in bytes) on.
 
-    `flags` are those of the request: 0, or _SYNC to write the file to the device first. Return [] if the file
-    has no data behind `start`. Raise ExtentsUnsupportedError without FIEMAP.
+    `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Return [] if the
+    file has no data behind `start`. Raise ExtentsUnsupportedError without FIEMAP.
     """
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
     to_end = (1 << 64) - 1 - start

@@ -186,8 +186,8 @@ def block_folder(path: str | Path) -> str:
     """Return the kernel's folder about the block device of a path; it may be missing."""
     device = os.stat(path).st_dev
     if not os.major(device):
-        # btrfs has numbers of its own, and so have file systems without a device. The mount names the device,
-        # if there is one.
+        # btrfs has numbers of its own, like file systems without a device. The mount names the device, if
+        # there is one.
         with contextlib.suppress(OSError):
             device = os.stat(mount_of(path).device).st_rdev or device
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"

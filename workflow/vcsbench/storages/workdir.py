@@ -1,4 +1,4 @@
-"""Manage the one folder that vcsbench makes on each storage. Nothing outside of it is written or removed."""
+"""Manage the only folder that vcsbench makes on each storage. Nothing outside of it is written or removed."""
 
 from __future__ import annotations
 
