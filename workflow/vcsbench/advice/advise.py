@@ -133,7 +133,7 @@ def _card(
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
     """Return the table that compares the first measured value of an axis with the others.
 
-    The first one is that of the study's order. Return [] with fewer than two measured values.
+    The study's order decides which value is the first. Return [] with fewer than two measured values.
     """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]

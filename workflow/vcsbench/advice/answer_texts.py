@@ -89,9 +89,9 @@ RESULT_OUTCOMES = {
 class CaseEffect:
     """The outcome of a value in one case.
 
-    `gain` is the factor by which it is faster than the value that it is compared with, None if it is not
-    faster. `regret` is the factor by which it is slower than the best value of the case, None if it is the
-    best. A value can have both: better than the reference, and worse than the best.
+    `gain` is how many times as fast it is as the value that it is compared with, None if it is not faster.
+    `regret` is how many times as long it takes as the best value of the case, None if it is the best. A value
+    can have both: better than the reference, and worse than the best.
     """
 
     outcome: CaseOutcome
@@ -207,7 +207,7 @@ class Effect:
         parts = []
         for outcome in CaseOutcome:
             number = self.counts[outcome]
-            # A reader looks for these two, also if there are none.
+            # A reader looks for these two, also if their number is 0.
             if number or outcome in (CaseOutcome.FASTER, CaseOutcome.SLOWER):
                 result = RESULT_OUTCOMES.get(outcome)
                 name = texts.RESULTS[result] if result else str(outcome)
@@ -238,7 +238,7 @@ def combine_effects(
 
 
 def _largest_first(factors: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    """Return the groups in the order of their largest factor, those of svnbench's commands last."""
+    """Return the groups in the order of their largest factor, groups of svnbench's commands last."""
 
     def rank(group: str) -> tuple[bool, float]:
         return BENCHMARK_ONLY in group, -max(factors[group])
@@ -254,13 +254,13 @@ def in_cases(number: int, total: int) -> str:
 def answer_without_choice(
     kind: AnswerKind, value: str, cases: Sequence[Case], settings: AnswerSettings
 ) -> Answer:
-    """Return the answer if there is nothing to choose: equal, undecided, or without a result.
+    """Return the answer if no value can be chosen: equal, undecided, or without a result.
 
     - NOT_MEASURED, NOT_COMPARED: a fixed sentence. Its value is "".
     - EQUAL: `Within 10 % in 3 of 4 cases.`
     - UNDECIDED: the most frequent reason, such as `Wide interval in 2 of 3 cases.`
 
-    `value` is the one to keep, "" if nothing is decided.
+    `value` is the value to keep, "" if nothing is decided.
     """
     short = str(kind)
     if kind in NO_DECISION:
@@ -378,10 +378,10 @@ def _choice_that_depends(
 def _rule_text(axis: str, value: str, rule: Rule, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`.
 
-    `rule` has the groups of cases by the value to choose in them. `value` is the one to choose for all cases.
-    If the sentence has more than MAX_WORDS words, the text names only the exceptions from it: `f6 for
-    export, otherwise f7`. The sentence ends with the `later_text`. Return "" without a rule, or if also the
-    second text is too long.
+    `rule` has the groups of cases by the value to choose in them. `value` is the choice for all cases. If the
+    sentence has more than MAX_WORDS words, the text names only the exceptions from it: `f6 for export,
+    otherwise f7`. The sentence ends with the `later_text`. Return "" without a rule, or if also the second
+    text is too long.
     """
     if not rule:
         return ""

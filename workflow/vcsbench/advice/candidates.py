@@ -49,8 +49,8 @@ class Candidate:
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Return the card with an answer for each candidate, and with sentences (`lines`) on noise checks.
 
-    `mean` returns the mean ratio of a candidate over its cases. The answer of the card is that of the first
-    candidate. Without a candidate it is a sentence: `No other build was compared.`
+    `mean` returns the mean ratio of a candidate over its cases. The card has the answer of the first
+    candidate. Without a candidate, its answer is a sentence: `No other build was compared.`
     """
     candidates: dict[str, Candidate] = {}
     for case in card.cases:
@@ -213,7 +213,7 @@ def geometric_mean(
     other axes of each case to average.
 
     Cells with equal values of the axes `block` are a block: in each round they run next to each other. In a
-    block, the ratios of a round are averaged over the cases. The mean over the rounds is that of the block
+    block, the ratios of a round are averaged over the cases. The mean over the rounds is the block's mean
     (_block_mean). Blocks are averaged by their numbers of cases.
 
     Return NO_ESTIMATE, with NaN, without a common round, with several hosts, or with a block of fewer than
@@ -245,7 +245,7 @@ def geometric_mean(
         share = estimate.averaged / number
         variances.append(Variance(estimate.error**2, estimate.degrees).scaled(share**2))
     error = sum_variances(variances)
-    # Without any scatter there are no degrees of freedom, and the interval is a point.
+    # An error without any scatter has no degrees of freedom, and the interval is a point.
     degrees = error.degrees if error.variance else 1.0
     fewest_rounds = min(estimate.n for estimate in estimates)
     return interval(log, math.sqrt(error.variance), degrees, fewest_rounds, number)
@@ -259,8 +259,8 @@ def _block_mean(
     `pairs` has a row for each case and `round`: `key` has the values of the other axes as a tuple, and `log`
     the logarithm of baseline / candidate. `sides` are the baseline and the candidate.
     """
-    # A row for each round, a column for each case. A round that lacks a case is dropped. Its mean would be
-    # that of fewer cases, and not comparable with the means of other rounds.
+    # A row for each round, a column for each case. A round that lacks a case is dropped. It would have the
+    # mean of fewer cases, which is not comparable with the means of other rounds.
     logs = pairs.pivot(index="round", columns="key", values="log").dropna().sort_index()
     place = order.index(axis)
     baseline, candidate = sides

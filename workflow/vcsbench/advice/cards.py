@@ -92,7 +92,8 @@ class Card:
         """Return the cases that fit the picks and compare the current value, or any value if that is "".
 
         Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that the
-        other commands decide, but never make one: if log and export are undecided, so is the answer.
+        other commands decide, but never make one: if log and export are undecided, the answer is undecided,
+        too.
         """
         fitting = []
         for case in self.cases:
@@ -103,7 +104,7 @@ class Card:
         # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
-        # If commands for work decide, those of svnbench only add cases to the answer.
+        # If commands for work decide, commands of svnbench only add cases to the answer.
         is_undecided = for_work and not any(case.decides(current) for case in for_work)
         return for_work if is_undecided else fitting
 
@@ -153,9 +154,9 @@ class Situation:
 
     @property
     def gain(self) -> float | None:
-        """Return by which factor the best choice is faster than the slowest one: 2.0 for half of its time.
+        """Return how many times as fast the best choice is as the slowest one: 2.0 for half of its time.
 
-        None if there is no choice, or if the slowest one is not shown to be slower.
+        None without a choice, or if the slowest one is not shown to be slower.
         """
         last = self.choices[-1] if self.choices else None
         return last.ratio if last and last.is_slower else None

@@ -4,8 +4,8 @@ A question asks for the best value of an axis, such as the format. A case compar
 combination of the other axes: the cold log over http, for example.
 
 The loss of a value in a case is its time divided by the best time there: 1 for the best value, 1.5 for one
-that takes half as long again. A comparison is decided if it shows a difference, or that there is none worth
-noting. These losses are not measured:
+that takes half as long again. A comparison is decided if it shows a difference, or that no difference is
+worth noting. These losses are not measured:
 - A value without a decided comparison in a case has the loss of the reference. The reference is the value
   that stays if the user changes nothing.
 - A bounded comparison shows that any difference is below 1.5 margins. The loss is the largest possible one.
@@ -170,7 +170,7 @@ class Case:
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
             return {}
-        # The logarithm of the time of each value over that of the first baseline.
+        # The logarithm of each value's time divided by the first baseline's time.
         logs = {decided[0].baseline: 0.0}
         # A comparison is usable once one of its sides is in `logs`. Each pass adds at least one value, if one
         # can be added. So as many passes as comparisons suffice for any order of them.
@@ -208,14 +208,14 @@ class Case:
         return bool(self.small) and not self.costs
 
     def loss(self, value: str, reference: str) -> float:
-        """Return the factor by which a value is slower than the best: 1 for the best, 2 for twice its time.
+        """Return how many times as long a value takes as the best: 1 for the best, 2 for twice its time.
 
         Take the first of these that exists: the value's decided cost, 1 if its times are mostly start-up, the
         bound of its bounded comparisons, the cost of the `reference`, or 1.
         """
         if value in self.costs:
             return self.costs[value]
-        # What is mostly start-up counts neither for nor against a value.
+        # A time that is mostly start-up counts neither for nor against a value.
         if value in self.small:
             return 1.0
         bounds = [
@@ -261,7 +261,7 @@ class Withheld:
 
     @property
     def reason(self) -> str:
-        """Return why there is no result, and what to do."""
+        """Return why the result is missing, and what to do."""
         text = withheld_text(self.codes, self.detail)
         for code in self.codes:
             # Most codes are also flags, whose advice is the remedy.

@@ -70,7 +70,7 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     warmth = ""
     if cache and not state.is_cold:
         warmth = value_label(CACHE_AXIS, cache)
-        # The label of this state is about the cache of the server. Over file there is none.
+        # The label of this state is about the cache of the server. Access over file has no server.
         if state.keeps_server and access and access in WITHOUT_SERVER:
             warmth = WARM_WITHOUT_SERVER
 

@@ -18,7 +18,7 @@ Rule = Mapping[str, Sequence[str]]
 
 
 def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> Rule:
-    """Return which value to choose for which groups of cases: `{"f7": ["cold log"], "f6": ["export"]}`.
+    """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
     stays if the user changes nothing (Case.loss).
@@ -91,8 +91,8 @@ def _rule_of_groups(
 def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> str:
     """Return the value with the largest win over `best` in a group, or `best` itself.
 
-    The win of a value is the mean factor by which it is faster than `best`. It must be more than the margin.
-    In no case of the group may the value be slower than the best value there by more than the margin.
+    The win of a value is its mean speed-up over `best` (mean_win). It must be more than the margin. In no
+    case of the group may the value be slower than the best value there by more than the margin.
     """
     chosen, largest_win = best, limits.margin
     for value in decision.decided_values(cases):
@@ -106,7 +106,7 @@ def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Li
 
 
 def mean_win(value: str, other: str, cases: Sequence[Case], reference: str) -> float:
-    """Return by which factor `value` is faster than `other`, as the geometric mean over cases.
+    """Return how many times as fast `value` is as `other`, as the geometric mean over cases.
 
     2.0 means that it takes half of the time, 0.5 that it takes twice as long. The loss of a value in a case
     is its time divided by the best time there. So the quotient of two losses is the quotient of two times.

@@ -74,7 +74,7 @@ def compare_choices(
 
 
 def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str, str]:
-    """Return the values that a reader chooses with a cell, without those of the situation."""
+    """Return the values that a reader chooses with a cell, without the situation's values."""
     values = zip(axes, cell, strict=True)
     return {axis: value for axis, value in values if value and axis not in where}
 
@@ -105,7 +105,7 @@ def _rank_cells(
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
     ratios = []
     for cell in others:
-        # A pair is compared over its common rounds, which can be more than those of all cells.
+        # A pair is compared over its common rounds, which can be more than the common rounds of all cells.
         shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
     # Each ratio is the time of the other cell / the time of the best cell. So a significant ratio above 1 is

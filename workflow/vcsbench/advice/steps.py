@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ReaderState:
-    """What a reader has after some steps: the values by axis, and the numbers of these steps.
+    """The state of a reader after some steps: the values by axis, and the numbers of these steps.
 
     Example: `{"ra": "http", "packing": "pack"}` after (1,), the first step.
     """
@@ -87,8 +87,9 @@ class ReaderState:
 class ValueChange:
     """A change of an axis to a value, with its outcomes and its worth.
 
-    `gain` orders the changes. It is the sum of the logarithms of the factors, those of slower outcomes with a
-    minus sign, so below 0 for a loss. `instead` is the number of the step that it would replace, 0 for none.
+    `gain` orders the changes. It is the sum of the logarithms of the factors. Slower outcomes count with a
+    minus sign, so the gain is below 0 for a loss. `instead` is the number of the step that it would replace,
+    0 for none.
     """
 
     card: Card
@@ -160,7 +161,7 @@ def plan_steps(
     the best one of each axis counts. It is judged in the states before and after the earlier steps.
 
     All other axes have their best change in `others`. An axis with a step has another change there if that
-    one gains more and has a condition.
+    change gains more and has a condition.
     """
     steps: list[ValueChange] = []
     states = [ReaderState(picks)]
@@ -188,7 +189,7 @@ def plan_steps(
 
     others = [changes[0] for changes in changes_of_cards if changes]
     # A step has no condition. Another value of the same axis can gain more, but interrupt the service. It is
-    # named as an alternative to the step. `states[:1]` is what the reader has now.
+    # named as an alternative to the step. `states[:1]` is the reader's present state.
     for number, step in enumerate(steps, 1):
         for change in _changes_of(step.card, states[:1], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
@@ -201,7 +202,7 @@ def plan_steps(
 def _next_step(possible: Sequence[ValueChange], state: ReaderState) -> ValueChange:
     """Return the change with the largest gain among those that lose nowhere, if there are any.
 
-    Otherwise return the one with the largest gain of all.
+    Otherwise return the change with the largest gain of all.
     """
     by_gain = sorted(possible, key=lambda change: -change.gain)
     for change in by_gain:
@@ -227,9 +228,9 @@ def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderSt
 def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
     """Return the outcomes of the change to a value, from the comparisons that fit the states.
 
-    The states are what a reader has after more and more steps. An operation is a command with a state of
-    caches. It has the outcomes in the last state in which one of its comparisons is decided. If none is, it
-    has those of the first state with a comparison.
+    The states have the reader's values after more and more steps. An operation is a command with a state of
+    caches. It has the outcomes in the last state in which one of its comparisons is decided. If none is
+    decided, it has the outcomes of the first state with a comparison.
 
     Return [] if no comparison fits. Commands of svnbench are left out if there are others.
     """
@@ -252,7 +253,7 @@ def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list
 def _outcomes_in(card: Card, value: str, state: ReaderState) -> dict[OperationKey, list[Outcome]]:
     """Return the outcomes of the change to a value in one state, by operation.
 
-    They come from comparisons of the value with the one that the reader has, or with any if that is unknown.
+    They come from comparisons of the value with the reader's value, or with any value if that is unknown.
     Return {} if the reader has the value already, as after an earlier step.
     """
     current = state.values.get(card.question.axis, "")
@@ -432,8 +433,8 @@ def together(
         ratio = now.seconds / then.seconds
         # If neither choice is slower than the best one, they are not shown to differ.
         is_called = now.is_slower or then.is_slower
-        # A choice may have a mean far above that of the best one, and wide intervals. Without a call, it may
-        # still be as fast as the best choice. Then the ratio of the two choices is open, too.
+        # A choice may have a mean far above the best choice's mean, and wide intervals. Without a call, it
+        # may still be as fast as the best choice. Then the ratio of the two choices is open, too.
         is_open = any(
             not choice.is_slower and not choice.is_equal and choice.ratio >= margin
             for choice in (now, then)

@@ -39,7 +39,7 @@ class MeasuredWork:
 
 
 class Operation(NamedTuple):
-    """What a user does: the values of the axes command, cache and access; "" for an axis without a value."""
+    """The work of a user: values of the axes command, cache and access; "" for an axis without a value."""
 
     command: str
     cache: str
@@ -133,7 +133,7 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
 
 
 def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
-    """Return the change with the largest gain among those of one command with one state of caches.
+    """Return the change with the largest gain for one command with one state of caches.
 
     If that change has a condition, such as a stop of commits, the best change without one follows, if there
     is any. The `wishes` may be over http, svn and file. Those over file count only if all are.
@@ -165,7 +165,7 @@ def _wishes_of_card(
     for value in values:
         if value == present:
             continue
-        # This takes only comparisons of the value with the one that the user has now.
+        # This takes only comparisons of the value with the value that the user has now.
         outcomes = steps.find_outcomes(card, value, [ReaderState(current)])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
@@ -211,7 +211,7 @@ def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
 def _only_command(action: CardAction, where: Where) -> str:
     """Return the command that applies a value for the access of a case, such as `svnadmin pack REPO`.
 
-    Return "" if there is no command, if there are several, or if the command has several lines.
+    Return "" without a command, with several commands, or if the command has several lines.
     """
     # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
     server = ACCESS[where.get(ACCESS_AXIS, "")]["server"]

@@ -269,8 +269,8 @@ def _check_numbers(
     """Raise UserError for a text that is no number, or a number that is there twice.
 
     `numbers` has the texts of a row by metric, "" if nothing was published. `cell` has the row's axis values.
-    `places` has the file of each number so far, and gets those of this row. Two files may have rows of the
-    same cell only if they have different metrics.
+    `places` has the file of each number so far, and gets entries for the numbers of this row. Two files may
+    have rows of the same cell only if they have different metrics.
     """
     name = "/".join(value or "-" for value in cell)
     # The path stands for the row itself.

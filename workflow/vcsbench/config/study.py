@@ -450,7 +450,7 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
     """Raise UserError for two values that would have the same path in results.
 
     A blank becomes a hyphen in a path, so `log -v` and `log-v` both become log-v. The results of one would
-    overwrite those of the other.
+    overwrite the other's results.
     """
     lists = {"commands": list(file.commands)}
     for axis, values in file.axes.items():

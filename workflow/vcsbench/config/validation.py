@@ -203,7 +203,7 @@ def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
 
 
 def value_at(content: object, key: str | int) -> object:
-    """Return the value of a mapping or a list at a key. Raise LookupError if there is none."""
+    """Return the value of a mapping or a list at a key. Raise LookupError if it is missing."""
     if isinstance(content, Mapping):
         return content[key]
     if isinstance(content, list) and isinstance(key, int):
@@ -282,7 +282,7 @@ def _shown_value(keys: Keys, error: ErrorDetails) -> str:
     return f"'{one_line(value, SHOWN)}'"
 
 
-# Terms of pydantic, and those of config/README.md.
+# Terms of pydantic, and the terms of config/README.md.
 TERMS = {
     "^(Value error, |(Input|String|List|Dictionary) (?=should))": "",
     "^Keys should be strings": "is a key, and should be text (in quotation marks)",

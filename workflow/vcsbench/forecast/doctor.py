@@ -1,4 +1,4 @@
-"""The report of `vcsbench doctor`: what this machine can measure, and what it lacks, with remedies."""
+"""The report of `vcsbench doctor`: possible measurements, and missing things with remedies."""
 
 import os
 import shutil
@@ -72,8 +72,8 @@ def examine_machine(
 ) -> bool:
     """Check this machine, pass each line of the report to `write`, and return True if nothing is missing.
 
-    The checks are grouped by their result: what is available, what is missing, what is limited, and warnings.
-    The side effects of a run follow. Only missing things make the result False.
+    The checks are grouped by their result: available, missing and limited things, and warnings. The side
+    effects of a run follow. Only missing things make the result False.
     """
     checks = run_checks(plan)
     for result in CheckResult:
@@ -244,7 +244,7 @@ def _check_hardware() -> Iterator[Check]:
 
 
 def _check_limits() -> Iterator[Check]:
-    """Yield the limits of the control group, such as those of a container."""
+    """Yield the limits of the control group, such as a container's limits."""
     memory = kernel.memory()
     if memory.limit is not None:
         limit = words.size(memory.limit)

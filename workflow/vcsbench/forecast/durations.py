@@ -31,8 +31,8 @@ TABLE_S = 0.5
 class CellGroup:
     """Cells whose rounds take about the same time.
 
-    `axes` are the values that they share: those of one cell, those of a block of cells, or none for a
-    whole study.
+    `axes` are the values that they share: the values of one cell, the values of a block of cells, or none for
+    a whole study.
     """
 
     study: str
@@ -94,7 +94,7 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     """Return the seconds of all unmeasured cell-rounds, and True if a typical rate was needed for some.
 
     A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    those of its study. Without any, it takes CELL_ROUND_S.
+    the measured cells of its study. Without any, it takes CELL_ROUND_S.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0

@@ -66,7 +66,7 @@ def _describe_repositories(plan: Plan) -> Iterator[str]:
 
 
 def _describe_cells(plan: Plan) -> Iterator[str]:
-    """Yield the number of cells of each study, what is skipped and why, and all that is left to measure.
+    """Yield the number of cells of each study, its skipped cells and why, and all that is left to measure.
 
     For example: "fsfs-san-2014: 40 cells (4 of them duplicates) in 5 rounds, 3 skipped".
     """
@@ -95,7 +95,7 @@ def _describe_cells(plan: Plan) -> Iterator[str]:
 
 
 def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
-    """Return each reason for which cells are skipped and their number, the most frequent first."""
+    """Return each reason why cells are skipped and their number, the most frequent first."""
     return Counter(cell.skip for cell in cells if cell.skip).most_common()
 
 

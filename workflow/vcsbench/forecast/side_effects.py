@@ -23,7 +23,7 @@ EVICT = "`clear_caches: evict` in the configuration drops only the files of the 
 
 
 class MissingPackage(NamedTuple):
-    """A Debian package that set-up would install, and what it is for."""
+    """A Debian package that set-up would install, and its purpose."""
 
     name: str
     is_required: bool
@@ -102,7 +102,7 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
 
 
 def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each folder that a run fills: scratch, and those of the storages.
+    """Yield a sentence for each folder that a run fills: scratch, and the folders of the storages.
 
     For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """

@@ -187,7 +187,7 @@ def is_duplicate(path: str) -> bool:
 
 
 def originals(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows without those of duplicates."""
+    """Return the rows without the duplicates' rows."""
     return [row for row in rows if not is_duplicate(str(row["cell"]))]
 
 

@@ -45,7 +45,7 @@ def run_order(
 
 
 def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
-    """Return the cells of a round in random order, those of a block next to each other."""
+    """Return the cells of a round in random order, with the cells of a block next to each other."""
     # Seeded by round, so that a further round does not change the order of the earlier ones.
     shuffler = random.Random(f"{seed}/{number}")
     order = []

@@ -200,7 +200,7 @@ class Plan:
         """Return the position of each cell-round that is decided."""
         rounds = self.config.settings.rounds
         if rounds is None:
-            # The blocks of a study have different rounds. The order of all is that of the longest.
+            # The blocks of a study have different rounds. All have the order of the longest block.
             decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
             rounds = max(decided)
         return self._order(rounds)

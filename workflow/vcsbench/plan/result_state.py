@@ -158,7 +158,7 @@ def check_version(path: Path, context: Context) -> None:
 
 
 def remove_unreadable(root: Path) -> list[Path]:
-    """Remove damaged files below results/ of a checkout, and return the paths of what was removed.
+    """Remove damaged files below results/ of a checkout, and return the removed paths.
 
     A .json file is damaged if it is no JSON, a .csv file if it is empty or has a NUL. A power cut or a full
     disk leaves damaged files. Snakemake makes missing files again, but does not look at their content, so a

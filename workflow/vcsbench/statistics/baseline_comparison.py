@@ -160,9 +160,9 @@ def pair_cells(
 
     `ratio` is the time of the baseline divided by the time now: 1.2 means that the cell became faster. Rounds
     of two days did not run next to each other, so the ratio is of the means of both days (unpaired_ratio).
-    Columns: those of a table without calls (tables.rows_frame), and three more. `hosts` is the list of all
-    hosts of both sides. `refused` is a list of codes that say why the cells are not compared, and empty if
-    they are. `duplicate_sd` is the same in all rows (NaN without duplicates).
+    It has the columns of a table without calls (tables.rows_frame), and three more. `hosts` is the list of
+    all hosts of both sides. `refused` is a list of codes that say why the cells are not compared, and empty
+    if they are. `duplicate_sd` is the same in all rows (NaN without duplicates).
 
     Current runs that the baseline contains are left out, because they would be compared with themselves. A
     cell without other runs has the code same-runs, a cell that the baseline lacks has not-saved.
@@ -171,8 +171,8 @@ def pair_cells(
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
     noise = _noisier_day(before, now, axes, block)
     rows = []
-    # The variance of each ratio is moderated by those of all others (_moderated). So ratios are collected
-    # first, and written into the rows at the end.
+    # The variance of each ratio is moderated by the variances of all others (_moderated). So ratios are
+    # collected first, and written into the rows at the end.
     ratios = []
     for key, current in _cells_by_key(now, now.frame, axes).items():
         point = dict(zip(axes, key, strict=True))
@@ -357,8 +357,8 @@ def make_baseline_table(
     """Return the table of the current cells against a baseline: the rows of pair_cells() with their calls.
 
     `baseline` is the name of the baseline, `pairs` the frame of pair_cells(), and `order` has the axes with
-    their values in the order of the rows. `value` is by how many per cent the median of the saved time is
-    longer than that of the current one. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
+    their values in the order of the rows. `value` is by how many per cent the saved time's median is longer
+    than the current time's median. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
@@ -471,11 +471,11 @@ def _time_record(
 ) -> dict[str, Any]:
     """Return the record of one baseline (or of the current results) in a history.
 
-    `before` is the earlier baseline that it is compared with, None if there is none of the same host. `first`
-    and `last` are the times of runs, such as 2026-11-21T07:00:00Z, and `hosts` their names. `calls` counts
-    the outcomes of all cells against `before`: `{"faster": 3, "equal": 60}`. `changed` lists the conditions
-    that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", `calls` is {}, and
-    `changed` is [].
+    `before` is the earlier baseline that it is compared with, None if no earlier baseline has the same host.
+    `first` and `last` are the times of runs, such as 2026-11-21T07:00:00Z, and `hosts` their names. `calls`
+    counts the outcomes of all cells against `before`: `{"faster": 3, "equal": 60}`. `changed` lists the
+    conditions that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", `calls` is
+    {}, and `changed` is [].
     """
     numbers: Counter[str] = Counter()
     changes: list[str] = []

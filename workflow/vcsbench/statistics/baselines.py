@@ -29,8 +29,7 @@ class CellSettings(TypedDict):
     """Settings of a cell that must be equal in a comparison with a baseline.
 
     `command` is its command line with {words}, `repository` identifies what it reads, and `method` is how
-    it is measured. The paths and versions of programs are not here: a new version is what baselines are
-    for.
+    it is measured. The paths and versions of programs are not here: baselines exist to compare versions.
     """
 
     command: str
@@ -68,11 +67,11 @@ def table_name(baseline: str) -> str:
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    """Return the definition of the table that compares the current times with those of a baseline.
+    """Return the definition of the table that compares the current times with a baseline's times.
 
     `definitions` are the tables of the study. The new table has the rows and columns of the first one whose
-    `metric` is the elapsed time, and none if there is no such table. The compared "axis" is the time of
-    measuring, with the name of the baseline and `now` as its values.
+    `metric` is the elapsed time, and none without such a table. The compared "axis" is the time of measuring,
+    with the name of the baseline and `now` as its values.
     """
     rows: list[str] = []
     columns: list[str] = []
@@ -151,8 +150,8 @@ def _read_context_of(path: Path, started_at: str) -> Context:
     """Return the context of a cell-round from its file, which must be of the start `started_at`.
 
     A cell-round may have been measured again, and the run stopped before the new times were collected. Then
-    the file has the conditions of the new times, and `started_at` is that of the old ones. Raise UserError in
-    this case, and for a file that is missing, damaged, or of another version of vcsbench.
+    the file has the conditions of the new times, and `started_at` belongs to the old times. Raise UserError
+    in this case, and for a file that is missing, damaged, or of another version of vcsbench.
     """
     context = read_context(path)
     if not context:

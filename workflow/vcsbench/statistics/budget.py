@@ -40,7 +40,7 @@ from vcsbench.statistics.estimates import t_quantile
 OPEN = (Result.BOUNDED, Result.UNDECIDED)
 # A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
-# What a run does before the first and after the last cell-round: start of Snakemake, tables and report.
+# The work of a run before the first and after the last cell-round: start of Snakemake, tables and report.
 AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
 # Comparisons that need more than a year are not forecast.
@@ -121,8 +121,8 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 = 0.020. An
     error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
 
-    All of the error is taken to shrink, although that of duplicates does not. After few rounds it is mostly
-    chance, and would make most comparisons unreachable.
+    All of the error is taken to shrink, although the error of duplicates does not. After few rounds it is
+    mostly chance, and would make most comparisons unreachable.
     """
     # A row is too small if start-up alone can explain its difference. More rounds do not change that.
     if row.result == Result.TOO_SMALL:
@@ -133,8 +133,8 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # Both half widths in standard errors. Precise enough is what meets one of the two conditions at the top
-    # of this file, so the larger one of the two errors that they allow counts.
+    # Both half widths in standard errors. A row is precise enough if it meets one of the two conditions at
+    # the top of this file. So the larger one of the two errors that they allow counts.
     difference = t_quantile(row.degrees, 1 - level)
     equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     error_for_margin = math.log(limits.margin) / (difference + equivalence)
@@ -278,7 +278,7 @@ def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
 
 
 class Allocation(NamedTuple):
-    """The rounds of the next batch by block, or why there are none."""
+    """The rounds of the next batch by block, or the reason for none."""
 
     rounds: Counter[str]
     why_none: StopReason | None = None
@@ -289,8 +289,8 @@ def allocate_rounds(
 ) -> Allocation:
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
 
-    A batch is what the run measures before it decides again. Without rounds, the reason is the first of
-    these:
+    A batch is the rounds that the run measures before it decides again. Without rounds, the reason is the
+    first of these:
 
     - TIME_IS_UP: more rounds would help a comparison, but none fits into the time.
     - UNREACHABLE: comparisons are undecided, but no number of rounds helps.

@@ -44,10 +44,10 @@ from vcsbench.statistics.estimates import Estimate
 ALPHA = 0.0035
 TABLE_ALPHA = 0.05
 EQUIVALENCE_ALPHA = 0.045
-# The smallest detectable difference is the one that 9 of 10 equal experiments call.
+# 9 of 10 equal experiments call the smallest detectable difference.
 POWER = 0.9
 
-# One round may count differently by chance, as after a retried request. Two that agree hardly do.
+# One round may count differently by chance, as after a retried request. Two that agree almost never do.
 MIN_COUNT_ROUNDS = 2
 COUNT_TOLERANCE = 0.01
 NOISE_FLAGS: set[str] = {Flag.LOW_N, Flag.NO_DUPLICATES}
@@ -185,9 +185,9 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
     """Return which p-values are significant by Holm's step-down procedure (1979), and the level of the rest.
 
-    `p` and `is_testable` have an entry per row of a table, and so has the first result. Rows that are not
-    testable are never significant, and do not count. The second result is the level that the first p-value
-    without significance missed, or ALPHA if all are significant.
+    `p`, `is_testable` and the first result have an entry per row of a table. Rows that are not testable are
+    never significant, and do not count. The second result is the level that the first p-value without
+    significance missed, or ALPHA if all are significant.
 
     The smallest of m p-values is compared with TABLE_ALPHA / m, the next with TABLE_ALPHA / (m - 1), and so
     on until the first failure. Example: 0.001, 0.02 and 0.4 are compared with 0.05 / 3, 0.05 / 2 and 0.05.
@@ -293,9 +293,9 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
     Counts that are the same in every round have an interval without width: low = high (constant_ratio).
     Such a row is `less` if the ratio baseline / candidate is above 1, and `more` if it is below 1. It loses
-    the flags about few rounds and missing duplicates, because there is no noise that these could show. Its
-    smallest detectable ratio is 1. A row that is constant, or that a test called different, becomes `equal`
-    if its counts differ by 1 % or less.
+    the flags about few rounds and missing duplicates, because such counts have no noise that these could
+    show. Its smallest detectable ratio is 1. A row that is constant, or that a test called different, becomes
+    `equal` if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)

@@ -20,7 +20,7 @@ from vcsbench.statistics import texts
 from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Reason
 
 Row = Mapping[str, str]
-# Exit codes. 2 is that of a wrong command line.
+# Exit codes. Code 2 stands for a wrong command line.
 NOTHING = 1
 FAILED = 3
 UNDECIDED = 4

@@ -28,7 +28,7 @@ STATISTIC, MEDIAN = "statistic", "median"
 _LEADING = (
     "table",
     "baseline",  # the compared value in the numerator of the ratio
-    "candidate",  # the one in the denominator
+    "candidate",  # the compared value in the denominator
     "value",  # as published: 100 x (baseline / candidate - 1) of medians; in a table of levels, the median
 )
 # Empty for published numbers, which have no rounds.
@@ -74,7 +74,7 @@ _RESULTS = {
 # In per cent. From here on, more than the 13 rounds of a default run are needed to show that a difference of
 # 5 % is below 10 %.
 NOISY_PCT = 6.0
-# A comparison that shows less than so many margins is bounded.
+# A comparison that shows less than this number of margins is bounded.
 BOUNDED_MARGINS = 1.5
 # One round has no scatter, and no interval. Two have one, because all cells of a study share their scatter.
 CALLED_ROUNDS = 2

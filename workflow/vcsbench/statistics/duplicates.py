@@ -9,8 +9,8 @@ Two estimates of this variance are combined:
 - The moment estimate of DerSimonian and Laird (1986), the usual one of meta-analysis: the squared
   differences of the pairs minus what their rounds explain. It needs many pairs: of one pair, it is mostly
   chance, and 0 in two of three cases.
-- The posterior mean with a half Student's t as prior of the standard deviation (Gelman 2006). Its scale is
-  what pairs of real runs have. So one pair suffices if duplicates are about as alike as usual.
+- The posterior mean with a half Student's t as prior of the standard deviation (Gelman 2006). Its scale comes
+  from pairs of real runs. So one pair suffices if duplicates are about as alike as usual.
 
 A significant excess (P_SIGNIFICANT) takes the first, an uncertain one (P_UNCERTAIN) the second. Both have
 degrees of freedom from the prior, because one or two pairs alone have too few for any conclusion.
@@ -64,7 +64,7 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     Example: pairs that differ by 2 % where their rounds explain 1 % have about 0.02^2 - 0.01^2, that is
     (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior still counts.
     """
-    # Equal rounds have the variance 0, by which nothing can be divided.
+    # Equal rounds have the variance 0, and a division by 0 has no result.
     by_rounds = np.maximum(pairs.by_rounds, EXACT)
     degrees = np.minimum(pairs.degrees, MAX_DEGREES)
     pairs = DuplicatePairs(pairs.squares, by_rounds, degrees)
@@ -79,8 +79,8 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     if variance <= EXACT:
         return posterior
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
-    # adds an uncertainty: that of a single squared difference, and (1 / degrees) that of its variance by
-    # rounds, which is only estimated.
+    # adds two uncertainties. One comes from its single squared difference, the other (1 / degrees) from its
+    # variance by rounds, which is only estimated.
     doubts = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
     doubt = doubts.sum() / weights.sum() ** 2
     moments = Variance(variance, float(variance**2 / doubt) + ADDED_DEGREES)
@@ -102,7 +102,7 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
 
     The integral over all possible variances is computed as a sum over a grid of standard deviations. The
     resulting distribution of the variance is then replaced by the scaled inverse chi square with the same
-    mean and the same variance. Its degrees of freedom are those of the result, because for this distribution
+    mean and the same variance. The result has the degrees of freedom of this distribution, because with it
     Student's t gives the right intervals.
     """
     # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that

@@ -129,7 +129,7 @@ def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estima
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
     """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
-    Use it for rounds that did not run next to each other, such as those of a saved baseline and of today. For
+    Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. For
     rounds that did, ratio_interval() is more precise.
 
     The arguments are the natural logarithms of the values of each side, one per round. Logarithms that are
@@ -144,8 +144,8 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     n = min(baseline.n, candidate.n)
     # The squared standard error of the difference of both means.
     square = math.fsum([baseline.squared_error, candidate.squared_error])
-    # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the degrees are those of
-    # the side with fewer rounds. With one round on a side, `square` is NaN, and NaN > 0 is False.
+    # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the side with fewer rounds
+    # gives the degrees. With one round on a side, `square` is NaN, and NaN > 0 is False.
     degrees: float = n - 1 if n > 1 else math.nan
     if square > 0:
         doubt = math.fsum(side.squared_error**2 / side.degrees for side in (baseline, candidate))

@@ -37,7 +37,7 @@ MEAN_OVER = "mean"
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions under which published numbers were measured. What is not published is None or "".
+    """Conditions under which published numbers were measured. An unpublished condition is None or "".
 
     Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
     system `Windows`.
@@ -78,8 +78,8 @@ class EvaluationContext:
 class Evaluation:
     """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`.
 
-    `values` has the rows of CellCheck.compute_values from which the value is computed. It is empty if there
-    is no value, and for a comparison with a saved baseline. The default is a finding without measurements.
+    `values` has the rows of CellCheck.compute_values from which the value is computed. It is empty without a
+    value, and for a comparison with a saved baseline. The default is a finding without measurements.
     """
 
     estimate: Estimate = NO_ESTIMATE
@@ -175,7 +175,7 @@ class CellCheck:
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
-        # A time of one machine must neither be divided by that of another machine, nor averaged with it. So
+        # A time of one machine must neither be divided by a time of another machine, nor averaged with it. So
         # both cells of a pair need the same host; for values of cells, all cells do. A ratio is of one host
         # already, so the ratios of different pairs may come from several hosts.
         hosts = group_rows(rows, self.keys if self.sides else [])["host"]
@@ -205,8 +205,8 @@ class CellCheck:
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         remarks = [*self._remark_on_missing_cells(rounds, count, context.grid), *remarks]
         over = self.describe_reduction(count)
-        # Cells that did different work are left out. They may be the ones that would contradict the finding,
-        # so the value of the others does not decide it.
+        # Cells that did different work are left out. They might contradict the finding, so the value of the
+        # others does not decide it.
         if refused:
             return Evaluation(value, Verdict.UNDECIDED, [*refused, *remarks], over, large)
         verdict, reasons = judge_value(self.finding, value, context.limits, noise.has_duplicates)
@@ -358,8 +358,8 @@ class CellCheck:
     def _leave_out_other_work(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         """Return the values of cells or pairs that may be compared, and the reasons why others may not.
 
-        A pair whose cells did different or unknown work is left out, and so is one with a 0 in a round, which
-        has no ratio. A single cell is left out only if its rounds did different work. Equal reasons are told
+        A pair is left out if its cells did different or unknown work, or if a 0 in a round leaves it without
+        a ratio. A single cell is left out only if its rounds did different work. Equal reasons are returned
         once.
         """
         refused: list[Reason] = []

@@ -36,7 +36,7 @@ def judge_value(
 
     `measured` has the value and its 95 % interval. The first rule that applies decides:
 
-    1. After a single round, there is no interval: undecided.
+    1. A single round has no interval: undecided.
     2. The finding states an effect by a direction, and the interval is within the margin of 1: gone.
     3. Both ends of the interval are in the expected range: reproduced.
     4. The whole interval is outside of the range: weaker, stronger, gone or reversed (find_direction).
@@ -111,7 +111,7 @@ def _why_undecided(
     Usually it tells how many rounds should decide. The half width of an interval shrinks with the root of the
     rounds. Example: after 5 rounds, the half width is 0.06, and the end of the range is 0.03 away. The half
     width must shrink to a half, which takes 5 x 2^2 = 20 rounds. Above MAX_ROUNDS, the reason is ON_BOUND:
-    the value is so close to the end that more rounds hardly help.
+    the value is so close to the end that more rounds help very little.
     """
     # More rounds make only the current part of the error smaller. That of a saved baseline stays, so no
     # number of rounds can be promised.

@@ -116,7 +116,8 @@ def evaluate_findings(
     - `measured`: the mean over cells or pairs and rounds (geometric for ratios), or the least or greatest of
       the means of cells. `low` and `high` are its interval.
     - `published`: the published value of the measured cells, or of all cells if none of the measured ones was
-      published. Its interval is what the last digits leave open: 2.4 s / 0.2 s is 12 times, or 9.4 to 16.
+      published. Its interval is the range that the last digits leave open: 2.4 s / 0.2 s is 12 times, or 9.4
+      to 16.
     - `reasons`: JSON of the reasons for the verdict, then of what may explain a difference.
     """
     keys = [*axes, *by]
@@ -201,7 +202,8 @@ def _published_value(
 
     `published` has the published cells, `ours` the measured value with its cells. A finding was published
     over all cells: "1.8 times over six repositories". If only two of them are measured here, the published
-    value of these two, such as 1.3, is the one to compare with. A remark tells the value over all cells.
+    value of these two, such as 1.3, is the right value to compare with. A remark tells the value over all
+    cells.
 
     If both 1.3 and the measured value lie on the same side of the expected range, the missing cells may
     explain why the finding differs. A second remark tells that. The value is over all published cells if
@@ -250,7 +252,7 @@ def _with_rounding(
         return estimate
     ends = []
     # The ratio baseline / candidate is least with the smallest baseline and the largest candidate. So the
-    # numbers of the candidate move in the other direction than those of the baseline.
+    # numbers of the candidate move in the other direction than the baseline's numbers.
     for sign in (-1, 1):
         signs = pd.Series(float(sign), index=published.index)
         if check.sides:
@@ -404,8 +406,8 @@ def possible_reasons(
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
-    # Published numbers with a server on another machine contain the time of the network. Here there is none,
-    # so the server's part of the time, and with it the effect of its settings, is larger.
+    # Published numbers with a server on another machine contain the time of the network. Measurements here do
+    # not contain it, so the server's part of the time, and with it the effect of its settings, is larger.
     if published.server and direction == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 

@@ -93,9 +93,9 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
 
     The more the true variances of cells differ, the smaller is d0, and the less the prior counts.
 
-    The logarithm of an estimated variance with d degrees is, but for a known shift, that of the true variance
-    plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond chance is
-    trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
+    Take an estimated variance with d degrees. Its logarithm is the logarithm of the true variance, plus a
+    known shift, plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond chance
+    is trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
     """
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
     by_chance = special.polygamma(1, degrees / 2).mean()

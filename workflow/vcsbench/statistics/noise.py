@@ -66,9 +66,9 @@ class Noise:
         """Return the estimate with the error that calls and verdicts use, and with the interval by it.
 
         The squared error is the sum of two variances. The first comes from the scatter of rounds, and shrinks
-        with more rounds. The second is that of duplicates, which no round reduces. Example: rounds scatter by
-        3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the error of their ratio is
-        sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave 0.01.
+        with more rounds. The second is the variance of duplicates, which no round reduces. Example: rounds
+        scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the error of their
+        ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave 0.01.
 
         `pairs` are the pairs of cells whose ratios the estimate averages. They count as `estimate.averaged`
         independent ones. Without `pairs`, and for a mean that is no ratio (such as a time), the part of
@@ -85,9 +85,9 @@ class Noise:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is that of the difference of two cells. One cell alone has half of
-            # it. It is also one of logarithms: the error of a value is the error of its logarithm times the
-            # value, and variances are squares of errors.
+            # The variance of duplicates is the variance of the difference of two cells. One cell alone has
+            # half of it. It is also one of logarithms: the error of a value is the error of its logarithm
+            # times the value, and variances are squares of errors.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             if not duplicates.variance:
                 return estimate
@@ -310,9 +310,9 @@ def estimate_noise(table: LogTable) -> Noise:
 def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
     """Return the plain sample variance of the rounds of each cell, which contains the drift of the machine.
 
-    Drift is what makes all cells of a block slower in the same round. _cell_variances() excludes it, because
-    it cancels in the ratio of two cells that ran next to each other. It does not cancel between two cells
-    that were measured at different times, and their ratio needs the variance with drift.
+    Drift makes all cells of a block slower in the same round. _cell_variances() excludes it, because it
+    cancels in the ratio of two cells that ran next to each other. It does not cancel between two cells that
+    were measured at different times, and their ratio needs the variance with drift.
 
     The result is by cell, without duplicates. A cell that several hosts measured has several rows. Its rounds
     are compared with the mean of their own host, because a difference between hosts is no scatter of rounds.
@@ -431,7 +431,7 @@ def _contrasts(
     number_of_axes = len(next(iter(cells)))
     for place in range(number_of_axes):
         # `place` is the index of an axis in the key. All cells of a block have the same value of the block's
-        # axes, so there is nothing to compare.
+        # axes, so these values cannot be compared.
         if place in block_places:
             continue
         # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
@@ -455,8 +455,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     two rounds. `frame` has the measurements, a row per run.
 
     It adds two variances: of the runs within a round of a cell, and of a cell's rounds. The drift that a
-    block shares in a round is excluded, because it cancels in ratios. The rest is what a user can reduce, by
-    a quieter machine or more rounds.
+    block shares in a round is excluded, because it cancels in ratios. A user can reduce the rest by a quieter
+    machine or more rounds.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
@@ -471,7 +471,7 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     degrees_of_block = np.bincount(blocks, degrees)[blocks]
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # The variance of rounds is that of means of n runs, so it includes 1 / n of the variance of the runs.
+    # A round is the mean of n runs, so the variance of rounds includes 1 / n of the variance of the runs.
     # Only the remaining part is added.
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     of_cells = (within + squares_of_block / known_degrees).dropna()

@@ -42,7 +42,7 @@ class StudySettings:
         )
 
     def to_param(self) -> dict[str, Any]:
-        """Return the settings in types that Snakemake can compare with those of the last run."""
+        """Return the settings in types that Snakemake can compare with the last run's settings."""
         return asdict(self)
 
     @property

@@ -58,7 +58,7 @@ def shrinkage_of(
     the share 1.
 
     Example: 10 s were published and 0.4 s measured, at the share 0.12. The time is 10 x 0.12 / 0.4 = 3 times
-    less. Without an axis of caches, both numbers are NaN, because cold and warm cells cannot be told apart.
+    less. Without an axis of caches, both numbers are NaN, because cold and warm cells cannot be separated.
     """
     if CACHE_AXIS not in axes:
         return Shrinkage()
@@ -82,5 +82,5 @@ def shrinkage_of(
 
 
 def _geometric_mean(logs: pd.Series) -> float:
-    """Return exp(mean), NaN if there is no number."""
+    """Return exp(mean), NaN without any number."""
     return float(np.exp(logs.mean()))

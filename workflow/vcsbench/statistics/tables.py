@@ -142,14 +142,14 @@ def make_tables(
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
     A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
-    differ in one axis, with the ratio of their values. Columns are comparisons.COLUMNS and those of the axes.
-    Example: the definition `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}` gives a
-    row per command, cache and so on, with the ratio of the times of f6 and f7.
+    differ in one axis, with the ratio of their values. Columns are comparisons.COLUMNS and the columns of the
+    axes. Example: the definition `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}`
+    gives a row per command, cache and so on, with the ratio of the times of f6 and f7.
 
-    `frame` has a row per run or published cell. Its columns are the axes, and those of the measurements or
-    one per published metric. `order` has the axes with their values, by which rows are sorted. `block` are
-    the axes whose equal values make cells run next to each other. A cell or pair has no row if it has
-    neither a value nor a code why (column `withheld`).
+    `frame` has a row per run or published cell. Its columns are the axes, and the columns of the measurements
+    or one per published metric. `order` has the axes with their values in the order of the rows. `block` are
+    the axes whose equal values make cells run next to each other. A cell or pair has no row if it has neither
+    a value nor a code why (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
     # Aggregating takes most of the time. So tables with the same values of these keys share one Aggregation.
@@ -172,8 +172,8 @@ def _table(
 ) -> pd.DataFrame:
     """Return a table of comparisons (with the key `compare`) or of levels, with all columns of its file.
 
-    Columns that do not apply are "": those of calls in a table of levels or of published numbers, and those
-    of intervals for published numbers.
+    Columns that do not apply are "": calls in a table of levels or of published numbers, and intervals for
+    published numbers.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
@@ -254,7 +254,7 @@ def table_row(
 ) -> dict[str, Any]:
     """Return a row of a table as a mapping from its columns to their values.
 
-    `point` has the values of axes that identify the row, `numbers` has further columns such as those of
+    `point` has the values of axes that identify the row, `numbers` has further columns such as the columns of
     ratio_columns(). `withheld` has the codes why the value must not be shown, separated by blanks: None or ""
     if it may. A row with such a code gets the value NaN. `detail` is text about it: `log: 6,000 revisions
     (f6) against 5,000 (f7)`, or "". The flags become one text, separated by blanks.
@@ -282,7 +282,7 @@ def _levels(
     """Return a row per cell with the cell's own value: by default the median of its rounds' medians.
 
     A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons. If several
-    apply, the last one is told:
+    apply, the row has the code of the last one:
 
     - The cell lacks the value, and the metric knows why (why_missing).
     - Rounds ran on several hosts, whose values must not be averaged.
@@ -389,7 +389,7 @@ def _comparisons(
 
 
 def _cell_key(values: Mapping[str, str], keys: Sequence[str]) -> Key:
-    """Return the values of a cell in the order of its keys, by which its noise is looked up."""
+    """Return the values of a cell in the order of its keys: the key to look up its noise."""
     return tuple(values[key] for key in keys)
 
 
@@ -415,7 +415,7 @@ def _comparison(
     row_flags += rounds.flags
     hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
     withheld, detail = None, ""
-    # Of several reasons, the row has only one: the one that the user can act on first. A missing value, for
+    # Of several reasons, the row has only the reason that the user can act on first. A missing value, for
     # example, is of no interest before all cells are measured on one host.
     if len(hosts) > 1:
         withheld = WithheldCode.HOSTS_DIFFER

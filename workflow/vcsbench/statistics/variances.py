@@ -46,7 +46,7 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
 
     Cells of a block run next to each other in each round. So a slow minute of the machine makes all cells of
     the block slower, and cancels in the ratio of two of them. A residual must not contain it either. So it is
-    what remains of a logarithm after subtracting the mean of its cell and the mean of its round in the block
+    the rest of a logarithm after subtracting the mean of its cell and the mean of its round in the block
     (two-way analysis of variance). Example: two cells of a block with the rounds [1, 2] and [5, 6] have no
     residuals, because both rose by 1 from round to round.
     """
@@ -62,7 +62,7 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
 def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
     """Return the logarithms of a block without the means of rounds and of cells; 0 where one is missing.
 
-    `logs` has a row per cell and a column per round (NaN if missing), and so has the result.
+    `logs` and the result have a row per cell and a column per round (NaN if missing).
 
     Without gaps, subtracting both means once is exact. With gaps, the mean of a cell contains only the drift
     of the rounds that the cell has. So both means are subtracted again until nothing changes.
