@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         unknown = shlex.join(others)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return MISCONFIGURED
-    # Reports name the command, and not that of Snakemake.
+    # Reports name this command, and not Snakemake's.
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
         code = _act(options, others)
@@ -111,7 +111,7 @@ def _option_keys(options: argparse.Namespace) -> Keys:
     keys: Keys = {}
     for name in ("repository", "tree", "study", "minutes"):
         # `make report REPO=` passes an empty value. Without this check, the default repositories would be
-        # measured, and not the one that the user meant.
+        # measured, and not the repository that the user meant.
         if getattr(options, name) == "":
             raise UserError(f"--{name}: is empty. Give a value, or leave it out.")
     if options.repository:
@@ -404,7 +404,7 @@ def _session_options(options: argparse.Namespace) -> list[str]:
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell, which is named with or without its study.
 
-    Raise a UserError with similar names if there is none.
+    Raise a UserError with similar names if the plan lacks the cell.
     """
     keys_by_name = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
     name = name.removeprefix("results/cells/").strip("/")

@@ -8,7 +8,7 @@ vcsbench's own processes (Snakemake and its jobs) and the tools of a cluster hav
 import os
 from collections.abc import Mapping
 
-# The mark of a run's processes, by which the run ends them.
+# The mark of a run's processes. The run ends the processes that have it.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 
 # A server gets only these, because it runs as another user, who must not reach the caller's files.

@@ -226,7 +226,7 @@ def written_settings(value: FormatValue) -> dict[str, str]:
 
 
 def today_settings(number: int) -> dict[str, str]:
-    """Return the defaults of today's Subversion for a format: those of f8 that the format has."""
+    """Return the defaults of today's Subversion for a format: the options of f8 that the format has."""
     if number < PACKABLE:
         return {}
     first_format = {"packed-revprops": 6, "io": LOGICAL}
@@ -259,7 +259,7 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def effective_settings(path: Path, number: int) -> dict[str, str]:
-    """Return the settings with which Subversion writes revisions: those of db/fsfs.conf, or the defaults."""
+    """Return the settings with which Subversion writes revisions: from db/fsfs.conf, or the defaults."""
     # Subversion does not read the file of an older format.
     explicit = read_settings(path) if number >= PACKABLE else {}
     settings = {**today_settings(number), **explicit}

@@ -18,7 +18,7 @@ SELF = Path("/proc/self")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
 LARGEST = (1 << 64) - 1
-# By version: files with a limit, each with the file of what counts against it.
+# By version: files with a limit, each with the file of the usage that counts against it.
 LIMITS = {
     1: [
         ("memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -26,7 +26,7 @@ LIMITS = {
     ],
     2: [("memory.max", "memory.current"), ("memory.high", "memory.current")],
 }
-# What the kernel frees for other uses: pages of files, and caches of its own.
+# The memory that the kernel frees for other uses: pages of files, and caches of its own.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
@@ -108,7 +108,7 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """Return the memory that this process can use: that of the machine, or less by its control groups.
+    """Return the memory that this process can use: the machine's memory, or less by its control groups.
 
     In a container that may use 2 GiB and uses 0.5 GiB, `total` is 2 GiB, and `available` at most 1.5 GiB.
     """
@@ -244,7 +244,7 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
         # In version 1, only numbers with this prefix include the pages of the groups below.
         prefix = "total_"
         # These two are the least limits of the group and all its ancestors, also of ancestors that a
-        # container cannot see. What the ancestors use is unknown here, so it counts as 0.
+        # container cannot see. The usage of the ancestors is unknown here, so it counts as 0.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             limit = number_in(statistics, name)
             if limit is not None and limit < UNLIMITED:

@@ -285,8 +285,8 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of the metric of a table, a finding or an expectation.
 
-    What compares cells has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}` gives
-    `reads`. Without `compare`, a table has it in `metric`, and a finding in `level`. The schema of the
+    A comparison of cells has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}`
+    gives `reads`. Without `compare`, a table has it in `metric`, and a finding in `level`. The schema of the
     definition has checked that there is only one of these keys. Without any, it is elapsed_s.
     """
     compare = definition.get("compare")

@@ -97,7 +97,7 @@ def run_program(
 
     Without `env`, it has the fixed environment of all programs (program_environment). Raise ProgramError if
     it fails or takes longer than `limit_s` (None: no limit), and OSError if it cannot be run. With
-    `may_fail`, nothing is raised: the exit code is that of the program, CANNOT_RUN or TOO_LONG.
+    `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
     name = " ".join(words[:3])
@@ -183,8 +183,8 @@ class Program:
         """Start a program. Raise UserError if it cannot be run.
 
         `failure` begins the error, for example "/srv/x: svnadmin dump failed". Without `env`, it prints
-        paths unchanged and English messages. `limit_s` is the longest time without output. A `umask` of -1 is
-        that of this process.
+        paths unchanged and English messages. `limit_s` is the longest time without output. A `umask` of -1
+        means the umask of this process.
         """
         self.failure = failure
         # In memory, because the disk may be full.
@@ -291,7 +291,7 @@ def start_process(
     The kernel sends `signal` to the program when this process ends, so it is never left behind. With
     `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
     it runs as the user of root's servers. Without `env`, it has the fixed environment of all programs.
-    `options` are those of subprocess.Popen.
+    `options` are as in subprocess.Popen.
     """
     words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env
@@ -579,7 +579,7 @@ def _sum_or_none(numbers: Sequence[Any]) -> Any:
 def family_usage(pid: int) -> tuple[list[int], Usage]:
     """Return a process with its descendants, and their usage.
 
-    A descendant that ends meanwhile is counted by its parent, which was read before: all are read again.
+    A descendant that ends in between is counted by its parent, which was read before: all are read again.
     """
     for _ in range(FAMILY_TRIES):
         members = family(pid)

@@ -123,7 +123,7 @@ class Programs(_Places):
         return ""
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of these programs: that of all programs, with the build's own libraries."""
+        """Return the environment of these programs: program_environment() with the build's own libraries."""
         variables = program_environment()
         if self.prefix:
             variables.pop("LD_LIBRARY_PATH", None)
@@ -195,8 +195,8 @@ def path_of(need: str) -> str:
     """Return the path of something that a command needs; "" if it is missing.
 
     A need is the name of a program on the PATH, or of one that set-up has built. `python3:breezy` is a module
-    of this interpreter. Its path is that of its metadata, whose folder has the version in its name, so
-    that another version has another path.
+    of this interpreter. Its path is the path of its metadata. The metadata's folder has the version in its
+    name, so that another version has another path.
     """
     if need.startswith(MODULE):
         name = need.removeprefix(MODULE)
@@ -227,7 +227,7 @@ def binaries(
     """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
 
     `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is "svnserve"
-    or "httpd", and "" for a cell without a server. The libraries are those of Subversion.
+    or "httpd", and "" for a cell without a server. The libraries are Subversion's.
     """
     digests = {}
     for name in clients:
@@ -330,7 +330,7 @@ def files_digest(folder: Path, names: Sequence[str]) -> str:
 
 
 def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return the files of a server configuration by their path in it. Missing ones are those of DEFAULTS.
+    """Return the files of a server configuration by their path in it. Missing files are taken from DEFAULTS.
 
     Example: {"svnserve.args": config/servers/fast/svnserve.args, "client/config":
     config/servers/default/client/config}.
@@ -367,7 +367,7 @@ def missing_server_file(path: Path) -> UserError:
 def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     """Return the files with some names in a folder, by their path in it. A missing name is left out.
 
-    A name may also be that of a folder, which stands for all files below it. Raise UserError for a link to
+    A name may also be a folder's, and then stands for all files below it. Raise UserError for a link to
     nothing, or for a device.
     """
     files = {}

@@ -234,7 +234,7 @@ def _flags_of_run(
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     """Return the flags of a run by the disks that it read and wrote.
 
-    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as those of a RAM disk.
+    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk.
     A load of a repository gets `too-few-flushes` if it flushed the disk less often than its commits do.
     """
     found: list[Flag] = []
@@ -317,7 +317,7 @@ def separate_fixed_cost(
     """Split the runs into those on repositories and those on the empty repository, and return both frames.
 
     A run on the empty repository takes the fixed cost of its command: to start and to connect. The frame of
-    the runs on repositories gets two columns, computed from valid runs, and NaN if there are none:
+    the runs on repositories gets two columns, computed from valid runs, and NaN without such runs:
     - `fixed_cost_s`: seconds. It is the median time of the same command on the empty repository and the same
       host. The median time that the cell waits for delayed acknowledgements is added.
     - `fixed_share`: the fixed cost as a share of the cell's median time in the same state, from 0 to 1.
@@ -332,8 +332,8 @@ def separate_fixed_cost(
     # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in NOT_FIXED]
     valid_fixed = fixed[comparison_flags.are_valid(fixed)]
-    # How often a command waits for a delayed acknowledgement depends on what it does, not only on its start.
-    # So the waits of the runs on the empty repository are taken off here, and those of the cell are added
+    # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
+    # So the waits of the runs on the empty repository are taken off here, and the cell's waits are added
     # below.
     start_s = valid_fixed["elapsed_s"] - _acknowledgement_s(valid_fixed)
     groups = valid_fixed.assign(fixed_cost_s=start_s).groupby([*keys, "host"], as_index=False)

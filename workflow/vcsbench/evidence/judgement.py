@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
 KIB, MIB = 1 << 10, 1 << 20
-# What a client may read of the file system below its output: bitmaps, tables and folders.
+# The most that a client may read of the file system below its output: bitmaps, tables and folders.
 OUTPUT_READ_KIB = 1024
 # In shorter runs, the hooks themselves take a noticeable share.
 SHORT_WINDOW_S = 0.1
 # The end of one shell and the start of the next take 2 to 8 ms, however long the run is.
 SHELLS_S = 0.008
 BUSY_CLOCK_GAP_SHARE = 0.25
-# Of an input on a network file system: its reads are those of a hot run only if it is in memory.
+# The share of an input on a network file system that has to be in memory in a hot run.
 HOT_RESIDENT_SHARE = 0.98
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
 # a real server adds that.

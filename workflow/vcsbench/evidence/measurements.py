@@ -72,7 +72,7 @@ def in_order(
 ) -> pd.DataFrame:
     """Return the rows of a frame, sorted by the columns `by`, each in the order of its values in `order`.
 
-    With `order` {"format": ["f6", "f7"]} and `by` ["format"], rows of f6 come before those of f7. A value ""
+    With `order` {"format": ["f6", "f7"]} and `by` ["format"], rows of f6 come before rows of f7. A value ""
     (the axis does not apply) comes first, and a value that is not in `order` last. Equal rows keep their
     order.
     """

@@ -117,7 +117,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     clients = launched["clients"] if launched else []
 
     # Only the work of a command that writes a tree has both `files` and `bytes`. Each client has written a
-    # tree of its own, and the work is that of one client.
+    # tree of its own, and the work is one client's.
     if "files" in work and "bytes" in work:
         columns["tree_bytes"] = int(work["bytes"]) * max(len(clients), 1)
 
@@ -170,7 +170,7 @@ def trace_columns(trace: CellTrace) -> Columns:
     """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
-        # None if the side was not traced, or if there is no server.
+        # None if the side was not traced, or if the server is missing.
         if side_counts:
             counts.update(side_counts)
     if not counts:
@@ -188,7 +188,7 @@ def build_columns(context: Context) -> dict[str, str]:
     - `binaries`: a digest of both programs and their Subversion libraries.
     - `client_mapped`, `server_mapped`: a digest of all programs and libraries in the memory of one of them.
 
-    A value is "" if it is unknown, or if there is no server.
+    A value is "" if it is unknown, or if the server is missing.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}

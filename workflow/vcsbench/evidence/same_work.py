@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
 
 
 def work_axes(axes: Iterable[str]) -> list[str]:
-    """Return the axes that change the work: those of the command and of its input."""
+    """Return the axes that change the work: the axes of the command and of its input."""
     return [axis for axis in axes if axis_of(axis).changes_work]
 
 
@@ -174,7 +174,7 @@ def lacks_counts(context: Context) -> bool:
     The output of the timed runs can then not be compared with it. Return False if no run was checked.
     """
     counts = context["captured_io"]
-    # If no run was checked, there is no key `wchar`. If the kernel did not count its output, it is None.
+    # If no run was checked, the key `wchar` is missing. If the kernel did not count its output, it is None.
     return context["work_kind"] in PRINTING and "wchar" in counts and counts["wchar"] is None
 
 
@@ -195,9 +195,9 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent too few bytes for the work of its client.
 
     The client has then read the repository's files itself, although its label says that a server sent them.
-    The server has to send at least half of what it sent in the checked run (SENT_SHARE). It also has to send
-    a small share of the bytes that the client printed or wrote. For example, it has to send 20 kB for a log
-    of 1 MB.
+    The server has to send at least half of the bytes that it sent in the checked run (SENT_SHARE). It also
+    has to send a small share of the bytes that the client printed or wrote. For example, it has to send 20 kB
+    for a log of 1 MB.
     """
     evidence, work = run["evidence"], run["work"]
     sent_bytes = evidence.get("server_wchar")

@@ -59,7 +59,7 @@ class FileUse(NamedTuple):
 
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    """Clear all caches of the kernel (`drop-caches`), or those of the files in folders (`evict`)."""
+    """Clear all caches of the kernel (`drop-caches`), or the caches of the files in folders (`evict`)."""
     if method == "drop-caches":
         # 3: page cache, names and inodes.
         DROP_CACHES.write_bytes(b"3")

@@ -34,12 +34,12 @@ class RoundMeasurement:
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
 
-    `captured` is the first untimed run; None before it, or if there is none. If the work of the command is
+    `captured` is the first untimed run; None before it, or without such a run. If the work of the command is
     computed from its output, the output of this run is read. `captured_server` has the bytes that its server
     read and sent (`server_rchar`, `server_wchar`). `discards` is True if the first cold run of a command is
-    not timed but discarded. `discarded_bytes` is what that run read from the device: a timed cold run has to
-    read about as much. None means that there was no discarded run yet, or that the kernel did not count its
-    reads.
+    not timed but discarded. `discarded_bytes` are the bytes that this run read from the device: a timed cold
+    run has to read about as many. None means that there was no discarded run yet, or that the kernel did not
+    count its reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -108,7 +108,7 @@ class RoundMeasurement:
         self.cell.start_server()
 
     def describe(self) -> Context:
-        """Return the context of the runs: what describes them and may explain their times, as JSON data.
+        """Return the context of the runs as JSON data: it describes them and may explain their times.
 
         Raise UserError if the runs wrote another tree than an export does.
         """
@@ -223,12 +223,12 @@ class RoundMeasurement:
             }
 
     def _run_untimed(self, is_read: bool) -> Captured:
-        """Run the command once, and compute its work from its output if that is to be read."""
+        """Run the command once, and compute its work from its output if the output `is_read`."""
         command = self.cell.timed
         read_output: work.OutputReader = work.discard_output
         if is_read and self.work_kind.read:
             read_output = self.work_kind.read
-            # With a quiet option there is no output to read.
+            # With a quiet option the command prints no output to read.
             argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
             command = command._replace(argv=argv)
         return capture(

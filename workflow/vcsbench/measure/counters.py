@@ -74,9 +74,9 @@ class MachineCounters(NamedTuple):
 
 
 def read_counters(*paths: Path) -> MachineCounters:
-    """Read the machine's counters now, with those of the block devices that hold `paths`.
+    """Read the machine's counters now, and the counters of the block devices that hold `paths`.
 
-    The difference of two readings is what happened between them. Raise UserError if /proc lacks the files
+    The difference of two readings counts the events between them. Raise UserError if /proc lacks the files
     about the machine.
     """
     clock_s = time.monotonic()
@@ -210,7 +210,7 @@ def read_device_use(*paths: Path) -> DeviceUse:
 
 
 def _read_devices(folders: Iterable[str]) -> list[list[int]]:
-    """Return the columns of each device; none if those of one device cannot be read."""
+    """Return the columns of each device; no columns if one device cannot be read."""
     devices = []
     for folder in folders:
         columns = read(f"{folder}/stat").split()

@@ -34,7 +34,7 @@ def main(report: str, number: int, mark: str, argv: list[str]) -> int:
 
     `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
     succeed. If one fails, end all others, and return its exit code; like a shell, 128 plus the number of
-    the signal that ended it. Then there is no report.
+    the signal that ended it. Then no report is written.
     """
     # Shared with the clients, which write their starts to it.
     starts = mmap(-1, START_BYTES * number)
@@ -108,7 +108,7 @@ def _end_all(clients: dict[int, Client]) -> None:
 def _report_failure(client: Client, number: int, status: int) -> int:
     """Print how a client ended, and return the exit code of the launcher."""
     code = os.waitstatus_to_exitcode(status)
-    # A negative code is that of a signal.
+    # A negative code is the negated number of a signal.
     how = f"exits with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
     print(f"client {client.number + 1} of {number} {how}", file=sys.stderr)
     return code if code > 0 else 128 - code

@@ -67,10 +67,11 @@ class PreparedCell:
     - `argv`: the command line of one client,
     - `timed`: the command that hyperfine times: this client, or the launcher of several clients,
     - `idle_argv`: the same command on an empty repository or tree, which loads the client's files into
-      memory; [] if there is none,
+      memory; [] without such a command,
     - `versions` of the programs by their names.
 
-    `input` is the subject that the command reads and `output` the one that it writes; None if there is none.
+    `input` is the subject that the command reads and `output` the subject that it writes. Each is None if the
+    command has no such subject.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -140,7 +141,7 @@ class PreparedCell:
 
         The server is not started, but its port is reserved, because the command names it. `stack` takes the
         clean-up. Raise UserError if something differs from the recipe: the result would have its digest, but
-        would be that of something different.
+        would be a result of something different.
         """
         # In a guest, the storage is a mount of the host's files.
         if not self.recipe.get("is_in_guest"):
@@ -387,7 +388,7 @@ def _get_word(name: str, words: Words) -> str | Sequence[str]:
 
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the versions that commands print, by their names, with those of vcsbench and Python.
+    """Return the versions that commands print, by their names, and the versions of vcsbench and Python.
 
     "" is a version that a program does not print.
     """

@@ -58,7 +58,7 @@ class ServerCounters(NamedTuple):
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `own_cpu_s` is the CPU time of this process. `network` and `server` are None if there is none.
+    `own_cpu_s` is the CPU time of this process. `network` and `server` are None if they are missing.
     """
 
     machine: MachineCounters
@@ -86,13 +86,13 @@ class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
     A hook of hyperfine calls end(), so the shell of this hook has started before the count of instructions
-    ends. The instructions of a run therefore include those of this start. To subtract them, they are counted
-    alone once: from begin_hook() in one hook to end() in the next, without a run between both.
+    ends. The instructions of a run therefore include the instructions of this start. To subtract them, they
+    are counted alone once: from begin_hook() in one hook to end() in the next, without a run between both.
 
-    `read` is the subject that the command reads, such as a repository, and `written` the one that it writes;
-    None if there is none. `clearing` is the way to clear caches, such as "drop-caches". With `measures_sync`,
-    it is measured after each run how long its output takes to be on the device. `warming` has the reads of
-    the untimed runs, in the order of the runs.
+    `read` is the subject that the command reads, such as a repository, and `written` the subject that it
+    writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
+    `measures_sync`, it is measured after each run how long its output takes to be on the device. `warming`
+    has the reads of the untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class EvidenceCollector:
             "other_servers": find_other_servers(server_pids),
         }
         # The shell of this hook still runs, and its counts until now do not belong to the run. When it ends,
-        # the kernel adds its counts to those of hyperfine. So both are read here, and hyperfine alone later.
+        # the kernel adds its counts to hyperfine's counts. So both are read here, and hyperfine alone later.
         self.before = self._snapshot(processes.family(hyperfine))
         # hyperfine starts the run as soon as this hook ends.
         now = datetime.datetime.now(datetime.UTC)
@@ -214,7 +214,7 @@ class EvidenceCollector:
         return counts
 
     def _subtract_hook(self, instruction_counts: dict[str, int | None]) -> None:
-        """Subtract the instructions of the start of a hook from those of the client.
+        """Subtract the instructions of the start of a hook from the client's instructions.
 
         The client's count becomes None if one of both counts is unknown. Do nothing if nothing was counted.
         """
@@ -230,12 +230,12 @@ class EvidenceCollector:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
 
         `clients` are the pids that count as the client: hyperfine, whose counts include its ended children,
-        and before a run also its children that still live. Devices are those of input and output.
+        and before a run also its children that still live. The counted devices hold the input and output.
         """
         pids = list(clients)
         if not self.is_timed:
-            # An untimed run is a child of this process, so its counts are added to those of this process when
-            # it ends.
+            # An untimed run is a child of this process, so its counts are added to the counts of this process
+            # when it ends.
             pids.append(os.getpid())
         client = processes.usage(pids)
         folders = []
@@ -295,7 +295,7 @@ class EvidenceCollector:
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
     ) -> list[int | None]:
-        """Store the bytes that a server has read in a run. Return those of its earlier runs."""
+        """Store the bytes that a server has read in a run. Return the bytes of its earlier runs."""
         if not server:
             return []
         reads = self.server_reads.setdefault(server, [])
@@ -405,7 +405,7 @@ def _estimate_others(
 def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
     """Return the facts about the server of a run.
 
-    `server_pid` is that of the server after the run, 0 if none runs. `server_same` is True if it also ran
+    `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
     before the run. Only then are its age, command line, program and peak memory in the facts.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity

@@ -148,7 +148,7 @@ class Hyperfine:
     def _answer_hooks(self, limit_s: float) -> None:
         """Answer the hooks of hyperfine until it ends.
 
-        Raise the error of a hook after the end of hyperfine. Raise UserError if there is no hook for
+        Raise the error of a hook after the end of hyperfine. Raise UserError if no hook comes for
         `limit_s`: then a run takes too long.
         """
         ended = os.pidfd_open(self.pid)

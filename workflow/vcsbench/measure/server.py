@@ -20,7 +20,7 @@ ON_PATH = Programs()
 # A busy machine takes 30 times as long as an idle one. A server that ends is noticed at once.
 START_LIMIT_S = 120.0
 POLL_S = 0.002
-# The mark of a server, by which a later run detects one that was left.
+# The mark of a server. A later run detects by it a server that was left.
 MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES = "directives.conf"
@@ -55,7 +55,7 @@ class Server:
     """A server. The subclasses are its kinds.
 
     - `root` is the served folder, and `run` a private folder of this process.
-    - `files` is a copy of the configuration, of which the server reads `file`. `source` is the user's file,
+    - `files` is a copy of the configuration; the server reads its `file`. `source` is the user's file,
       for messages.
     - `programs` are the build's. `options` come after the options of the configuration.
     - A server answers `greeting` without reading a repository.
@@ -94,7 +94,7 @@ class Server:
         raise NotImplementedError
 
     def subversion_version(self, program_version: str) -> str:
-        """Return the version of Subversion, given that of the program."""
+        """Return the version of Subversion, given the version of the program."""
         return program_version
 
     @property

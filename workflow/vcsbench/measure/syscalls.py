@@ -28,7 +28,7 @@ from vcsbench.measure.work import discard_output
 if TYPE_CHECKING:
     from vcsbench.records import CellTrace, Recipe
 
-# Follow children, print nothing but calls, and print all arguments as numbers.
+# Follow children, print only calls, and print all arguments as numbers.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
 # `12 read(0x3, 0x7f, 0x1000) = 0x1000`. If another thread's line is between, it has two parts:
 # `12 read(0x3,  <unfinished ...>` and `12 <... read resumed>0x7f, 0x1000) = 0x1000`.
@@ -46,7 +46,7 @@ GROUPS = {
 }
 BYTES = {"reads": "bytes_read", "writes": "bytes_written"}
 ATTACH_LIMIT_S = 60.0
-# A traced run may take so many times as long as an untraced one.
+# A traced run may take this number of times as long as an untraced run.
 MAX_SLOWDOWN = 100.0
 
 
@@ -99,7 +99,7 @@ class Strace:
     """
 
     def __init__(self, cpu: int, arguments: Sequence[str], **options: Any) -> None:
-        """`options` are those of processes.start_process()."""
+        """`options` are as in processes.start_process()."""
         self.counts: Counter[str] = Counter()
         source, sink = os.pipe()
         strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]

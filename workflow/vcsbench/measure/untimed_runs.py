@@ -97,7 +97,7 @@ class _UntimedRun:
                 stderr=errors,
             )
         assert self.process.stdout
-        # "pipe:[4711]", by which the other processes that write to it are found.
+        # "pipe:[4711]": this name finds the other processes that write to it.
         self.output = os.readlink(f"/proc/self/fd/{self.process.stdout.fileno()}")
         self.ended = os.pidfd_open(self.process.pid)
         self.tracer = ExitTracer(self.process.pid)
@@ -179,7 +179,7 @@ class _OutputReader(threading.Thread):
 SEIZE, CONT, DETACH = 0x4206, 7, 17
 TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
 EXIT_EVENT = 6
-# __WALL and __WNOTHREAD: all kinds of children, but only those of this thread.
+# __WALL and __WNOTHREAD: all kinds of children, but only children of this thread.
 WAIT_OWN = 0x40000000 | 0x20000000
 PEEK = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WAIT_OWN
 ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
@@ -211,7 +211,7 @@ class ExitTracer(threading.Thread):
         self.is_attached.wait()
 
     def run(self) -> None:
-        """Attach to the child, and read its counts and those of its children when they exit."""
+        """Attach to the child, and read its counts and its children's counts when they exit."""
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.is_attached.set()

@@ -126,7 +126,8 @@ def own_repository(
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. If `configured`, the entries of
     the configuration, have this name already, it is `project-own`. `tree` is the folder to export; None means
-    trunk or the root. Raise UserError if there is no repository, or if its kind has no choice of a `tree`.
+    trunk or the root. Raise UserError if the path has no repository, or if its kind has no choice of a
+    `tree`.
     """
     definition = detect(path)
     if tree is not None:

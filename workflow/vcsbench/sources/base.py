@@ -31,8 +31,8 @@ TRUNK = "trunk"
 class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are those
-    of the youngest revision's export, 0 if unknown.
+    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are the
+    files and bytes of the youngest revision's export, 0 if unknown.
     """
 
     revisions: int
@@ -76,7 +76,7 @@ class Source(Protocol):
         """Return a hex digest that changes when the history changes. Takes milliseconds."""
 
     def check(self) -> None:
-        """Raise UserError if there is no usable history."""
+        """Raise UserError if the source has no usable history."""
         return
 
     def check_unchanged(self, identity: str) -> None:
@@ -170,7 +170,7 @@ def local_path(text: str) -> Path:
     else:
         path = Path(text).expanduser()
     # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() may
-    # return False for both, and the user would be told that there is no such file.
+    # return False for both, and the error would be about a missing file.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         path.stat()
     return path

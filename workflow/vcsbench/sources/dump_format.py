@@ -83,7 +83,7 @@ def file_records(
     """Yield the record of a file in parts, so that a large text need not be in memory as a whole.
 
     The `chunks` of its text must have `size` bytes together: the record states this length in front of them.
-    The other arguments are those of file().
+    The other arguments are as in file().
     """
     if size <= WHOLE_BYTES:
         yield file(path, action, origin, properties, b"".join(chunks))

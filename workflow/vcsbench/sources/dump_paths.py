@@ -7,7 +7,7 @@ from vcsbench.sources.dump_headers import ACTION, COPY_PATH, KIND, NODE
 from vcsbench.sources.svn_names import is_impossible, is_reserved
 from vcsbench.storages.file_trees import PATH_BYTES, OddPaths
 
-# A stream of nothing but odd paths would fill the memory.
+# A stream of only odd paths would fill the memory.
 MOST_ODD_PATHS = 1000
 
 

@@ -62,7 +62,7 @@ class Oddity(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """The first part of a stream: so many records and bytes at most."""
+    """The first part of a stream, limited to this number of records and bytes."""
 
     records: int = sys.maxsize
     length: int = sys.maxsize
@@ -81,7 +81,7 @@ class DumpReader:
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
     - `offset`: the bytes that are read.
     - `is_whole`: True after the last record.
-    - `paths`: the exported folder and the odd paths at the end of what is read.
+    - `paths`: the exported folder and the odd paths at the end of the bytes that are read.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DumpReader:
         """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless that is None.
 
         `name` is the source in errors, and `remedy` their last sentence. `tree` is the folder that will be
-        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is that of the stream,
+        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is the stream's size,
         if it is known: a file can be sought beyond its end, so only the size shows that a text is cut.
         """
         self._name = name
@@ -115,7 +115,7 @@ class DumpReader:
         self.offset = 0
         self.is_whole = False
         # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
-        # the program's error, and not that of the cut stream.
+        # the program's error, and not an error about the cut stream.
         self._is_at_end = False
         # The byte at which the current record begins.
         self._record_at = 0
@@ -258,8 +258,9 @@ class DumpReader:
                 self._record_at = self.offset - len(line)
             # svnadmin skips one character behind the colon, whatever that is.
             headers[key] = value[1:]
-        # The stream has ended without a blank line behind the headers. svnadmin accepts that of a record with
-        # neither properties nor text, such as a deletion. A length announces bytes that are missing here.
+        # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
+        # with neither properties nor text, such as a deletion. A length announces bytes that are missing
+        # here.
         if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
@@ -281,7 +282,8 @@ class DumpReader:
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
         """Read the rest of a record whose headers were read: its properties and its text.
 
-        A record of a revision begins the next revision, and that of a path tells the path tracker about it.
+        The record of a revision begins the next revision. The record of a path tells the path tracker about
+        this path.
         """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
@@ -326,7 +328,7 @@ class DumpReader:
         """Note that the record of the revision `number` begins, and check its number.
 
         svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
-        than the one before it is only noted. Skipped numbers are an error only if they are very many.
+        than the number before it is only noted. Skipped numbers are an error only if they are very many.
         """
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:

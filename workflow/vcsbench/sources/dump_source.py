@@ -150,8 +150,9 @@ class DumpSource(SourceWithTree):
     def _estimate(self) -> SizeEstimate:
         """The estimated size, from the first records of the file.
 
-        If these are all records, the number of revisions is exact. Otherwise it is that of the first records,
-        times the bytes of the file per byte of the records. Of a compressed file, the bytes are a guess.
+        If these are all records, the number of revisions is exact. Otherwise it is the number in the first
+        records, times the bytes of the file per byte of the records. Of a compressed file, the bytes are a
+        guess.
         """
         sample = self._sample
         size = self._path.stat().st_size
@@ -159,7 +160,7 @@ class DumpSource(SourceWithTree):
             size = sample.offset if sample.is_whole else COMPRESSED_FACTOR * size
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
-            # The other records are as long as those of the sample.
+            # The other records are as long as the records of the sample.
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 

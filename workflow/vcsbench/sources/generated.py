@@ -80,7 +80,7 @@ class History:
         }
 
     def _nodes(self, number: int) -> Iterator[bytes]:
-        """Yield the records of what the revision `number` changes.
+        """Yield the records of the paths that the revision `number` changes.
 
         Revision 1 makes the folders of the first project, and revision 2 imports its files. A later revision
         begins another project if the repository has too few for its age. Otherwise it changes one of them.

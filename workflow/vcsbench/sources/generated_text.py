@@ -307,7 +307,7 @@ class Hunk(NamedTuple):
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
     """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
 
-    A hunk only adds, only removes, or replaces. `excess` is that of Text.edit(): above 0, more is removed.
+    A hunk only adds, only removes, or replaces. `excess` is as in Text.edit(): above 0, more is removed.
     """
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
     # Usually more hunks add than remove, so texts grow. If they are too long, these two shares are exchanged.

@@ -11,17 +11,17 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
 from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, pick, pick_noun, pick_rank
 
-# The youngest branches are changed, and on each branch so many files at most.
+# Only this number of the youngest branches is changed, and on each branch this number of files at most.
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
-# The first import is as large as trunk after so many revisions.
+# The first import is as large as trunk after this number of revisions.
 IMPORTED_REVISIONS = 100
 # Share of new files that change the more often the larger they are.
 HEAT_BY_SIZE = 0.3
 # The largest file: a share of the tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
-# An import adds the missing files; this share of the commits is one if so many are missing.
+# An import adds missing files. If more than IMPORT_BEHIND are missing, IMPORT_SHARE of commits are imports.
 IMPORT_SHARE, IMPORT_BEHIND, IMPORT_AT_MOST = 0.05, 30, 400
 JOURNAL = FileKind(0, b"", "prose")
 
@@ -112,7 +112,7 @@ class GeneratedProject:
         self._grown = 0.0
         self._mean_size = profile.tree_bytes / profile.tree_files
         # `file_bytes` are the sizes of files in another repository. So drawn sizes are multiplied by a factor
-        # that makes their mean that of this repository.
+        # that makes their mean equal to the mean of this repository.
         mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._size_factor = self._mean_size / mean_size
 
@@ -146,12 +146,12 @@ class GeneratedProject:
         """Yield the records of the revision `number`: one new branch, one new tag, or changed files.
 
         The profile's shares decide which of them: with `new_branch` 0.01, one revision in a hundred makes a
-        branch. The files are those of one branch or of trunk. Without a branch, the revision makes one. The
+        branch. The files are in one branch or in trunk. Without a branch, the revision makes one. The
         order of random numbers must stay as it is, because another order gives another history.
         """
         shares, layout = self._profile.shares, self._layout
         # One random number from 0 to 1 decides: each event has a part of this range that is as long as its
-        # share, one part after the other. What is left changes trunk.
+        # share, one part after the other. The rest of the range changes trunk.
         event = self._rng.random()
         # A tag and a change need a branch.
         if event < shares.new_branch or not self._branches:
@@ -246,7 +246,7 @@ class GeneratedProject:
         """
         shares, rng = self._profile.shares, self._rng
         # Below 0, the event is an addition. From 0, the shares of deletions, moves and copies follow each
-        # other, and what is left is an edit.
+        # other, and the rest is an edit.
         event = rng.random() - shares.add
         if event < 0 and self._count_missing() >= 1:
             yield from self._new_file()
@@ -301,7 +301,7 @@ class GeneratedProject:
         yield dump_format.deletion(old)
 
     def _new_file(self) -> Iterator[bytes]:
-        """Yield the record of a new file in trunk, and before it that of its directory if that is new.
+        """Yield the record of a new file in trunk, and before it the record of its directory if that is new.
 
         The size is drawn from the profile. It is larger if the files of trunk are too small on average, and
         smaller if they are too large.
@@ -331,7 +331,7 @@ class GeneratedProject:
         yield file.add_record(self._new_properties(kind))
 
     def _choose_directory(self) -> bytes:
-        """Return the directory of a new file: any, or the one of another file, so that some become full."""
+        """Return the directory of a new file: any, or another file's directory, so that some become full."""
         directory = pick(self._rng, self.directories)
         if self.files and self._rng.random() < 0.5:
             directory = pick(self._rng, self.files).directory()

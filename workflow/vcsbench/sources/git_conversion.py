@@ -80,7 +80,7 @@ class NodeWriter:
         gone: dict[bytes, None] = {}
         for change in changes:
             is_gone = change.is_moved or change.new_mode in NO_NODE
-            # What did not exist or was a submodule before has no file here that could be deleted.
+            # A path that did not exist or was a submodule before has no file here that could be deleted.
             if is_gone and change.old_mode not in NO_NODE:
                 gone[change.source] = None
         for path in gone:
@@ -243,8 +243,8 @@ class RevisionWriter:
 
         The first call also writes revision 0, and revision 1 with the folders trunk, branches and tags.
         """
-        # Subversion finds the revision of a date by binary search, so no revision may be older than the one
-        # before it. A commit with an earlier date gets the date of the revision before.
+        # Subversion finds the revision of a date by binary search, so no revision may be older than the
+        # revision before it. A commit with an earlier date gets the date of the revision before.
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         if self._number == 0:
@@ -278,7 +278,7 @@ class RevisionWriter:
         if commit.seconds < self._seconds:
             self._late += 1
         self._begin(details, commit, properties)
-        # On the same branch, the first parent's tree is what the folder had in the revision before.
+        # On the same branch, the first parent's tree is the folder's content in the revision before.
         origin = Origin(line.path, self._number - 1)
         # Revision 1 has made the folder trunk, so only other branches need to be added.
         if i == line.first and line.path != TRUNK:

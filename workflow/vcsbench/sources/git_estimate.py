@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vcsbench.sources.git_repository import Git
 
 # Subversion's bytes per byte of git's: format 8 compresses by lz4, not by zlib, and its deltas lead to older
-# texts than the one before. A history of 1,500 commits took 39 to 44 MiB, with an estimate of 40.
+# texts than the text before. A history of 1,500 commits took 39 to 44 MiB, with an estimate of 40.
 FULL_FACTOR, DELTA_FACTOR = 1.4, 1.5
 # The option of `git cat-file` whose output estimate_texts() reads.
 SIZES = "--batch-check=%(objecttype) %(objectsize) %(objectsize:disk) %(deltabase) %(rest)"

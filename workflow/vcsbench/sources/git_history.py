@@ -72,7 +72,7 @@ class ConversionPlan:
     def _choose_path(self, folder: bytes, name: bytes) -> bytes:
         """Return the path of a branch or tag, such as branches/a/b for the branch `a/b`, and reserve it.
 
-        No branch or tag may lie in the folder of another one: its files would be taken for files of that one.
+        No branch or tag may lie in the folder of another: its files would be taken for files of the other.
         git can have the local branch `a` and origin's `a/b`. Then the second one becomes branches/a~b. git's
         names have no `~`, so such a path rarely exists. `renamed` gets each name whose path was changed.
         """

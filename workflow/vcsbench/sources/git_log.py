@@ -96,7 +96,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
     message = message.replace("\r\n", "\n").replace("\r", "\n")
-    # git prints a line end between the message and the first change, and none if there are no changes.
+    # git prints a line end between the message and the first change, and no line end without changes.
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[Change]()

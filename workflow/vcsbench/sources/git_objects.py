@@ -50,7 +50,7 @@ class BlobReader:
         """Yield the blobs with these names, such as b"0a4d55a8...", in this order.
 
         A caller need not read a blob's content to the end: the rest is skipped before the next blob. It must
-        ask for blobs until there are no more, because answers that are left would confuse the next call.
+        ask for blobs until no blob is left, because answers that are left would confuse the next call.
         Raise UserError if an object is missing, damaged or not a blob.
         """
         for start in range(0, len(names), REQUESTS):
@@ -101,7 +101,7 @@ class BlobReader:
             if not chunk:
                 raise self._program.failed()
             # A content that is too short is followed by other answers, the last one to the marker. git writes
-            # nothing after that, so it is at the end of what was read, perhaps divided between two chunks.
+            # nothing after that, so the marker ends the bytes read, perhaps divided between two chunks.
             last = last[-length:] + chunk[-length - 1 :]
             if self._marker_answer in last:
                 raise damaged
@@ -124,7 +124,7 @@ def read_field(program: Program) -> bytes:
     """
     parts = []
     while True:
-        # What is in the buffer already, without waiting for more than one byte.
+        # The bytes that are in the buffer already, without waiting for more than one byte.
         buffered = program.stdout.peek()
         if not buffered:
             raise program.failed()

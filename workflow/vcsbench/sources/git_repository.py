@@ -139,7 +139,7 @@ class Git:
         settings = self._read_settings(common / "config")
         self._check_settings(settings)
         (private / "config").write_bytes(os.fsencode(self._make_configuration(settings)))
-        # This command does nothing but check the folder. git raises an error here for an unknown format or
+        # This command only checks the folder. git raises an error here for an unknown format or
         # extension, and for a HEAD with another content than a ref or a commit.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
 
@@ -157,7 +157,7 @@ class Git:
         return settings
 
     def _check_settings(self, settings: Mapping[str, str]) -> None:
-        """Raise UserError if the settings are those of a repository that cannot be read here.
+        """Raise UserError if the settings belong to a repository that cannot be read here.
 
         That is a partial clone, which lacks objects, or a repository whose refs are not kept in files.
         `settings` are of _read_settings(), such as {"extensions.refstorage": "reftable"}.

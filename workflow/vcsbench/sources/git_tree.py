@@ -45,7 +45,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
 
 
 def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -> list[NewFile]:
-    """Make the folders of a tree below `root`, and return the files and links that are to be written there.
+    """Make the folders of a tree below `root`, and return the files and links that must be written there.
 
     Names are changed as in the loaded history: `.svn` becomes `?\\046svn`. `counts` gets the number of
     changed names, and of submodules, which are left out.
@@ -86,7 +86,7 @@ def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[N
                     links.append(NewLink(file.path, target))
                     continue
                 counts[svn_names.LINKS] += 1
-                # A short target was read above, so it is put in front of what is left: nothing.
+                # A short target was read above, so it is put in front of the chunks that are left: none.
                 # Of a long target nothing was read: then `target` is empty, and the chunks are all of it.
                 blob = Blob(blob.size, chain([target], blob.chunks))
             is_executable = file.entry.mode == git_objects.EXECUTABLE

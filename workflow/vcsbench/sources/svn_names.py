@@ -1,4 +1,4 @@
-"""Names and links that Subversion, working copies and disks accept, and what becomes of others."""
+"""Names and links that Subversion, working copies and disks accept, and replacements for others."""
 
 import hashlib
 import re

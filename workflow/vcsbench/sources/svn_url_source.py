@@ -119,7 +119,7 @@ class SvnUrlSource(Source):
         return self._run_info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the definition's `tree`, or the one from write()."""
+        """Return the definition's `tree`, or the tree from write()."""
         return TRUNK if self._tree is None else self._tree
 
 
@@ -129,7 +129,7 @@ def export_head(
     """Export a folder of a repository to a new local folder, by the client program `svn`.
 
     `revision` is a number in digits, "0" for the youngest. `tree` is the folder in the repository; without
-    it, export trunk if there is one, otherwise the root. Return [], because there is nothing to note. Raise
+    it, export trunk if there is one, otherwise the root. Return [], because nothing has to be noted. Raise
     UserError if svn fails, or prints nothing for PAUSE_S seconds: it prints each file that it has exported.
     """
     check_local_url(url)

@@ -131,7 +131,7 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 
 
 def copy_directory(source: Path, folder: Path) -> list[str]:
-    """Copy the tree of `source` to the new `folder`, and return notes on what is changed or left out.
+    """Copy the tree of `source` to the new `folder`, and return notes on changed and left-out entries.
 
     Names are as in the loaded history, `?\\046svn` for `.svn`. Modes, times and hard links stay. Raise
     UserError if the disk has too little space, or if a file cannot be read. Return [] if nothing changed.

@@ -25,7 +25,7 @@ CLIENT_NUMBER = "@CLIENT@"
 
 
 class Subject:
-    """What a cell's command reads or writes in round `number`, such as a copy of a repository.
+    """The data that a cell's command reads or writes in round `number`, such as a copy of a repository.
 
     `recipe` describes the cell, `run` is the private folder of the cell in this round, `root` the checkout.
     The cell calls check(), before each run restore(), after all runs facts() and flags(), and discard().

@@ -35,7 +35,7 @@ def youngest(path: Path) -> int:
 
 
 def revision_file(revision: int, size: int) -> str:
-    """Return the path below db/revs of an unpacked revision. `size` is that of a shard, 0 without shards."""
+    """Return the path below db/revs of an unpacked revision. `size` is a shard's, 0 without shards."""
     return f"{revision // size}/{revision}" if size else f"{revision}"
 
 
@@ -60,11 +60,11 @@ def check_shape(path: Path) -> formats.Shape:
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """Return the first difference between a repository and what it should be, as a clause; "" if none.
+    """Return the first difference between a repository and its expected state, as a clause; "" if none.
 
-    It should have the format `fmt` (such as f7), the packing (such as nopack), and if `last` is a number,
-    that youngest revision. Example: "it is of format 6, not of 7". A repository that cannot be read differs,
-    too: nothing is raised.
+    The repository should have the format `fmt` (such as f7), the packing (such as nopack), and if `last` is a
+    number, that youngest revision. Example: "it is of format 6, not of 7". A repository that cannot be read
+    differs, too: nothing is raised.
     """
     try:
         shape = check_shape(path)
@@ -143,9 +143,9 @@ def is_shard(folder: str) -> bool:
 def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
     """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". `shards` limits the
-    check to so many random shards (folders of revisions), None checks all. In the others, added and removed
-    files are noticed, but not changed ones.
+    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". `shards` is
+    the number of random shards (folders of revisions) to check, None checks all. In the others, added and
+    removed files are noticed, but not changed ones.
     """
     # Nothing is known about a repository without a state, so its top folder counts as changed.
     if not state:

@@ -105,7 +105,7 @@ def problem_with(
 ) -> str:
     """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
-    Example: "something changed in db/revs/3". `metadata` is that of the folder, {} if it has none. Only
+    Example: "something changed in db/revs/3". `metadata` is the folder's, {} if it has none. Only
     `shards` random shards (folders of revisions) are checked, or all if it is None.
     """
     if not copy.exists():
@@ -312,7 +312,7 @@ class Dump(Subject):
 
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
-        # The recipe's format is that of the repository into which the dump is loaded. A dump has none.
+        # The recipe's format is the format of the repository that is loaded from the dump. A dump has none.
         repository.pop("format", None)
         return {
             "repository": repository,

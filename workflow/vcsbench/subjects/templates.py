@@ -32,7 +32,7 @@ def make_template(
 
     If it is not complete, call `make`, with the path and a private folder that is removed afterwards. The
     facts that `make` returns become part of the record, with the template's path and sizes. The record is
-    written last, next to the template: that of trees/0123-tree is trees/0123-tree.json. With `check_sizes`, a
+    written last, next to the template: for trees/0123-tree it is trees/0123-tree.json. With `check_sizes`, a
     template whose number of entries or bytes has changed is made again.
     """
     record_file = path.with_name(f"{path.name}.json")
@@ -72,7 +72,7 @@ def _measure_sizes(path: Path) -> TreeRecord:
 
 
 def _list_states(path: Path) -> list[os.stat_result]:
-    """Return the states of everything below a folder, or that of a file."""
+    """Return the states of everything below a folder, or the state of a file."""
     if not path.is_dir():
         return [os.lstat(path)]
     states = []

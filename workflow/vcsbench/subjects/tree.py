@@ -66,10 +66,11 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        """Make the file system and what the command reads on it. Set `path`, `idle`, `size` and `folders`.
+        """Make the file system, and the tree or store on it that the command reads.
 
-        `path` is the tree, or the store of it. `idle` is the store of an empty tree. They are the templates
-        themselves if these are on the file system under test, and otherwise copies on it.
+        Set `path`, `idle`, `size` and `folders`. `path` is the tree, or the store of it. `idle` is the store
+        of an empty tree. They are the templates themselves if these are on the file system under test, and
+        otherwise copies on it.
         """
         super().check()
         self.size = self.store_record["content_bytes"]
@@ -107,8 +108,8 @@ class Tree(FilesystemSubject):
     def facts(self) -> SubjectFacts:
         """Return facts on the repository, on its tree, and on the store that the command has read.
 
-        `entries` are files and folders, `bytes` those of content. `left_out` is the number of names that the
-        store cannot have, such as `.git` in a git repository.
+        `entries` are files and folders, `bytes` the bytes of content. `left_out` is the number of names that
+        the store cannot have, such as `.git` in a git repository.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -142,7 +143,7 @@ class Tree(FilesystemSubject):
 
     @cached_property
     def store_record(self) -> TreeRecord:
-        """The record of the store; it is that of the tree if the command reads the tree itself."""
+        """The record of the store; it is the record of the tree if the command reads the tree itself."""
         return self._make_store(self.digest, self.source_record)
 
     def _make_idle_store(self) -> Path:

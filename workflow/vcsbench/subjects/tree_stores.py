@@ -100,7 +100,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
     # A commit without files fails.
     if names:
         # The names are given by a list, because `hg add` without names leaves out the files that `.hgignore`
-        # names. A command line could not have so many names.
+        # names. A command line could not hold all names.
         hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
         # Remove the working files again.
@@ -161,8 +161,8 @@ def make_pack(source: Path, path: Path, home: Path) -> None:
     """Write a tree to one file: for each entry a PACK_HEADER, the name, a NUL, the content and a NUL.
 
     A folder comes before its content. The kind in the header is d for a folder, l for a symbolic link, f for
-    a file and h for a hard link. The content of a symbolic link is its target. That of a hard link is the
-    name of an earlier file, and that of a folder is empty.
+    a file and h for a hard link. The content of a symbolic link is its target. The content of a hard
+    link is the name of an earlier file, and the content of a folder is empty.
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}

@@ -43,10 +43,10 @@ _WORKING_FILES = (
 class WorkingCopy(FilesystemSubject):
     """A working copy on the file system under test, alone on it. {working_copy} is its path.
 
-    With `revisions_behind` in the command it is a copy of a template, so many revisions behind the
-    youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
+    With `revisions_behind` in the command it is a copy of a template, this number of revisions behind
+    the youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
 
-    `revisions` are those before and after a run, 0 for a checkout.
+    `revisions` are its revisions before and after a run, 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -189,7 +189,7 @@ def clone_working_files(path: Path) -> None:
         digest = checksum.rpartition("$")[2]
         pristine = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base"
         working = path / name
-        # Keywords are expanded in a working file, and its line ends may be those of this system. So it may
+        # Keywords are expanded in a working file, and its line ends may be this system's. So it may
         # differ from its pristine, and a clone would change it. A symbolic link is skipped, because the file
         # that it leads to would be opened and overwritten.
         if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
