@@ -206,6 +206,10 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     assert found == [["2.0x slower", "2.0x faster"]] * 2
     without = replace(results, published={})
     assert make_reversed_table(without, table_sections(without)) is None
+    # A published time that was rounded to nothing has no factor.
+    nothing = [row | {"value": -100.0, "ratio": 0.0} for row in published]
+    without = replace(results, published={"f6-vs-f7": nothing})
+    assert make_reversed_table(without, table_sections(without)) is None
 
 
 def test_style_has_a_mark_for_each_verdict():

@@ -406,3 +406,14 @@ def test_missing_copies_on_a_storage_that_was_unmounted_are_not_made(tmp_path):
 @pytest.mark.parametrize("changes", [{}, {"mounted": []}, {"place": "/x", "mounted": ["xfs", "/"]}])
 def test_missing_copies_on_the_same_mount_or_another_folder_are_made(tmp_path, changes):
     assert len(recorded(tmp_path, **changes).missing("disk")) == 1
+
+
+def test_space_for_copies_on_two_storages_of_one_folder_is_added(tmp_path):
+    needed = {"disk": VARIANTS[:1], "ssd": VARIANTS[1:2]}
+    folders = dict.fromkeys(needed, str(tmp_path))
+    prepared = PreparedRepositories(needed, folders, 3, tmp_path, dumps={}, fragmentation_kib=0)
+    # Three copies for each storage, the packed repository, and the loaded one.
+    assert prepared.load_request("ruby", "f6") == {
+        "home": str(tmp_path),
+        "repositories": {str(tmp_path): 8},
+    }

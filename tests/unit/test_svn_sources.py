@@ -320,6 +320,17 @@ def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(repository,
         assert out.getvalue() == b""
 
 
+def test_failure_of_svn_is_not_a_repository_without_trunk(repository, tmp_path, monkeypatch):
+    svn = shutil.which("svn")
+    failing = f'#!/bin/sh\n[ "$1" = list ] && echo "svn: E175002: timed out" >&2 && exit 1\nexec {svn} "$@"\n'
+    write_program(tmp_path / "bin" / "svn", failing)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    out = io.BytesIO()
+    with pytest.raises(UserError, match="folders cannot be listed: svn: E175002"):
+        url_source(f"file://{repository}").write(out)
+    assert out.getvalue() == b""
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"url": "ftp://example.org/x"}, {"url": "svn.example.org/x"}, {"path": "/srv/x"}],

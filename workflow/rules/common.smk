@@ -91,7 +91,7 @@ wildcard_constraints:
     storage=one_of(PROJECT.repositories.storages),
     repo=one_of(PROJECT.environment.repositories),
     format="[a-z0-9-]+",
-    cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
+    cell="[A-Za-z0-9._+-]+(/[A-Za-z0-9._+-]+)*(~2)?",
     round="[0-9]+",
     number="[0-9]+",
     job="[0-9]+",

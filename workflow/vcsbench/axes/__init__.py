@@ -114,10 +114,11 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces
             # `rest` only on an axis with a word, such as `builds`. So a value is missing in the key `builds`.
             word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
+            has = f"has {names[0]} only" if names else "is empty"
             raise UserError(
-                f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
-                f"{table} compares the first with the others. Add another one. The same binaries under "
-                f"another name show the noise."
+                f"{env.config.where([word])}: `{word}` {has}, and {study.name}'s table {table} compares the "
+                f"first with the others. Add another one. The same binaries under another name show the "
+                f"noise."
             )
     return values
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,8 +72,10 @@ class DiscardedRun:
         if not self.file:
             return
         for file in self.file.parent.iterdir():
-            if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
-                file.unlink()
+            # A run of another checkout on the same storage may remove it at the same time.
+            with suppress(FileNotFoundError):
+                if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
+                    file.unlink()
         write_text(self.file, str(read_bytes))
 
     def renew(self) -> None:

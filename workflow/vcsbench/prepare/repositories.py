@@ -249,7 +249,9 @@ class PreparedRepositories:
             copies = sum(variant in loaded for variant, _ in self.missing(storage))
             # The packed repository is made next to the loaded one.
             packed = sum(variant.packing == PACKED for variant in loaded)
-            numbers[self.folders[storage]] = copies + packed
+            folder = self.folders[storage]
+            # Two storages may be one folder.
+            numbers[folder] = numbers.get(folder, 0) + copies + packed
         # The loaded repository is kept on the first storage with its copies. For a dump, that is any storage.
         home = next(iter(numbers), "") or next(iter(self.folders.values()))
         numbers[home] = numbers.get(home, 0) + 1

@@ -141,6 +141,9 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         if not comparisons.is_difference(comparison.call):
             continue
         published_ratio = 1 + deviation_pct / 100
+        # -100 % is a time that was rounded to nothing. It has no factor.
+        if published_ratio <= 0:
+            continue
         # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster, below 1 if it
         # was slower there, too.
         published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio

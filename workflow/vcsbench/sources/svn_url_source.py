@@ -1,6 +1,5 @@
 """Subversion repositories at URLs: as sources, and their youngest trees as folders."""
 
-import contextlib
 import urllib.parse
 from functools import cached_property
 from pathlib import Path
@@ -100,11 +99,12 @@ class SvnUrlSource(Source):
         the root. Raise UserError if svn finds no folder at the definition's `tree`.
         """
         if self._tree is None:
-            # svn fails if the revision has nothing of this name: then the root is exported.
-            with contextlib.suppress(UserError):
-                if self._read_kind(TRUNK, revision, f"{self._url} has no {TRUNK}") == b"dir":
-                    return TRUNK
-            return ""
+            # The names of the root, not `svn info` of trunk: that fails without trunk, and also if the server
+            # does not answer.
+            place = f"{self._url.rstrip('/')}@{revision}"
+            argv = ["svn", "list", *LOGIN, "-r", str(revision), place]
+            names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
+            return TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
