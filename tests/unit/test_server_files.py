@@ -18,6 +18,7 @@ from vcsbench.run.project import Project
 
 SERVERS = CONFIG / "servers"
 NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
+SVNSERVE = ("svn", "svn+ssh")
 SETTINGS = ("block-read", "cache-1024", "cache-256", "no-compression", "revprops")
 FOLDERS = sorted(path.name for path in SERVERS.iterdir())
 
@@ -38,10 +39,13 @@ def digests(servers):
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("default/svnserve.args", {("default", "svn")}),
-        ("fast/svnserve.args", {("fast", "svn")}),
-        ("default/httpd.conf", {(folder, "http") for folder in ("default", "slow", "threaded")}),
-        ("default/client/servers", {(f, a) for f in FOLDERS for a in ("http", "svn", "file")}),
+        ("default/svnserve.args", {("default", access) for access in SVNSERVE}),
+        ("fast/svnserve.args", {("fast", access) for access in SVNSERVE}),
+        (
+            "default/httpd.conf",
+            {(f, a) for f in ("default", "slow", "threaded") for a in ("http", "https")},
+        ),
+        ("default/client/servers", {(f, a) for f in FOLDERS for a in NAMES if a}),
     ],
 )
 def test_digest_after_an_edit_differs_for_the_users_of_the_file(servers, file, stale):

@@ -114,6 +114,14 @@ class Programs(_Places):
         folder = self._find_folder_with(name) if self.prefix else _find_system_modules()
         return os.path.join(folder, name) if folder else ""
 
+    def find_module(self, name: str) -> str:
+        """Return the path of a module of httpd, such as "ssl"; "" if it is missing, or part of httpd."""
+        # Subversion's modules are in one folder, which may be another one than httpd's.
+        is_of_subversion = name.endswith("_svn")
+        folder = os.path.dirname(self.mod_dav_svn) if is_of_subversion else self.httpd_modules
+        path = f"{folder}/mod_{name}.so"
+        return path if os.path.exists(path) else ""
+
     def _find_folder_with(self, name: str) -> str:
         """Return the folder of modules below the prefix that has a module; "" without one."""
         for subfolder in MODULES:

@@ -89,6 +89,20 @@ class RecipeRepository(TypedDict, total=False):
     packed: bool
 
 
+class RecipeRules(TypedDict):
+    """The access rules of a server: the number of paths that they name."""
+
+    count: int
+
+
+class RecipeLink(TypedDict):
+    """The network between client and server: round-trip time, rate (0: no limit) and lost packets."""
+
+    delay_ms: float
+    rate_mbit: float
+    loss_pct: float
+
+
 class Recipe(TypedDict, total=False):
     """A recipe, or its draft without digests (plan.recipe)."""
 
@@ -123,6 +137,13 @@ class Recipe(TypedDict, total=False):
     pristine_options: list[str]
     client_options: list[str]
     locking: str
+    authentication: str  # from here on: a server as it is deployed (axes.deployment_axes)
+    access_rules: RecipeRules
+    path_authz: str
+    keep_alive: str
+    http_options: list[str]
+    link: RecipeLink
+    hooks: str
     reflink: str
     repository: RecipeRepository
     storage: RecipeStorage

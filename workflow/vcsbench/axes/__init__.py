@@ -6,6 +6,7 @@ from vcsbench.axes import (
     build_axis,
     cache_states,
     client_axes,
+    deployment_axes,
     repository_axes,
     server_axes,
     storage_axes,
@@ -26,6 +27,7 @@ AXES: dict[str, Axis] = {
         build_axis.AXIS,
         *server_axes.AXES,
         *client_axes.AXES,
+        *deployment_axes.AXES,
         *repository_axes.AXES,
         *storage_axes.AXES,
     )

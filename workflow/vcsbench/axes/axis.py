@@ -140,8 +140,10 @@ class Axis:
     # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
     # Sentences for the report on the limits of measured values. The second argument has the names of the
-    # virtual machines that measured.
-    limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
+    # virtual machines that measured, the third one the measured values of all axes.
+    limits: Callable[[Sequence[str], Sequence[str], Mapping[str, Sequence[str]]], list[str]] = (
+        lambda values, guests, measured: []
+    )
 
     def defined_in(self, study: Study) -> str:
         """Return the place that defines the values of a study's axis, for messages.
@@ -152,3 +154,17 @@ class Axis:
         if is_word and self.source:
             return self.source
         return f"config/studies/{study.name}.yaml"
+
+
+def choice_axis(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
+    """Return an axis with a fixed set of values.
+
+    `keys_of` has the keys of the recipe of each value: `{"4": {"clients": 4}}`. `expected` lists the values
+    for an error: `off or on`. `functions` are further fields of Axis, such as why_not.
+    """
+    return Axis(
+        name,
+        why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
+        recipe_keys=lambda value, env: keys_of[value] if value else {},
+        **functions,
+    )

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -153,6 +153,21 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     # needs, too.
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
+    return ""
+
+
+def why_no_module(draft: Recipe, names: Sequence[str]) -> str:
+    """Return which module the httpd of a cell lacks, in a clause; "" if it has all, or if it is missing.
+
+    A missing httpd has a reason of its own (_why_no_httpd). Example: `httpd has no mod_ssl.so in
+    /usr/lib/apache2/modules`.
+    """
+    programs = Programs(**draft["build"]["server"])
+    if not programs.httpd:
+        return ""
+    for name in names:
+        if not programs.find_module(name):
+            return f"httpd has no mod_{name}.so next to its modules in {programs.httpd_modules}"
     return ""
 
 

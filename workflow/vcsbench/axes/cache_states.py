@@ -4,7 +4,7 @@ The evidence of a run is compared with the promises, never with the name of the 
 entry of STATES, and its label in workflow/report/words.yaml.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,7 +148,9 @@ def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     return why_never_cold(env.machine, place["root"], clearing)
 
 
-def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
+def _limits(
+    values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
+) -> list[str]:
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
 

@@ -2,11 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axes.axis import Axis, Environment, choice_axis
 from vcsbench.axes.build_axis import program_version
 from vcsbench.axis_names import (
     ACCESS_AXIS,
@@ -55,20 +53,6 @@ REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
 REFLINK_STATISTICS = "SVN_REFLINK_STATS"
 NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
-
-
-def _choice(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
-    """Return an axis with a fixed set of values.
-
-    `keys_of` has the keys of the recipe of each value: `{"4": {"clients": 4}}`. `expected` lists the values
-    for an error: `off or on`. `functions` are further fields of Axis, such as why_not.
-    """
-    return Axis(
-        name,
-        why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
-        recipe_keys=lambda value, env: keys_of[value] if value else {},
-        **functions,
-    )
 
 
 def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
@@ -147,15 +131,15 @@ def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
 
 
 AXES = (
-    _choice(CLIENTS_AXIS, NUMBERS_OF_CLIENTS, f"a number from 1 to {MOST_CLIENTS}"),
+    choice_axis(CLIENTS_AXIS, NUMBERS_OF_CLIENTS, f"a number from 1 to {MOST_CLIENTS}"),
     # http compresses by other means, and over file nothing is sent.
-    _choice(
+    choice_axis(
         COMPRESSION_AXIS,
         COMPRESSION,
         f"off, on or a number from 0 to {HIGHEST_LEVEL}",
         needs_server=True,
         applies=lambda axes: axes.get(ACCESS_AXIS) == "svn",
-        limits=lambda values, guests: [LZ4],
+        limits=lambda values, guests, measured: [LZ4],
     ),
     Axis(
         DELAY_AXIS,
@@ -166,13 +150,13 @@ AXES = (
         recipe_keys=lambda value, env: {"delay": value} if value not in ("", "0") else {},
         why_not=_why_no_delay,
     ),
-    _choice(PRISTINES_AXIS, PRISTINES, " or ".join(PRISTINES), why_not=_why_no_pristines),
-    _choice(LOCKING_AXIS, LOCKING, " or ".join(LOCKING)),
+    choice_axis(PRISTINES_AXIS, PRISTINES, " or ".join(PRISTINES), why_not=_why_no_pristines),
+    choice_axis(LOCKING_AXIS, LOCKING, " or ".join(LOCKING)),
     Axis(
         REFLINK_AXIS,
         why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
         recipe_keys=_reflink_keys,
         why_not=_why_no_reflink,
-        limits=lambda values, guests: [NO_CLONES] if "on" in values else [],
+        limits=lambda values, guests, measured: [NO_CLONES] if "on" in values else [],
     ),
 )

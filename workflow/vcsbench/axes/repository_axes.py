@@ -329,7 +329,7 @@ AXES = (
         recipe_keys=_format_keys,
         why_not=_why_not_format,
         findings=_format_findings,
-        limits=lambda values, guests: (
+        limits=lambda values, guests, measured: (
             [UPGRADE, SETTINGS] if any("-to-" in value for value in values) else [SETTINGS]
         ),
     ),

@@ -1,12 +1,23 @@
 """Define the axes of the server: its configuration, and the access to it."""
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from vcsbench.axes.axis import Axis, Environment
-from vcsbench.axis_names import ACCESS_AXIS, SERVER_AXIS
+from vcsbench.axes.build_axis import why_no_module
+from vcsbench.axis_names import (
+    ACCESS_AXIS,
+    AUTHENTICATION_AXIS,
+    COMMAND_AXIS,
+    HOOKS_AXIS,
+    LINK_AXIS,
+    RULES_AXIS,
+    SERVER_AXIS,
+)
 from vcsbench.config.models import unknown_name
+from vcsbench.deployment.credentials import why_no_certificate
 from vcsbench.errors import UserError
 from vcsbench.programs import (
     DEFAULTS,
@@ -26,12 +37,18 @@ PUBLISHED_SERVERS = ("slow", "medium", "fast")
 # are in config/servers/<config>, `server` is a key of SERVER_KINDS, "" if the client reads the repository.
 ACCESS: dict[str, Access] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
+    "https": {"scheme": "https", "files": ["httpd.conf", "client"], "server": "httpd"},
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
+    "svn+ssh": {"scheme": "svn+ssh", "files": ["svnserve.args", "client"], "server": "sshd"},
     "file": {"scheme": "file", "files": ["client"], "server": ""},
     "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
 }
-LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
-path-based authorisation. svn+ssh, commit and blame are not measured."""
+# The values of an axis that leave out what the rest of its values measure, and the words for that.
+LEFT_OUT = {
+    AUTHENTICATION_AXIS: ("none", "authentication"),
+    RULES_AXIS: ("0", "path-based authorisation"),
+    HOOKS_AXIS: ("none", "hooks"),
+}
 
 # Option or directive, and the bytes of its unit.
 CACHE_SIZES = {
@@ -146,11 +163,44 @@ def _access_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
-    """Return a clause if the user's server on another machine has another scheme: http, svn or file."""
+    """Return why a cell cannot have its access, in a clause; "" if it can.
+
+    The user's server on another machine may have another scheme. A server of vcsbench with https needs a
+    module of httpd, and a certificate.
+    """
     server, scheme = draft.get("remote"), draft["access"]["scheme"]
-    if not server or server["url"].startswith(f"{scheme}://"):
-        return ""
-    return f"the server on {server['host']} is not reached over {scheme}"
+    if server:
+        if server["url"].startswith(f"{scheme}://"):
+            return ""
+        return f"the server on {server['host']} is not reached over {scheme}"
+    if scheme == "https":
+        return why_no_module(draft, ["ssl"]) or why_no_certificate()
+    return ""
+
+
+def _limits(
+    values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return a sentence on what the cells of a study with a server leave out; [] without a server.
+
+    Example: `Client and server run on one machine, over loopback. Not measured: https, blame.`
+    """
+    if set(values) <= {"file"}:
+        return []
+    left_out = [scheme for scheme in ("https", "svn+ssh") if scheme not in values]
+    for axis, (neutral, words) in LEFT_OUT.items():
+        if set(measured.get(axis, [])) <= {neutral}:
+            left_out.append(words)
+    commands = measured.get(COMMAND_AXIS, [])
+    for name in ("commit", "blame"):
+        if not any(command.startswith(name) for command in commands):
+            left_out.append(name)
+    sentence = "Client and server run on one machine"
+    if set(measured.get(LINK_AXIS, [])) <= {"loopback"}:
+        sentence += ", over loopback"
+    if left_out:
+        sentence += f". Not measured: {', '.join(left_out)}"
+    return [f"{sentence}."]
 
 
 AXES = (
@@ -163,9 +213,11 @@ AXES = (
     ),
     Axis(
         ACCESS_AXIS,
-        why_invalid=lambda value: "" if value in ACCESS else "is no access. Use http, svn or file",
+        why_invalid=lambda value: (
+            "" if value in ACCESS else "is no access. Use http, https, svn, svn+ssh or file"
+        ),
         recipe_keys=_access_keys,
         why_not=_why_no_access,
-        limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
+        limits=_limits,
     ),
 )

@@ -1,7 +1,7 @@
 """Define the axes `storage` of repositories and `filesystem` of working copies and trees."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from vcsbench.axes.axis import Axis, Environment
@@ -149,7 +149,9 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
     return unmounted
 
 
-def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
+def _limits(
+    values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
+) -> list[str]:
     # LOOP is about images behind a loop device. The storage itself and a guest have none.
     others = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
     return [LOOP] if others else []

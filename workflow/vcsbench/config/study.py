@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
 from vcsbench.config.models import (
-    NAME,
     Metric,
     Model,
     Names,
@@ -62,8 +61,10 @@ AxisValue = Annotated[
     str,
     StringConstraints(max_length=200),
     fits_pattern(
-        "[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*",
-        f"{NAME}, single spaces between words, and begin with a letter or digit",
+        # `+` is for svn+ssh.
+        "[A-Za-z0-9][A-Za-z0-9._+-]*( [A-Za-z0-9._+-]+)*",
+        "have letters (a to z), digits, `.`, `_`, `+` and `-` only, single spaces between words, and begin "
+        "with a letter or digit",
     ),
 ]
 CommandName = AxisValue

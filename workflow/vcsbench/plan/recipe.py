@@ -66,6 +66,9 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
             # Two axes may set parts of one mapping, such as the repository's name and its format.
             if isinstance(part, Mapping) and isinstance(before, Mapping):
                 draft[key] = {**before, **part}
+            # Two axes may add options of the client.
+            elif isinstance(part, list) and isinstance(before, list):
+                draft[key] = [*before, *part]
             else:
                 draft[key] = part
     recipe = cast("Recipe", draft)

@@ -215,11 +215,13 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for name, command in study.commands.items():
         if name in measured_commands and command.caveat:
             limits.append(f"{name}: {command.caveat}")
+    measured = {}
     for axis in study.axes:
         values = unique_values(cell.get(axis, "") for cell in results.grid)
-        present = [value for value in values if value]
+        measured[axis] = [value for value in values if value]
+    for axis, present in measured.items():
         if present:
-            limits += axis_of(axis).limits(present, sorted(setup.hypervisors))
+            limits += axis_of(axis).limits(present, sorted(setup.hypervisors), measured)
     limits.append(SIDE_BY_SIDE)
     return limits
 

@@ -1,0 +1,124 @@
+"""The axes of deployed servers: their keys in recipes, and the cells that they are for."""
+
+import pytest
+
+from unit.study_grid import study_environment
+from vcsbench.axes import AXES, server_axes
+from vcsbench.plan.recipe import draft_recipe
+
+BUILD = {"client": {}, "server": {}}
+WORDS = ("https", "svn+ssh", "authentication", "authorisation", "hooks", "commit", "blame")
+MOST_RULES = {"access_rules": {"count": 1000}}
+
+
+def keys_of(axis, value):
+    return AXES[axis].recipe_keys(value, None)
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "keys"),
+    [
+        ("authentication", "none", {}),
+        ("authentication", "basic-bcrypt", {"authentication": "basic-bcrypt"}),
+        ("authentication", "sasl", {"authentication": "sasl"}),
+        ("access_rules", "0", {}),
+        ("access_rules", "1000", MOST_RULES),
+        ("path_authz", "short_circuit", {"path_authz": "short_circuit"}),
+        ("keep_alive", "off", {"keep_alive": "off"}),
+        ("network", "loopback", {}),
+        ("network", "line", {"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0}}),
+        ("hooks", "none", {}),
+        ("hooks", "python", {"hooks": "python"}),
+    ],
+)
+def test_recipe_keys_of_a_value(axis, value, keys):
+    assert keys_of(axis, value) == keys
+    assert keys_of(axis, "") == {}
+    assert AXES[axis].why_invalid(value) == "" and AXES[axis].why_invalid("tepid")
+
+
+def draft_of(**axes):
+    environment = study_environment("fsfs-san-2014")
+    study = environment.config.studies["fsfs-san-2014"]
+    cell = {
+        "command": "log",
+        "repo": "ruby",
+        "format": "f7",
+        "packing": "nopack",
+        "cache": "hot-os",
+    }
+    return draft_recipe(study, {**cell, **axes}, environment)
+
+
+def test_recipe_has_the_options_of_both_axes_of_the_client():
+    draft = draft_of(ra="https", http_connections="8", bulk_updates="off")
+    options = ["servers:global:http-bulk-updates=no", "servers:global:http-max-connections=8"]
+    assert sorted(draft["http_options"][1::2]) == options
+    assert draft["http_options"][::2] == ["--config-option"] * 2
+    assert draft["access"]["server"] == "httpd" and draft["access"]["scheme"] == "https"
+
+
+def test_recipe_without_deployment_is_as_before():
+    draft = draft_of(ra="http")
+    neutral = draft_of(ra="http", authentication="none", access_rules="0", network="loopback")
+    assert draft == neutral
+    assert not draft.keys() & {"authentication", "access_rules", "http_options", "link", "hooks"}
+
+
+@pytest.mark.parametrize(
+    ("axis", "accesses"),
+    [
+        ("authentication", {"http", "https", "svn"}),
+        ("access_rules", {"http", "https", "svn", "svn+ssh"}),
+        ("path_authz", {"http", "https"}),
+        ("keep_alive", {"http", "https"}),
+        ("http_connections", {"http", "https"}),
+        ("bulk_updates", {"http", "https"}),
+        ("network", {"http", "https", "svn", "svn+ssh"}),
+    ],
+)
+def test_axis_applies_to_the_accesses_that_have_its_setting(axis, accesses):
+    assert {ra for ra in server_axes.ACCESS if AXES[axis].applies({"ra": ra})} == accesses
+
+
+@pytest.mark.parametrize(
+    ("axis", "draft", "reason"),
+    [
+        ("authentication", {"authentication": "basic-md5"}, "of httpd"),
+        ("authentication", {"authentication": "password"}, ""),
+        ("path_authz", {"path_authz": "short_circuit"}, "needs access rules"),
+        ("path_authz", {"path_authz": "short_circuit", **MOST_RULES}, ""),
+        ("path_authz", {"path_authz": "on"}, ""),
+        ("keep_alive", {"keep_alive": "on"}, ""),
+    ],
+)
+def test_why_not_of_a_setting_that_the_server_cannot_have(axis, draft, reason):
+    recipe = {"access": {"server": "svnserve"}, "build": BUILD, **draft}
+    found = AXES[axis].why_not("", recipe, None)
+    assert reason in found and bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("measured", "left_out"),
+    [
+        (
+            {"ra": ["http", "svn"], "command": ["log"]},
+            [*WORDS, "loopback"],
+        ),
+        (
+            {
+                "ra": ["https", "svn+ssh"],
+                "command": ["commit-large", "blame"],
+                "authentication": ["none", "basic-bcrypt"],
+                "access_rules": ["0"],
+                "network": ["loopback", "far"],
+            },
+            ["authorisation", "hooks"],
+        ),
+        ({"ra": ["file"]}, []),
+    ],
+)
+def test_limits_of_access_name_what_the_study_leaves_out(measured, left_out):
+    sentences = AXES["ra"].limits(measured["ra"], [], measured)
+    found = {word for word in (*WORDS, "loopback") if word in " ".join(sentences)}
+    assert found == set(left_out)

@@ -1,0 +1,161 @@
+"""Define the axes of deployed servers: authentication, access rules, connection, network and hooks."""
+
+from collections.abc import Callable, Mapping
+
+from vcsbench.axes.axis import Environment, choice_axis
+from vcsbench.axes.build_axis import why_no_module
+from vcsbench.axis_names import (
+    ACCESS_AXIS,
+    AUTHENTICATION_AXIS,
+    BULK_AXIS,
+    CONNECTIONS_AXIS,
+    HOOKS_AXIS,
+    KEEP_ALIVE_AXIS,
+    LINK_AXIS,
+    PATH_AUTHZ_AXIS,
+    RULES_AXIS,
+)
+from vcsbench.deployment import credentials, hooks, link
+from vcsbench.programs import Programs
+from vcsbench.records import Recipe
+
+HTTP = ("http", "https")
+SERVED = (*HTTP, "svn", "svn+ssh")
+SHORT_CIRCUIT = "short_circuit"
+# The server of each kind of authentication.
+SERVERS_OF = {
+    **dict.fromkeys(credentials.HASHES, "httpd"),
+    "password": "svnserve",
+    "sasl": "svnserve",
+}
+# The modules of httpd that each setting needs.
+AUTHENTICATION_MODULES = ("auth_basic", "authn_core", "authn_file", "authz_user")
+RULES_MODULE = "authz_svn"
+MOST_CONNECTIONS = 8
+
+# The keys of the recipe by value. A value without keys is the same as no such axis.
+AUTHENTICATION: dict[str, Recipe] = {
+    "none": {},
+    **{kind: {"authentication": kind} for kind in SERVERS_OF},
+}
+RULES: dict[str, Recipe] = {
+    "0": {},
+    **{str(count): {"access_rules": {"count": count}} for count in (10, 1000, 10_000)},
+}
+PATH_AUTHZ: dict[str, Recipe] = {
+    value: {"path_authz": value} for value in ("on", SHORT_CIRCUIT, "off")
+}
+KEEP_ALIVE: dict[str, Recipe] = {value: {"keep_alive": value} for value in ("on", "off")}
+CONNECTIONS: dict[str, Recipe] = {
+    str(number): {
+        "http_options": ["--config-option", f"servers:global:http-max-connections={number}"]
+    }
+    for number in range(1, MOST_CONNECTIONS + 1)
+}
+BULK_UPDATES: dict[str, Recipe] = {
+    value: {"http_options": ["--config-option", f"servers:global:http-bulk-updates={word}"]}
+    for value, word in {"on": "yes", "off": "no"}.items()
+}
+LINKS: dict[str, Recipe] = {
+    "loopback": {},
+    **{name: {"link": values} for name, values in link.LINKS.items()},
+}
+HOOKS: dict[str, Recipe] = {"none": {}, **{kind: {"hooks": kind} for kind in hooks.HOOKS}}
+
+
+def _has_access(*names: str) -> Callable[[Mapping[str, str]], bool]:
+    """Return a function that returns True for a cell with one of these accesses."""
+    return lambda axes: axes.get(ACCESS_AXIS) in names
+
+
+def _why_no_authentication(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
+    kind = draft.get("authentication")
+    if not kind:
+        return ""
+    server = SERVERS_OF[kind]
+    if draft["access"]["server"] != server:
+        return f"{kind} is an authentication of {server}, and the cell has none"
+    if server == "httpd":
+        return why_no_module(draft, AUTHENTICATION_MODULES) or credentials.why_no_hash()
+    if kind == "sasl":
+        svnserve = Programs(**draft["build"]["server"]).find("svnserve")
+        # A missing svnserve has a reason of its own.
+        return credentials.why_no_sasl(svnserve) if svnserve else ""
+    return ""
+
+
+def _why_no_rules(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why the server of a cell cannot have its access rules, in a clause; "" if it can."""
+    if "access_rules" not in draft:
+        return ""
+    if not Programs(**draft["build"]["server"]).find("svnlook"):
+        return "svnlook is not installed, which lists the folders for access rules (Debian: subversion)"
+    if draft["access"]["server"] == "httpd":
+        return why_no_module(draft, [RULES_MODULE])
+    return ""
+
+
+def _why_no_short_circuit(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why mod_authz_svn cannot be asked directly in a cell, in a clause; "" if it can, or is not."""
+    if draft.get("path_authz") == SHORT_CIRCUIT and "access_rules" not in draft:
+        # mod_authz_svn then forbids each path.
+        return f"`SVNPathAuthz {SHORT_CIRCUIT}` needs access rules"
+    return ""
+
+
+AXES = (
+    choice_axis(
+        AUTHENTICATION_AXIS,
+        AUTHENTICATION,
+        ", ".join(AUTHENTICATION),
+        needs_server=True,
+        applies=_has_access(*HTTP, "svn"),
+        why_not=_why_no_authentication,
+    ),
+    choice_axis(
+        RULES_AXIS,
+        RULES,
+        ", ".join(RULES),
+        needs_server=True,
+        applies=_has_access(*SERVED),
+        why_not=_why_no_rules,
+    ),
+    choice_axis(
+        PATH_AUTHZ_AXIS,
+        PATH_AUTHZ,
+        ", ".join(PATH_AUTHZ),
+        needs_server=True,
+        applies=_has_access(*HTTP),
+        why_not=_why_no_short_circuit,
+    ),
+    choice_axis(
+        KEEP_ALIVE_AXIS,
+        KEEP_ALIVE,
+        "on or off",
+        needs_server=True,
+        applies=_has_access(*HTTP),
+    ),
+    choice_axis(
+        CONNECTIONS_AXIS,
+        CONNECTIONS,
+        f"a number from 1 to {MOST_CONNECTIONS}",
+        applies=_has_access(*HTTP),
+    ),
+    choice_axis(BULK_AXIS, BULK_UPDATES, "on or off", applies=_has_access(*HTTP)),
+    choice_axis(
+        LINK_AXIS,
+        LINKS,
+        ", ".join(LINKS),
+        needs_server=True,
+        applies=_has_access(*SERVED),
+        why_not=lambda value, draft, env: link.why_no_link() if "link" in draft else "",
+    ),
+    choice_axis(
+        HOOKS_AXIS,
+        HOOKS,
+        ", ".join(HOOKS),
+        needs_server=True,
+        why_not=lambda value, draft, env: hooks.why_no_hooks() if "hooks" in draft else "",
+    ),
+)

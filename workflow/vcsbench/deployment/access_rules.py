@@ -1,0 +1,74 @@
+"""Write access rules of Subversion (authz) that let the client read and commit everything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from vcsbench import processes
+
+# A path that no repository has, and that nobody may read. Without any such path, Subversion does not look
+# at the rules: their smallest right is enough for each path.
+FORBIDDEN = "vcsbench-forbidden"
+# Paths that no repository has, next to its own ones: these rules are looked at, too.
+GENERATED = "vcsbench-private"
+GROUPS, USERS = 10, 10
+# The most lines of a tree that are read. A larger tree has folders enough in its first part.
+MOST_LINES = 200_000
+# A section of the file cannot have these names: a bracket ends it, and a colon ends a repository's name.
+_UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
+
+
+def write_rules(folders: Sequence[str], count: int) -> str:
+    """Return the text of an authz file with rules for `count` paths (at least 2).
+
+    The first two are the root, which all may read and write, and a path that nobody may read. One half of
+    the others are folders of the repository, in which a group has rights, too. The rest are paths below them
+    that do not exist, which only a group may read. `folders` are paths such as `/trunk/lib`.
+    """
+    lines = ["[groups]"]
+    for group in range(GROUPS):
+        users = [f"user-{group}-{user}" for user in range(USERS)]
+        lines.append(f"group-{group} = {', '.join(users)}")
+    lines += ["", "[/]", "* = rw", "", f"[/{FORBIDDEN}]", "* ="]
+    rest = count - 2
+    named = _spread(folders, rest // 2)
+    for number, folder in enumerate(named):
+        lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
+    above = named or [""]
+    for number in range(rest - len(named)):
+        path = f"{above[number % len(above)]}/{GENERATED}-{number}"
+        lines += ["", f"[{path}]", f"@group-{number % GROUPS} = rw", "* ="]
+    return "\n".join(lines) + "\n"
+
+
+def _spread(items: Sequence[str], number: int) -> list[str]:
+    """Return `number` of the items at equal distances, or all of them if there are fewer."""
+    if number >= len(items):
+        return list(items)
+    return [items[index * len(items) // number] for index in range(number)]
+
+
+def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
+    """Return the folders of a tree of a repository that rules can name, such as `/trunk/lib`.
+
+    `tree` is a path in the repository, "" for all of it. A large tree is read in part. Raise UserError if
+    svnlook fails.
+    """
+    argv = [svnlook, "tree", "--full-paths", str(repository)]
+    if tree:
+        argv.append(tree)
+    folders = []
+    with processes.Program(argv, f"{repository}: svnlook tree failed") as program:
+        lines = list(islice(program.stdout, MOST_LINES))
+        if len(lines) < MOST_LINES:
+            program.finish()
+    for line in lines:
+        path = line.decode(errors="replace").removesuffix("\n")
+        name = path.strip("/")
+        # The line of a folder ends in a slash, and that of the root is one.
+        if path.endswith("/") and name and "\ufffd" not in name and not _UNUSABLE.search(name):
+            folders.append(f"/{name}")
+    return folders

@@ -1,0 +1,157 @@
+"""Make the password and the certificate of a cell-round, and the files with them, in its private folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench import processes
+from vcsbench.environment import program_environment
+
+USER = "vcsbench"
+# The servers' name of what the password protects.
+REALM = "vcsbench"
+PASSWORD_BYTES = 18
+PROGRAM_LIMIT_S = 60.0
+VALID_DAYS = "2"
+# htpasswd's option for each kind of hash. bcrypt has htpasswd's default cost.
+HASHES = {"basic-bcrypt": "-B", "basic-md5": "-m"}
+MECHANISM = "DIGEST-MD5"
+# Debian and others have it in /usr/sbin, which is not on the PATH of all users.
+SASL_PROGRAM, SBIN = "saslpasswd2", "/usr/sbin"
+SASL_PLUGINS = ("libdigestmd5", "libsasldb")
+SASL_FOLDERS = ("usr/lib/*-linux-*/sasl2", "usr/lib64/sasl2", "usr/lib/sasl2")
+SASL_CONFIGURATION = """pwcheck_method: auxprop
+auxprop_plugin: sasldb
+sasldb_path: {database}
+mech_list: {mechanism}
+"""
+
+
+class Credentials(NamedTuple):
+    """A user with a password. The password is not in its text, which may be part of a message."""
+
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.user!r})"
+
+
+class Certificate(NamedTuple):
+    """The files of a certificate and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+def make_credentials() -> Credentials:
+    """Return a user with a new random password."""
+    return Credentials(USER, os.urandom(PASSWORD_BYTES).hex())
+
+
+def make_certificate(folder: Path, host: str) -> Certificate:
+    """Make a certificate for an address, which is its own authority, and return its files in a folder.
+
+    Its key is ECDSA with P-256. Only this user can read the file of the key. Raise ProgramError if openssl
+    fails.
+    """
+    made = Certificate(folder / "certificate.pem", folder / "key.pem")
+    # openssl keeps the mode of an existing file.
+    os.close(os.open(made.key, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    argv += ["-nodes", "-days", VALID_DAYS, "-subj", f"/CN={host}"]
+    argv += ["-addext", f"subjectAltName=IP:{host}"]
+    argv += ["-keyout", str(made.key), "-out", str(made.certificate)]
+    processes.run_program(argv, limit_s=PROGRAM_LIMIT_S)
+    return made
+
+
+def hash_password(credentials: Credentials, authentication: str) -> str:
+    """Return the text of httpd's password file for a kind of authentication: `vcsbench:$2y$05$...`.
+
+    Raise UserError if htpasswd fails.
+    """
+    argv = ["htpasswd", "-n", "-i", HASHES[authentication], credentials.user]
+    return _pass_password(argv, credentials).strip() + "\n"
+
+
+def svnserve_passwords(credentials: Credentials) -> str:
+    """Return the text of svnserve's password file."""
+    return f"[users]\n{credentials.user} = {credentials.password}\n"
+
+
+def make_sasl_database(file: Path, credentials: Credentials) -> None:
+    """Make SASL's database of users. Raise UserError if saslpasswd2 fails."""
+    argv = [_find_sasl_program(), "-p", "-c", "-f", str(file), "-u", REALM, credentials.user]
+    _pass_password(argv, credentials)
+
+
+def sasl_configuration(database: str) -> str:
+    """Return the text of SASL's configuration for a database of users."""
+    return SASL_CONFIGURATION.format(database=database, mechanism=MECHANISM)
+
+
+def _pass_password(argv: list[str], credentials: Credentials) -> str:
+    """Run a program that reads the password, and return its output. No command line has the password."""
+    failure = f"{os.path.basename(argv[0])} cannot store a password"
+    with processes.Program(argv, failure, stdin=processes.PIPE) as program:
+        program.write(f"{credentials.password}\n".encode())
+        program.close_input()
+        return program.read_all().decode()
+
+
+def store_credentials(config_folder: Path, realm: str, credentials: Credentials) -> None:
+    """Store a user with password in a client's configuration folder, where svn looks for it.
+
+    `realm` is svn's, such as `<https://127.0.0.1:40123> vcsbench`.
+    """
+    folder = config_folder / "auth" / "svn.simple"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    values = {
+        "passtype": "simple",
+        "password": credentials.password,
+        "svn:realmstring": realm,
+        "username": credentials.user,
+    }
+    lines = []
+    for key, value in values.items():
+        lines += [f"K {len(key)}", key, f"V {len(value)}", value]
+    lines.append("END\n")
+    # svn finds the file by this digest.
+    name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
+    with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write("\n".join(lines))
+
+
+@cache
+def why_no_certificate() -> str:
+    """Return why no certificate can be made on this machine, in a clause; "" if one can."""
+    return "" if shutil.which("openssl") else "openssl is not installed (Debian: openssl)"
+
+
+@cache
+def why_no_hash() -> str:
+    """Return why no password file of httpd can be made on this machine, in a clause; "" if one can."""
+    return "" if shutil.which("htpasswd") else "htpasswd is not installed (Debian: apache2-utils)"
+
+
+@cache
+def why_no_sasl(svnserve: str) -> str:
+    """Return why a program svnserve cannot use SASL on this machine, in a clause; "" if it can."""
+    if not _find_sasl_program():
+        return f"{SASL_PROGRAM} is not installed (Debian: sasl2-bin)"
+    for plugin in SASL_PLUGINS:
+        if not any(any(Path("/").glob(f"{folder}/{plugin}.so*")) for folder in SASL_FOLDERS):
+            return f"SASL's plug-in {plugin} is not installed (Debian: libsasl2-modules, -db)"
+    printed = processes.run_program([svnserve, "--version"], may_fail=True).output
+    return "" if "SASL" in printed else f"{svnserve} was built without SASL"
+
+
+def _find_sasl_program() -> str:
+    path = program_environment()["PATH"]
+    return shutil.which(SASL_PROGRAM, path=f"{path}:{SBIN}") or ""

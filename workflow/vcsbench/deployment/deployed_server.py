@@ -1,0 +1,119 @@
+"""Write the settings of a server as it is deployed: httpd's directives and svnserve's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from vcsbench.deployment.credentials import REALM
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
+
+SASL = "sasl"
+
+
+class Deployment(NamedTuple):
+    """The settings of a server as it is deployed. The defaults are those of a plain server.
+
+    - `is_encrypted`: https, with TLS 1.3 only.
+    - `authentication`: basic-bcrypt, basic-md5, password or sasl; "" for anonymous users.
+    - `has_rules`: it reads access rules (authz).
+    - `path_authz`: on, off or short_circuit; "" for httpd's default.
+    - `keep_alive`: on or off; "" for httpd's default.
+    - `is_writable`: it allows commits.
+    """
+
+    is_encrypted: bool = False
+    authentication: str = ""
+    has_rules: bool = False
+    path_authz: str = ""
+    keep_alive: str = ""
+    is_writable: bool = False
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules of httpd that these settings need, in the order of loading, after dav_svn."""
+        names = []
+        if self.is_encrypted:
+            names.append("ssl")
+        if self.authentication:
+            names += ["authn_core", "authn_file", "auth_basic", "authz_user"]
+        if self.has_rules:
+            names.append("authz_svn")
+        return names
+
+
+PLAIN = Deployment()
+
+
+def deployment_of(recipe: Recipe) -> Deployment:
+    """Return the settings of the server of a cell."""
+    return Deployment(
+        is_encrypted=recipe["access"]["scheme"] == "https",
+        authentication=recipe.get("authentication", ""),
+        has_rules="access_rules" in recipe,
+        path_authz=recipe.get("path_authz", ""),
+        keep_alive=recipe.get("keep_alive", ""),
+    )
+
+
+def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[str]:
+    """Return httpd's directives for these settings, [] for a plain server.
+
+    `files` has the paths of the `certificate`, its `key`, the `passwords` and the access `rules`, as far as
+    the settings need them. The directives come last in the configuration, so that no other one replaces them.
+    """
+    lines = []
+    if deployment.keep_alive:
+        lines.append(f"KeepAlive {deployment.keep_alive.capitalize()}")
+    if deployment.is_encrypted:
+        lines += [
+            "SSLEngine on",
+            "SSLProtocol -all +TLSv1.3",
+            f'SSLCertificateFile "{files["certificate"]}"',
+            f'SSLCertificateKeyFile "{files["key"]}"',
+        ]
+    location = []
+    if deployment.authentication:
+        location += [
+            # The methods that the other section requires stay required.
+            "AuthMerging And",
+            "AuthType Basic",
+            f'AuthName "{REALM}"',
+            "AuthBasicProvider file",
+            f'AuthUserFile "{files["passwords"]}"',
+            "Require valid-user",
+        ]
+    if deployment.has_rules:
+        location.append(f'AuthzSVNAccessFile "{files["rules"]}"')
+    if deployment.path_authz:
+        location.append(f"SVNPathAuthz {deployment.path_authz}")
+    if location:
+        lines += ['<Location "/">', *(f"    {line}" for line in location), "</Location>"]
+    return lines
+
+
+def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> str:
+    """Return the text of svnserve's configuration (svnserve.conf) for these settings; "" for a plain server.
+
+    `files` has the paths of the `passwords` and the access `rules`, as far as the settings need them.
+    """
+    if deployment == PLAIN:
+        return ""
+    access = "write" if deployment.is_writable else "read"
+    anonymous = "none" if deployment.authentication else access
+    lines = [
+        "[general]",
+        f"realm = {REALM}",
+        f"anon-access = {anonymous}",
+        f"auth-access = {access}",
+    ]
+    if "passwords" in files:
+        lines.append(f"password-db = {files['passwords']}")
+    if deployment.has_rules:
+        lines.append(f"authz-db = {files['rules']}")
+    if deployment.authentication == SASL:
+        # Without these limits, SASL would also encrypt the connection.
+        lines += ["[sasl]", "use-sasl = true", "min-encryption = 0", "max-encryption = 0"]
+    return "\n".join(lines) + "\n"
