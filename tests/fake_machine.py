@@ -10,7 +10,7 @@ from project import ROOT
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # All commands of envs/debian-packages.txt except hyperfine and Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
-COMMANDS += ("rsync", "hg", "fossil")
+COMMANDS += ("rsync", "hg", "fossil", "htpasswd", "openssl")
 COMMANDS += ("mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "mount", "gcc")
 
 UV = """

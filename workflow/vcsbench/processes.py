@@ -284,6 +284,7 @@ def start_process(
     unprivileged: bool = False,
     has_session: bool = False,
     stdin: int | IO[Any] = subprocess.DEVNULL,
+    prefix: Sequence[str] = (),
     **options: Any,
 ) -> Process:
     """Start a program in a process group of its own, and return its process. The caller has to end it.
@@ -291,9 +292,10 @@ def start_process(
     The kernel sends `signal` to the program when this process ends, so it is never left behind. With
     `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
     it runs as the user of root's servers. Without `env`, it has the fixed environment of all programs.
+    `prefix` are words before the command line that need the rights of this process, such as nsenter's.
     `options` are as in subprocess.Popen.
     """
-    words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
+    words = [*prefix, *with_pdeathsig([str(word) for word in argv], signal, unprivileged)]
     environment = program_environment() if env is None else env
     # The leader of a new session has a new group, too.
     group = None if has_session else 0

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import __version__, processes
+from vcsbench.deployment.access_rules import FORBIDDEN, list_tree_folders, write_rules
+from vcsbench.deployment.credentials import store_credentials
+from vcsbench.deployment.deployed_server import deployment_of
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.runs import Invocation
-from vcsbench.measure.server import HOST, SERVER_KINDS, Server
+from vcsbench.measure.server import SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import (
@@ -58,6 +61,8 @@ LAUNCHER = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", launcher.__fi
 # The programs that take a URL, and so the options of the client.
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
+# svn's errors for a path that access rules forbid, over http and svn.
+FORBIDDEN_CODES = ("E175013", "E170001")
 
 
 class PreparedCell:
@@ -92,6 +97,8 @@ class PreparedCell:
             self.environment[name] = value.replace("{run}", str(folder))
         self.files = self._copy_server_files()
         self.server = self._make_server()
+        # The server was seen to refuse what its settings forbid.
+        self.is_checked = False
         if self.input and self.output:
             self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
@@ -130,7 +137,14 @@ class PreparedCell:
         folder.mkdir()
         programs = Programs(**self.recipe["build"]["server"])
         options = self.recipe.get("server_options", ())
-        server = SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
+        server = SERVER_KINDS[kind](
+            self.input.served,
+            self.files,
+            folder,
+            programs,
+            options,
+            deployment_of(self.recipe),
+        )
         if self.recipe["server_folder"]:
             # Errors name the user's file, not the copy.
             server.source = server_file(self.root / self.recipe["server_folder"], server.file)
@@ -151,6 +165,7 @@ class PreparedCell:
             stack.callback(subject.discard)
         if self.server:
             stack.callback(self.server.close)
+            self.server.rules = self._make_rules(self.server)
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
@@ -159,6 +174,17 @@ class PreparedCell:
             )
         self.fill_in()
         self.versions = self._read_versions()
+
+    def _make_rules(self, server: Server) -> str:
+        """Return the text of the server's access rules for paths of its repository; "" without rules."""
+        if "access_rules" not in self.recipe:
+            return ""
+        assert self.input
+        words = self.input.words()
+        tree = urllib.parse.unquote(str(words.get("tree", "")))
+        svnlook = server.programs.get("svnlook")
+        folders = list_tree_folders(svnlook, Path(str(words["repository"])), tree)
+        return write_rules(folders, self.recipe["access_rules"]["count"])
 
     def _read_versions(self) -> dict[str, str]:
         """Return the versions of hyperfine, client and server by the names of the programs."""
@@ -239,10 +265,18 @@ class PreparedCell:
 
     def _program(self, name: str) -> list[str]:
         """Return a program of Subversion with its options, the value of a word such as {svn}."""
-        argv = [self.client.get(name)]
-        if name in CLIENTS:
-            argv += ["--non-interactive", "--config-dir", str(self._copy_client_config())]
-            argv += self.recipe.get("client_options", [])
+        if name not in CLIENTS:
+            return [self.client.get(name)]
+        return self._client_with(name, self._copy_client_config())
+
+    def _client_with(self, name: str, config: Path) -> list[str]:
+        """Return a client of Subversion with its options and a configuration folder."""
+        argv = [self.client.get(name), "--non-interactive", "--config-dir", str(config)]
+        argv += self.recipe.get("client_options", [])
+        argv += self.recipe.get("http_options", [])
+        authority = self.server.authority() if self.server else None
+        if authority:
+            argv += ["--config-option", f"servers:global:ssl-authority-files={authority}"]
         return argv
 
     def _copy_client_config(self) -> Path:
@@ -257,6 +291,9 @@ class PreparedCell:
             copy.mkdir()
         # Without it, the first run writes it, and so more than the others.
         (copy / "README.txt").touch()
+        if self.server and self.server.credentials:
+            # The password is in no command line.
+            store_credentials(copy, self.server.realm, self.server.credentials)
         return copy
 
     def url(self, name: str) -> str:
@@ -269,7 +306,7 @@ class PreparedCell:
         if not self.server:
             path = urllib.parse.quote(f"{self.input.served}/{name}")
             return f"{scheme}://{path}"
-        return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
+        return f"{scheme}://{self.server.host}:{self.server.port}/{urllib.parse.quote(name)}"
 
     def origin(self) -> str:
         """Return the URL of the tree that the cell reads. It is the repository's if the tree is all of it."""
@@ -298,8 +335,52 @@ class PreparedCell:
             self.output.restore()
 
     def start_server(self) -> None:
-        if self.server and not self.server.pid:
+        if not self.server or self.server.pid:
+            return
+        self.server.start()
+        deployment = self.server.deployment
+        must_check = bool(deployment.authentication or deployment.has_rules)
+        if must_check and not self.is_checked:
+            self._check_refusals(self.server)
+            self.is_checked = True
+            # The server has read rules and a repository. A new one has the same caches as any other.
+            self.server.stop()
             self.server.start()
+
+    def _check_refusals(self, server: Server) -> None:
+        """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
+
+        Otherwise a cell would be measured under a wrong label. The client asks for the empty repository.
+        """
+        url = self.url(EMPTY)
+        config = self._copy_client_config()
+        accepted = self._run_svn_info(config, url)
+        if accepted.code:
+            raise UserError(
+                f"{server.kind}: it refuses the client that it should serve: {accepted.errors.strip()}. "
+                f"Check {server.source} for directives on access."
+            )
+        if server.credentials:
+            anonymous = self.folder / "anonymous"
+            shutil.copytree(config, anonymous, ignore=shutil.ignore_patterns("auth"))
+            if not self._run_svn_info(anonymous, url).code:
+                raise UserError(
+                    f"{server.kind}: it serves clients without a password. Remove directives on access from "
+                    f"{server.source}."
+                )
+        if server.deployment.has_rules:
+            forbidden = self._run_svn_info(config, f"{url}/{FORBIDDEN}")
+            if not any(code in forbidden.errors for code in FORBIDDEN_CODES):
+                raise UserError(
+                    f"{server.kind}: it does not read its access rules: {forbidden.errors.strip()}. Remove "
+                    f"directives on access from {server.source}."
+                )
+
+    def _run_svn_info(self, config: Path, url: str) -> processes.Completed:
+        argv = [*self._client_with("svn", config), "info", url]
+        return processes.run_program(
+            argv, env=self.environment, limit_s=WARM_UP_LIMIT_S, may_fail=True
+        )
 
     def stop_server(self) -> None:
         if self.server:

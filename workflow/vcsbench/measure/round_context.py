@@ -81,13 +81,19 @@ def describe_round(
 
 
 def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
-    """Return kind, argv, port and pid of the server; None if the cell has none."""
+    """Return kind, argv, port, pid and settings of the server; None if the cell has none."""
     server = cell.server
     if not server:
         return None
     # The server of the last run: a cache state may demand a new one for each run.
     pid = runs[-1]["evidence"].get("server_pid") if runs else None
-    return {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
+    return {
+        "kind": server.kind,
+        "argv": server.argv,
+        "port": server.port,
+        "pid": pid,
+        "settings": server.settings,
+    }
 
 
 def _read_server_files(folder: Path) -> dict[str, str]:

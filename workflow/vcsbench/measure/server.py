@@ -1,4 +1,4 @@
-"""Start and stop svnserve and httpd on the loopback interface, and detect other servers of vcsbench."""
+"""Start and stop svnserve and httpd on an address of this machine, and detect other servers of vcsbench."""
 
 import os
 import re
@@ -10,6 +10,15 @@ from functools import cached_property
 from pathlib import Path
 
 from vcsbench import processes
+from vcsbench.deployment import credentials
+from vcsbench.deployment.credentials import Certificate, Credentials
+from vcsbench.deployment.deployed_server import (
+    PLAIN,
+    SASL,
+    Deployment,
+    httpd_directives,
+    svnserve_configuration,
+)
 from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
@@ -25,6 +34,13 @@ MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES = "directives.conf"
 OUTPUT = "output"
+# Access of httpd to copies that are only read, and to one that takes commits. Without root, httpd owns the
+# served copies.
+READ_ONLY = "Require method GET HEAD OPTIONS PROPFIND REPORT"
+WRITABLE = "Require all granted"
+TLS_VERSION = "TLSv1.3"
+# A request that reads no repository, and whose connection httpd keeps open unless its settings forbid that.
+KEPT_GREETING = b"OPTIONS * HTTP/1.1\r\nHost: vcsbench\r\n\r\n"
 DIRECTIVES_LIMIT = 1 << 20
 # The modules of httpd that it needs, next to mod_dav_svn. Some are part of the program, as in Debian.
 HTTPD_MODULES = ("mpm_event", "unixd", "authz_core", "dav")
@@ -60,6 +76,11 @@ class Server:
     - `programs` are the build's. `options` come after the options of the configuration.
     - A server answers `greeting` without reading a repository.
     - `version_options` print the program's version.
+    - `deployment` are its settings as a deployed server. Its clients need `credentials`, if it has some, and
+      the certificate that authority() returns. It reads `rules`, the text of its access rules, which are set
+      before its first start. `settings` is the text of the configuration that these settings make.
+    - `host` is the address that it listens on, and `prefix` are the words that start it there.
+    - `variables` are added to its environment.
     - `descriptors` has the open files that the server inherits, by their name in `run`.
     - `listeners` are the processes that listen on the port.
     """
@@ -76,6 +97,9 @@ class Server:
         run: Path,
         programs: Programs = ON_PATH,
         options: Sequence[str] = (),
+        deployment: Deployment = PLAIN,
+        host: str = HOST,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.root = root
         self.files = files
@@ -83,6 +107,15 @@ class Server:
         self.source = files / self.file
         self.programs = programs
         self.options = options
+        self.deployment = deployment
+        self.host = host
+        self.prefix = prefix
+        self.credentials: Credentials | None = None
+        if deployment.authentication:
+            self.credentials = credentials.make_credentials()
+        self.rules = ""
+        self.settings = ""
+        self.variables: dict[str, str] = {}
         self.argv: list[str] = []
         self.process: processes.Process | None = None
         self.reserved: socket.socket | None = None
@@ -106,15 +139,29 @@ class Server:
 
     @cached_property
     def port(self) -> int:
-        """The port on HOST, reserved until close() because the timed command names it.
+        """The port on the host, reserved until close() because the timed command names it.
 
         A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
         """
         self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.reserved.bind((HOST, 0))
+        self.reserved.bind((self.host, 0))
         port: int = self.reserved.getsockname()[1]
         return port
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its URLs."""
+        raise NotImplementedError
+
+    @property
+    def realm(self) -> str:
+        """The name by which svn stores the password of the server."""
+        return f"<{self.scheme}://{self.host}:{self.port}> {credentials.REALM}"
+
+    def authority(self) -> Path | None:
+        """Return the file of the certificate that clients have to trust; None without encryption."""
+        return None
 
     def start(self) -> None:
         """Start the server, and wait until it answers.
@@ -147,7 +194,8 @@ class Server:
         log = self.descriptors[OUTPUT]
         self.process = processes.start_process(
             [*self.programs.env_command(), *self.argv],
-            env=server_environment({MARKER: str(self.run)}),
+            env=server_environment({MARKER: str(self.run), **self.variables}),
+            prefix=self.prefix,
             # On SIGTERM, httpd ends its children as well.
             signal="TERM",
             unprivileged=True,
@@ -187,9 +235,15 @@ class Server:
 
     def greet(self) -> str:
         """Connect to the server, and return the first part of its answer."""
-        with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
-            connection.sendall(self.greeting)
+        return self._request(self.greeting)
+
+    def _request(self, request: bytes) -> str:
+        with self._connect() as connection:
+            connection.sendall(request)
             return connection.recv(4096).decode(errors="replace")
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=START_LIMIT_S)
 
     def _answers(self) -> bool:
         """Wait until the server answers, and set `listeners`. Return False if it ends or takes too long."""
@@ -237,6 +291,19 @@ class Server:
                 f'{self.argv[0]} is a wrapper, end it with `exec ... "$@"`.'
             )
 
+    def _write(self, name: str, content: bytes) -> str:
+        """Write a file of the run for the server, and return its path for the server."""
+        path = self.run / name
+        with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(content)
+        processes.grant(path, 0o640)
+        return self._hand_over(name, os.O_RDONLY)
+
+    def _hand_over(self, name: str, flags: int) -> str:
+        """Open a file or folder of the run for the server, and return its path for the server."""
+        self.descriptors[name] = os.open(self.run / name, flags | os.O_NOFOLLOW)
+        return f"/proc/self/fd/{self.descriptors[name]}"
+
 
 class Svnserve(Server):
     """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
@@ -244,13 +311,52 @@ class Svnserve(Server):
     kind = "svnserve"
     file = "svnserve.args"
 
+    @property
+    def scheme(self) -> str:
+        return "svn"
+
     def command(self) -> list[str]:
         argv = [self.programs.get("svnserve"), "--daemon", "--foreground"]
         argv += ["--root", str(self.root)]
-        argv += ["--listen-host", HOST, "--listen-port", str(self.port)]
+        argv += ["--listen-host", self.host, "--listen-port", str(self.port)]
         argv += read_arguments(self.files / self.file)
         argv += self.options
+        if self._configuration:
+            argv += ["--config-file", self._configuration]
         return argv
+
+    @cached_property
+    def _configuration(self) -> str:
+        """The path of the configuration for the server; "" without one.
+
+        It replaces conf/svnserve.conf of each repository, so the copies stay unchanged. svnserve reads all
+        files through descriptors.
+        """
+        files = {}
+        if self.credentials and self.deployment.authentication == SASL:
+            self._make_sasl_files(self.credentials)
+        elif self.credentials:
+            passwords = credentials.svnserve_passwords(self.credentials)
+            files["passwords"] = self._write("passwords", passwords.encode())
+        if self.deployment.has_rules:
+            files["rules"] = self._write("authz", self.rules.encode())
+        self.settings = svnserve_configuration(self.deployment, files)
+        if not self.settings:
+            return ""
+        return self._write("svnserve.conf", self.settings.encode())
+
+    def _make_sasl_files(self, user: Credentials) -> None:
+        """Make the folder with SASL's configuration and database of users."""
+        folder = self.run / "sasl"
+        folder.mkdir(mode=0o700)
+        processes.grant(folder, 0o750)
+        path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
+        configuration, database = folder / "svn.conf", folder / "sasldb"
+        credentials.make_sasl_database(database, user)
+        configuration.write_text(credentials.sasl_configuration(f"{path}/{database.name}"))
+        for file in (configuration, database):
+            processes.grant(file, 0o640)
+        self.variables["SASL_CONF_PATH"] = path
 
 
 class Httpd(Server):
@@ -263,6 +369,10 @@ class Httpd(Server):
     file = "httpd.conf"
     greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
     version_options = ("-v",)
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.deployment.is_encrypted else "http"
 
     def command(self) -> list[str]:
         # httpd ignores this name. By its value, find_other_servers() finds a server that was left.
@@ -286,48 +396,102 @@ class Httpd(Server):
         writable = self.run / "writable"
         writable.mkdir(mode=0o700)
         processes.grant(writable, 0o770)
+        self.settings = "\n".join(httpd_directives(self.deployment, self._write_deployed_files()))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
             run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
+            host=self.host,
             port=self.port,
+            access=WRITABLE if self.deployment.is_writable else READ_ONLY,
             root=quote_for_httpd(self.root),
             # The directive is written only if the path needs it, because older releases do not know it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules="\n".join(self._list_load_directives()),
             directives=self._write(DIRECTIVES, directives),
+            deployed=self.settings,
         )
         return self._write("httpd.conf", os.fsencode(text))
 
+    def _write_deployed_files(self) -> dict[str, str]:
+        """Write the files that the settings need, and return their paths for the server."""
+        files = {}
+        if self._certificate:
+            for name, path in self._certificate._asdict().items():
+                processes.grant(path, 0o640)
+                files[name] = self._hand_over(path.name, os.O_RDONLY)
+        if self.credentials:
+            hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
+            files["passwords"] = self._write("passwords", hashes.encode())
+        if self.deployment.has_rules:
+            files["rules"] = self._write("authz", self.rules.encode())
+        return files
+
+    @cached_property
+    def _certificate(self) -> Certificate | None:
+        if not self.deployment.is_encrypted:
+            return None
+        return credentials.make_certificate(self.run, self.host)
+
+    def authority(self) -> Path | None:
+        return self._certificate.certificate if self._certificate else None
+
     def _list_load_directives(self) -> list[str]:
         """Return lines such as `LoadModule dav_module "/usr/lib/apache2/modules/mod_dav.so"`."""
-        modules = {}
-        for name in HTTPD_MODULES:
-            path = f"{self.programs.httpd_modules}/mod_{name}.so"
-            if os.path.exists(path):
-                modules[name] = path
-        # Last, because it needs the module dav.
+        # Subversion's modules need the module dav.
+        modules = {name: self.programs.find_module(name) for name in HTTPD_MODULES}
         modules["dav_svn"] = self.programs.mod_dav_svn
+        for name in self.deployment.modules:
+            modules[name] = self.programs.find_module(name)
+        # A module without a file is part of the program.
         return [
-            f'LoadModule {name}_module "{quote_for_httpd(path)}"' for name, path in modules.items()
+            f'LoadModule {name}_module "{quote_for_httpd(path)}"'
+            for name, path in modules.items()
+            if path
         ]
+
+    def _connect(self) -> socket.socket:
+        """Connect to the server. Raise UserError unless it has the certificate and TLS of its settings."""
+        connection = super()._connect()
+        authority = self.authority()
+        if not authority:
+            return connection
+        # Few cells need it, and its import takes as long as the start of a server.
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=authority)
+            encrypted = context.wrap_socket(connection, server_hostname=self.host)
+        except ssl.SSLError as error:
+            connection.close()
+            raise UserError(
+                f"{self.kind}: a client that trusts its certificate cannot connect: {error}. Check the "
+                f"installation of mod_ssl and openssl."
+            ) from None
+        version = encrypted.version()
+        if version != TLS_VERSION:
+            encrypted.close()
+            raise UserError(
+                f"{self.kind}: it answers with {version}, not {TLS_VERSION}. Remove directives of mod_ssl "
+                f"from {self.source}."
+            )
+        return encrypted
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        keep_alive = self.deployment.keep_alive
+        if not keep_alive:
+            return
+        is_closed = "\nconnection: close" in self._request(KEPT_GREETING).lower()
+        if is_closed == (keep_alive == "on"):
+            raise UserError(
+                f"{self.kind}: it does not use `KeepAlive {keep_alive}`. Remove directives on connections "
+                f"from {self.source}."
+            )
 
     def subversion_version(self, program_version: str) -> str:
         # httpd's version is another one. Its greeting has, for example, "Server: Apache/2.4.57 SVN/1.14.2".
         match = _SVN_VERSION.search(self.greet())
         return match[1] if match else ""
-
-    def _write(self, name: str, content: bytes) -> str:
-        """Write a file of the run for the server, and return its path for the server."""
-        path = self.run / name
-        with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(content)
-        processes.grant(path, 0o640)
-        return self._hand_over(name, os.O_RDONLY)
-
-    def _hand_over(self, name: str, flags: int) -> str:
-        """Open a file or folder of the run for the server, and return its path for the server."""
-        self.descriptors[name] = os.open(self.run / name, flags | os.O_NOFOLLOW)
-        return f"/proc/self/fd/{self.descriptors[name]}"
 
 
 SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
