@@ -140,6 +140,71 @@ def test_decide_does_not_count_mostly_start_up_against_a_value():
     assert decision.worst_losses(found, "f6")["f8"] == 1.0
 
 
+COST = CardQuestion("format", "What does f7 cost?", is_cost=True)
+SLOWER_EXPORT = row(1 / 1.5, command="export")
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "short", "effect"),
+    [
+        (
+            [row(1 / 1.3), SLOWER_EXPORT],
+            *(AnswerKind.COST, "up to 1.5x slower"),
+            "f7: cold log 1.3x slower, cold export 1.5x slower",
+        ),
+        (
+            [row(1 / 1.3), row(1.0, "equal", ra="svn"), SLOWER_EXPORT],
+            *(AnswerKind.COST, "up to 1.5x slower"),
+            "f7: cold log 1.3x slower in 1 of 2, cold export 1.5x slower",
+        ),
+        ([row(2.0)], AnswerKind.COST, "no cost", "f7: cold log 2.0x faster"),
+        (
+            [row(1 / 1.3), row(0.5, candidate="f8")],
+            *(AnswerKind.COST, "up to 2.0x slower"),
+            "f7: cold log 1.3x slower; f8: cold log 2.0x slower",
+        ),
+        ([row(1.0, "equal")], AnswerKind.EQUAL, "equal", "within 10 %"),
+        ([NOISY], AnswerKind.UNDECIDED, "undecided", "wide interval"),
+    ],
+)
+def test_answer_on_a_cost_names_each_value_and_recommends_none(rows, kind, short, effect):
+    answer = card(*rows, question=COST).answer
+    assert (answer.kind, answer.short, answer.effect) == (kind, short, effect)
+    assert answer.value == ("f6" if kind == AnswerKind.EQUAL else "")
+    assert answer.sentence.lower() == f"{effect}.".lower()
+
+
+def test_cost_without_the_reference_in_a_decided_case_is_undecided():
+    """The chain of decided comparisons does not lead to f6."""
+    rows = [row(1 / 1.3, NOISE), {**row(0.5), "baseline": "f7", "candidate": "f8"}]
+    assert card(*rows, question=COST).answer.kind == AnswerKind.UNDECIDED
+
+
+def test_advise_on_questions_about_one_axis_uses_the_cells_and_values_of_each(tmp_path):
+    frame = frame_of(tmp_path, factors={"ra": {"svn": 0.5, "file": 0.4}}, twins=1)
+    only_log = {"command": "log", "cache": ["cold"]}
+    questions = [
+        CardQuestion("ra", "http or file?", ["http", "file"], name="local", where=only_log),
+        CardQuestion("ra", "What does file cost?", ["svn", "file"], name="file", is_cost=True),
+    ]
+    settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
+    definition = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "file"]}}
+    of_svn = {"compare": {"axis": "ra", "baseline": "svn", "candidates": ["file"]}}
+    rows = [
+        {**row(2.5, **where), "baseline": "http", "candidate": "file"}
+        for where in ({}, {"command": "export"}, {"cache": "hot-os"})
+    ]
+    costs = [{**row(0.5), "baseline": "svn", "candidate": "file"}]
+    grid = [
+        {"cell": "a", "ra": "file", "command": "dump", "cache": "cold", "skip": "no dump"},
+        {"cell": "b", "ra": "svn", "command": "log", "cache": "cold", "skip": "no svnserve"},
+    ]
+    local, cost = advise(settings, frame, [(definition, rows), (of_svn, costs)], grid).cards
+    assert [case.where["command"] for case in local.cases] == ["log"]
+    assert (local.answer.value, local.reference, local.missing) == ("file", "http", [])
+    assert (cost.answer.short, cost.reference) == ("up to 2.0x slower", "svn")
+
+
 def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
     """Return the card of builds; candidates named `again` have the binaries of the baseline."""
     flagged = [{**r, "flags": "same-binaries" if r["candidate"] == "again" else ""} for r in rows]

@@ -262,6 +262,22 @@ def test_changes_for_picks_have_their_order_cost_and_results(page):
         assert before / after == pytest.approx(2, rel=0.06)
 
 
+def test_cost_has_an_answer_for_picks_and_is_no_change(results):
+    cards = []
+    for each in results.advice.cards:
+        is_cost = each.question.axis == "packing"
+        question = replace(each.question, is_cost=is_cost, name=f"about_{each.question.axis}")
+        cards.append(replace(each, question=question))
+    page = describe_page(replace(results, advice=replace(results.advice, cards=cards)))
+    anchors = [view.anchor for view in page.answers.cards]
+    assert sorted(anchors) == sorted(f"card-{card.question.name}" for card in cards)
+    answer = answer_on(page, {"format": "f6", "packing": "nopack"})
+    assert "card-about_packing" not in {change.anchor for change in answer.changes}
+    assert answer.changes
+    shown = next(card for card in answer.cards if card.anchor == "card-about_packing")
+    assert (shown.kind, shown.value) == ("cost", "")
+
+
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results):
     counts = {"different": 20, "equal": 4, "too small": 3, "undecided": 55}
     outlook = [OutlookMoment(s, {"t": n}) for s, n in ((0, 55), (720, 2), (3600, 0))]

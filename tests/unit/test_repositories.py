@@ -36,6 +36,7 @@ from vcsbench.subjects.repository import (
     copy_path,
     metadata_file,
     read_metadata,
+    scaled_revisions,
     write_metadata,
 )
 
@@ -417,3 +418,17 @@ def test_space_for_copies_on_two_storages_of_one_folder_is_added(tmp_path):
         "home": str(tmp_path),
         "repositories": {str(tmp_path): 8},
     }
+
+
+@pytest.mark.parametrize(
+    ("scale", "keys", "revisions"),
+    [
+        (0.12, {}, 12),
+        (None, {}, 100),
+        (0.12, {"scale_revisions": True}, 12),
+        (0.12, {"scale_revisions": False}, 100),
+        (None, {"scale_revisions": False}, 100),
+    ],
+)
+def test_scaled_revisions_may_be_counted_as_they_are(scale, keys, revisions):
+    assert scaled_revisions(100, {"repository": {"scale": scale}, **keys}) == revisions

@@ -46,6 +46,12 @@ def test_find_wishes_sorts_operations_by_gain_with_command_downtime_and_work():
     assert found[1].operation.occasion == "Repeated log over svn (server cache warm)"
 
 
+def test_find_wishes_leaves_out_costs():
+    made = packing((COLD_LOG, BETTER, 1.7))
+    cost = type(made)(CardQuestion("packing", "?", is_cost=True), made.reference, (), made.cases)
+    assert wishes(cost) == []
+
+
 @pytest.mark.parametrize(
     ("of_packing", "of_load", "axes"),
     [

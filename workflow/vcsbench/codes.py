@@ -156,6 +156,8 @@ class AnswerKind(StrEnum):
     VALUE = "value"
     # Each value loses by more than the margin somewhere.
     DEPENDS = "depends"
+    # Of a question about costs: some value takes longer than the baseline.
+    COST = "cost"
     EQUAL = "equal"
     UNDECIDED = "undecided"
     NOT_MEASURED = "not measured"

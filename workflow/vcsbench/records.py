@@ -119,6 +119,7 @@ class Recipe(TypedDict, total=False):
     revisions: int
     output_location: str
     revisions_behind: int
+    scale_revisions: bool
     store: str
     program: str
     needs: list[str]

@@ -10,7 +10,7 @@ import pandas as pd
 from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import in_cases
 from vcsbench.advice.candidates import geometric_mean, with_candidates
-from vcsbench.advice.cards import Advice, Card, Situation, make_card
+from vcsbench.advice.cards import Advice, Card, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
@@ -106,6 +106,11 @@ def _card(
     round. These two show why a value is missing.
     """
     axis, axes = question.axis, list(settings.order)
+    # Other cells say nothing about the question: those of other cases, and of values that it leaves out.
+    where = dict(question.where)
+    if question.values:
+        where[axis] = list(question.values)
+    grid = [row for row in grid if fits(row, where)]
     compared = [table for table in tables if decision.compares_times(table[0], axis)]
     # A study may ask a question without a table that compares its values.
     if not compared:
@@ -114,9 +119,10 @@ def _card(
     rows: list[Row] = []
     for definition, rows_of_table in compared:
         # The reference is the value that stays if a reader changes nothing: the baseline of the first table.
-        if not reference:
-            reference = str(definition["compare"]["baseline"])
-        rows += rows_of_table
+        baseline = str(definition["compare"]["baseline"])
+        if not reference and (not question.values or baseline in question.values):
+            reference = baseline
+        rows += [row for row in rows_of_table if fits(row, question.where)]
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     return make_card(
         question,

@@ -332,6 +332,51 @@ def answer_with_choice(
     return Answer(kind, value, short, sentence, text)
 
 
+def answer_of_cost(axis: str, cases: Sequence[Case], reference: str) -> Answer:
+    """Return the answer that names the cost of each value against the reference, and recommends none.
+
+    Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. A value that is
+    faster somewhere is named, too: `short_circuit: warm log 1.8x faster`.
+    """
+    # The factors of each value by group, such as {"https": {"warm export": [1.3], "warm log": [1.0]}}.
+    costs: dict[str, dict[str, list[float]]] = {}
+    for case in cases:
+        for value, cost in case.costs.items():
+            if value != reference and reference in case.costs:
+                groups = costs.setdefault(value, {})
+                group = labels.group_label(case.where)
+                groups.setdefault(group, []).append(cost / case.costs[reference])
+    sentences = []
+    largest = 1.0
+    for value, groups in costs.items():
+        parts = []
+        for group, factors in groups.items():
+            largest = max(largest, *factors)
+            parts.append(f"{group} {_cost_text(factors)}".strip())
+        sentences.append(f"{labels.value_label(axis, value)}: {', '.join(parts)}")
+    text = "; ".join(sentences)
+    is_cost = largest > 1 + decision.SAME
+    short = f"up to {labels.factor(largest)} slower" if is_cost else "no cost"
+    return Answer(AnswerKind.COST, "", short, f"{text[0].upper()}{text[1:]}.", text)
+
+
+def _cost_text(factors: Sequence[float]) -> str:
+    """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`."""
+    slower = [factor for factor in factors if factor > 1 + decision.SAME]
+    faster = [1 / factor for factor in factors if factor < 1 - decision.SAME]
+    parts = []
+    if slower:
+        parts.append(f"{labels.factors(slower)} slower{_in_part(len(slower), len(factors))}")
+    if faster:
+        parts.append(f"{labels.factors(faster)} faster{_in_part(len(faster), len(factors))}")
+    return " and ".join(parts) or "equal"
+
+
+def _in_part(number: int, total: int) -> str:
+    """Return ` in 2 of 3`, "" if it is all of them."""
+    return f" in {number} of {total}" if number < total else ""
+
+
 def _effect_text(effect: Effect, cases: int) -> str:
     """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
 

@@ -14,6 +14,7 @@ from vcsbench.advice.answer_texts import (
     NO_ANSWER,
     Answer,
     AnswerSettings,
+    answer_of_cost,
     answer_with_choice,
     answer_without_choice,
     is_benchmark,
@@ -69,6 +70,8 @@ class Card:
         cases = self._answering_cases(picks, current)
         # Only a case that decides the current value shows how much slower that value is.
         deciding = [case for case in cases if not current or current in case.costs]
+        if self.question.is_cost:
+            deciding = [case for case in deciding if self.reference in case.costs]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
         # No case decides the current value, so recommend() got no cases. The kind depends on the reason.
@@ -85,6 +88,8 @@ class Card:
             has_workload=self.has_workload,
         )
         if kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+            if self.question.is_cost:
+                return answer_of_cost(self.question.axis, cases, self.reference)
             return answer_with_choice(self.question, kind, value, cases, settings)
         return answer_without_choice(kind, value, cases, settings)
 

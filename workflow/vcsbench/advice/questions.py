@@ -34,7 +34,8 @@ class CardQuestion:
 
     `values` are those to choose from, () for all. `yes_value` makes the answer yes or no. `actions` has, by
     value, the action that applies it. `aggregate` requests one answer over all cells. `how_to_measure`
-    measures values that the grid lacks.
+    measures values that the grid lacks. `name` is its key in the study, "" for its axis. `where` selects its
+    cases, {} for all. `is_cost`: it asks for the cost of values, and recommends none.
     """
 
     axis: str
@@ -44,6 +45,9 @@ class CardQuestion:
     actions: Mapping[str, CardAction] = field(default_factory=dict)
     aggregate: bool = False
     how_to_measure: CardAction | None = None
+    name: str = ""
+    where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    is_cost: bool = False
 
     @property
     def short(self) -> str:
@@ -60,12 +64,13 @@ def read_questions(
 ) -> list[CardQuestion]:
     """Return the questions of a study, in its order, each with the actions that apply its values.
 
-    `definitions` are the key `questions` of the study, by axis. `settings` has the settings of each server
+    `definitions` are the key `questions` of the study, by name. `settings` has the settings of each server
     configuration, by the axis `config` and its values, {} for a study without this axis. Example:
     `{"config": {"fast": {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}}}`.
     """
     questions = []
-    for axis, definition in definitions.items():
+    for name, definition in definitions.items():
+        axis = definition.get("axis", name)
         actions = {}
         # The files of a server configuration show how to apply it. So configurations of the user, which are
         # not in words.yaml, have an action, too.
@@ -88,6 +93,9 @@ def read_questions(
                 actions=actions,
                 aggregate=definition.get("aggregate", False),
                 how_to_measure=how_to_measure,
+                name=name,
+                where=definition.get("where", {}),
+                is_cost=definition.get("cost", False),
             )
         )
     return questions

@@ -123,6 +123,8 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
     # A list with each access would be three times as long, and say nearly the same of each.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
+        if card.question.is_cost:
+            continue
         for wish in _wishes_of_card(card, current, work, margin):
             key = (wish.operation.command, wish.operation.cache)
             by_operation.setdefault(key, []).append(wish)

@@ -123,6 +123,8 @@ class Command(Model):
     revisions_behind: int | None = key(None, was="behind", ge=0, lt=1 << 31)
     """A clean working copy exists before each run, this many revisions behind the youngest, counted at scale
     1. At a smaller scale the number is multiplied by it. Default: no working copy."""
+    scale_revisions: bool | None = None
+    """false: `revisions` and `revisions_behind` are counted as they are, at any scale."""
     store: StoreName | None = None
     """For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/tree_stores.py.
     Default: a folder of files."""
@@ -195,6 +197,13 @@ class QuestionDefinition(TypedDict, total=False):
 
     question: Required[Annotated[Text, former("ask")]]
     """The question, in the reader's words."""
+    axis: AxisOfStudy
+    """The axis of the question, if its key is another name: an axis may have several questions."""
+    where: Annotated[dict[AxisOfStudy, Value | Values], Field(min_length=1)]
+    """The cases of the question: axes with a value or a list of values (default: all)."""
+    cost: bool
+    """Ask for the cost of each value against the baseline of the table, for requirements such as https. The
+    answer names the cost and recommends nothing."""
     yes_value: Annotated[Text, former("yes")]
     """The value of the answer "yes" (default: the answer names a value)."""
     values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique), former("between")]
@@ -337,9 +346,9 @@ class StudyFile(Model):
     scenario_axes: Annotated[list[AxisOfStudy], AfterValidator(unique)] = key([], was="given")
     """Axes such as command, repository and access. Advice is given for each of their values, in this order,
     and chooses among the values of all other axes. A question may still compare accesses."""
-    questions: Annotated[dict[AxisOfStudy, QuestionDefinition], Field(min_length=1)] = key({})
-    """What readers have to decide, by axis: each is a card at the head of the report, in this order. Other
-    choices have a card after them."""
+    questions: Annotated[dict[AxisName, QuestionDefinition], Field(min_length=1)] = key({})
+    """What readers have to decide, by axis, or by a name with the key `axis`: each is a card at the head of
+    the report, in this order. Other choices have a card after them."""
     trace_syscalls: dict[AxisOfStudy, Values] | None = key(None, was="count_calls")
     """The cells whose system calls are counted, in a run of their own under strace, by the values of axes
     (`{}`: all). Cells that differ only in the state of caches are counted once."""
@@ -438,6 +447,7 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     _check_path_parts(path, file)
+    _check_questions(path, file)
     _check_named_values(path, file)
     for name, table in file.tables.items():
         _check_columns(path, file, name, table)
@@ -468,6 +478,14 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
                     f"results, {part}. Rename one of them."
                 )
             value_by_part[part] = value
+
+
+def _check_questions(path: Path, file: StudyFile) -> None:
+    """Raise UserError for a question that is about no axis of the study."""
+    for name, question in file.questions.items():
+        unknown = unknown_name([question.get("axis", name)], file.axes)
+        if unknown:
+            raise UserError(f"{path}: `questions.{name}`: the study has no axis {unknown}")
 
 
 def _check_named_values(path: Path, file: StudyFile) -> None:
@@ -569,10 +587,13 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
 
     For example ("tables.speed.where.format", "format", ["f6", "f7"]).
     """
-    for axis, question in file.questions.items():
-        yield f"questions.{axis}.values", axis, question.get("values", [])
+    for name, question in file.questions.items():
+        axis = question.get("axis", name)
+        yield f"questions.{name}.values", axis, question.get("values", [])
         yes = [question["yes_value"]] if "yes_value" in question else []
-        yield f"questions.{axis}.yes_value", axis, yes
+        yield f"questions.{name}.yes_value", axis, yes
+        for other, selected in question.get("where", {}).items():
+            yield f"questions.{name}.where.{other}", other, axis_values(selected)
     for name, table in file.tables.items():
         if "compare" in table:
             compare = table["compare"]

@@ -24,7 +24,8 @@ from vcsbench.storages.workdir import resolve
 # The keys of a command in a study that its recipe has, too.
 COMMAND_KEYS = (
     *("argv", "stdin", "environment", "input", "output", "runs", "revisions", "output_location"),
-    *("revisions_behind", "store", "program", "needs", "fixed_cost", "clones", "measure_sync"),
+    *("revisions_behind", "scale_revisions", "store", "program", "needs", "fixed_cost", "clones"),
+    "measure_sync",
 )
 AUTO = "auto"
 # The keys of a recipe that do not change the system calls of a run.

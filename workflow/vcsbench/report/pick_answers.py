@@ -161,7 +161,9 @@ def _make_pick_answer(
     """
     # A card with one answer over all cells follows no pick.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    plan = steps.plan_steps(cards, picks, settings.margin, advice.workload)
+    # A cost, such as that of https, is no reason to change.
+    choices = [card for card in cards if not card.question.is_cost]
+    plan = steps.plan_steps(choices, picks, settings.margin, advice.workload)
     # DO with a condition interrupts the service. DEPENDS is faster for some operations, slower for others.
     conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
     changes = [*plan.steps, *conditional]
@@ -176,14 +178,14 @@ def _make_pick_answer(
             _make_change_view(number, changes, plan, advice, columns, settings)
             for number in range(1, len(changes) + 1)
         ],
-        remarks=_make_remarks(plan, cards, picks, settings),
+        remarks=_make_remarks(plan, choices, picks, settings),
         cards=[_make_card_answer(card, picks, plan, changes) for card in cards],
         disturbed=_describe_disturbance(cards, picks) if settings.marks_disturbed else "",
     )
 
 
 def anchor_of(card: Card) -> str:
-    return f"card-{card.question.axis}"
+    return f"card-{card.question.name or card.question.axis}"
 
 
 def _make_change_view(

@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from vcsbench.advice import labels
 from vcsbench.advice.cards import Situation
 from vcsbench.advice.decision import Where
-from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, CACHE_AXIS, CLIENTS_AXIS
+from vcsbench.axis_names import (
+    BUILD_AXIS,
+    CACHE_AXIS,
+    CLIENTS_AXIS,
+    FORMAT_AXIS,
+    PACKING_AXIS,
+    SERVER_AXIS,
+)
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
 # Nobody "has" a state of the caches, a number of clients, or a build. A reader compares them, so they are no
 # picks.
 COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
+# The state of a user's own repository and its server.
+STATE_AXES = (FORMAT_AXIS, PACKING_AXIS, SERVER_AXIS)
 # The page contains a table of answers for each combination of picks, so more would make it too large.
 MAX_COMBINATIONS = 300
 
@@ -68,9 +77,9 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         if combinations > MAX_COMBINATIONS:
             break
         preset = ""
-        # The first value of an axis is the present state of the user's repository. The access is no state of
-        # it: its users may have any.
-        if results.own_repository and axis != ACCESS_AXIS:
+        # The first value of these axes is the present state of the user's repository. The access or the
+        # network is no state of it: its users may have any.
+        if results.own_repository and axis in STATE_AXES:
             preset = values[0]
         labelled = [(value, labels.value_label(axis, value)) for value in values]
         picks.append(Pick(axis, labels.axis_label(axis), labelled, preset))

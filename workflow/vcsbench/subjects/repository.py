@@ -162,9 +162,13 @@ def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
 
 
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
-    """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01."""
+    """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01.
+
+    A command may count them as they are, at any scale (`scale_revisions: false`).
+    """
     scale = parts["repository"]["scale"]
-    return revisions if scale is None else round(revisions * scale)
+    is_scaled = parts.get("scale_revisions", True) and scale is not None
+    return round(revisions * scale) if is_scaled else revisions
 
 
 class Repository(Subject):
