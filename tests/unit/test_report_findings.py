@@ -29,7 +29,7 @@ from vcsbench.report.findings_section import (
     make_finding_views,
     summarise_reasons,
 )
-from vcsbench.report.page import describe_page
+from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.results import read_results
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import texts, verdicts
@@ -83,6 +83,15 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert verdicts == sorted(verdicts, key=[*MEANINGS].index)
     weaker = view_of(views_of(results, verdict="weaker"))
     assert (weaker.verdict, weaker.news) == ("weaker", "")
+
+
+def test_finding_has_the_address_of_its_statement(results):
+    assert view_of(views_of(results)).source == ""
+    address = "https://example.org/a?b=1&c=2"
+    definitions = {**results.definitions, NAME: {**results.definitions[NAME], "source": address}}
+    changed = replace(results, definitions=definitions)
+    assert view_of(views_of(changed)).source == address
+    assert f"Source: {address.replace('&', '&amp;')}<" in build_page(changed)
 
 
 @pytest.mark.parametrize(

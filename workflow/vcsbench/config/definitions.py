@@ -15,6 +15,7 @@ from vcsbench.config.models import (
     Text,
     definition,
     exactly_one,
+    fits_pattern,
     unknown_name,
 )
 from vcsbench.config.study import RUN_COLUMNS, axis_values
@@ -109,6 +110,8 @@ class FindingDefinition(TypedDict, total=False):
     candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`."""
     expect: Required[Annotated[BoundsDefinition, AfterValidator(_with_bound)]]
     """The bounds: `at_least`, `at_most` or both; or a `direction`."""
+    source: Annotated[Text, fits_pattern("https?://.+", "begin with http:// or https://")]
+    """The address of the statement, if the study has none."""
     allow_inconclusive: bool
     """An expectation only: `check` accepts an inconclusive result."""
     allow_not_measured: bool

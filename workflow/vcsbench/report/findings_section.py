@@ -108,7 +108,8 @@ class FindingView(FindingFacts):
     the words of cards, `flags` their names. A flag marks a doubtful run.
 
     `table` is the title of the table with its numbers, `anchor` the row there. `news` is a sentence on a
-    reversed finding. `dot` is its place in the plot of findings, None if it is no factor.
+    reversed finding. `source` is the address of the statement, "" if the study has one for all. `dot` is its
+    place in the plot of findings, None if it is no factor.
     """
 
     published_interval: str
@@ -123,6 +124,7 @@ class FindingView(FindingFacts):
     table: str
     anchor: str
     news: str
+    source: str
     dot: FindingDot | None
 
 
@@ -236,6 +238,7 @@ def _make_finding_view(
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
         news=_describe_reversal(row, definition),
+        source=definition.get("source", ""),
         dot=dot,
     )
 
