@@ -186,6 +186,8 @@ _TIMES = (
            "Processor seconds in the command's own code, median of the rounds.", _less("takes")),
     Metric("system_s", "System time", "s", "system time",
            "Processor seconds in the kernel for the command, median of the rounds.", _less("takes")),
+    Metric("server_cpu_s", "Server CPU time", "s", "server CPU time",
+           "Processor seconds of the server while the command ran, median of the rounds.", _less("takes")),
 )
 _LOADS = (
     Metric("client_cpu_pct", "Client CPU", "%", "client CPU",
