@@ -167,8 +167,9 @@ def scaled_revisions(revisions: int, parts: Recipe) -> int:
     A command may count them as they are, at any scale (`scale_revisions: false`).
     """
     scale = parts["repository"]["scale"]
-    is_scaled = parts.get("scale_revisions", True) and scale is not None
-    return round(revisions * scale) if is_scaled else revisions
+    if scale is None or not parts.get("scale_revisions", True):
+        return revisions
+    return round(revisions * scale)
 
 
 class Repository(Subject):
