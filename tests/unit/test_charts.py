@@ -26,7 +26,6 @@ def card_row(label, ratio, low=None, high=None):
         note="",
         style="candidate",
         flags=[],
-        is_disturbed=False,
     )
 
 

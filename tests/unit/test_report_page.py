@@ -38,6 +38,7 @@ from vcsbench.report.change_costs import make_estimate
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.quality_section import judge_noise, make_quality_tables
 from vcsbench.report.results import Provenance
+from vcsbench.report.summary import find_disturbance
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -112,27 +113,37 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     pair = Pair("nopack", "pack", 2.0, 1.9, 2.1, 5, Call.FASTER, Result.DIFFERENT, flags=flags)
     card = replace(card, cases=[*card.cases[:2], Case({}, (pair,))])
     (view,) = make_card_views(with_card(results, card))
-    # The row names its disturbance in words, and the key of the plot each flag.
+    # The key of the plot has the meaning of each flag.
     notes = [row.note for row in view.rows if row.note]
-    assert notes == ["! disturbed; flags: apart, saturated"]
-    assert [row.is_disturbed for row in view.rows].count(True) == 1
+    assert notes == ["flags: apart, saturated"]
     meanings = dict(row_key(view.rows))
-    assert meanings.keys() == {"! disturbed", "apart", "saturated"} and all(meanings.values())
+    assert meanings.keys() == {"apart", "saturated"} and all(meanings.values())
     lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
 
 
-@pytest.mark.parametrize("of_runs", ["cpu-busy", ""])
-def test_page_whose_comparisons_and_runs_are_all_disturbed_marks_no_row(results, page, of_runs):
-    card = card_on(page, "packing").card
-    pairs = [replace(pair, flags=("cpu-busy",)) for case in card.cases[:3] for pair in case.pairs]
-    disturbed = with_card(results, replace(card, cases=[Case({}, (pair,)) for pair in pairs]))
-    runs = [{**run, "flags": of_runs} for run in results.measurements]
-    tree = parse(build_page(replace(disturbed, measurements=runs)))
-    marks = [row for row in tree.all("tr") if "data-disturbed" in row.attributes]
-    assert len(marks) == (0 if of_runs else len(pairs))
-    assert ("so none is marked" in tree.by_id("answer").text) == bool(of_runs)
+@pytest.mark.parametrize(
+    ("cold", "hot", "text"),
+    [
+        (0, 0, ""),
+        (4, 0, "Other programs disturbed 2 % of the runs; cold results suffer most."),
+        (6, 6, "6 % of the runs: measure again on a quiet machine"),
+    ],
+)
+def test_page_has_the_share_of_disturbed_runs(results, cold, hot, text):
+    """Of 100 cold and 100 hot runs, `cold` and `hot` were disturbed."""
+    template = next(run for run in results.valid_runs)
+    runs = []
+    for cache, disturbed in (("cold", cold), ("hot-svn", hot)):
+        for number in range(100):
+            flags = "cpu-busy" if number < disturbed else ""
+            runs.append({**template, "cache": cache, "flags": flags})
+    disturbance = find_disturbance(replace(results, measurements=runs))
+    assert disturbance.share == pytest.approx((cold + hot) / 200)
+    page = parse(build_page(replace(results, measurements=runs)))
+    answers = page.by_id("answer").text
+    assert text in answers if text else "Other programs disturbed" not in answers
 
 
 @pytest.mark.parametrize(

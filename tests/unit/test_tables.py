@@ -4,10 +4,13 @@ import math
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, make_study, rows_frame
+from vcsbench.codes import Call
+from vcsbench.statistics.calls import withdraw_disturbed
 from vcsbench.statistics.tables import make_table
 
 FORMATS = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
@@ -46,9 +49,10 @@ def frame_with(f6, f7=None, **columns):
 TWICE = frame_with([2.0] * 5, [1.0] * 5)
 
 
-def test_make_table_value_is_of_medians_ratio_of_rounds():
+def test_make_table_value_and_ratio_are_of_the_rounds():
     row = row_of(frame_with([2.0, 2.2, 2.1, 4.0, 2.0], [1.0, 1.1, 1.0, 1.0, 0.5]))
-    assert row["value"] == pytest.approx(100 * (2.1 / 1.0 - 1))
+    assert row["value"] == pytest.approx(100 * (row["ratio"] - 1))
+    assert row["baseline_mean"] / row["candidate_mean"] == pytest.approx(row["ratio"])
     d = np.log([2.0, 2.0, 2.1, 4.0, 4.0])
     low, high = stats.ttest_1samp(d, 0).confidence_interval(0.95)
     expected = [math.exp(x) for x in (d.mean(), low, high)]
@@ -76,11 +80,14 @@ def test_make_table_has_row_per_candidate_and_inapplicable_axis_is_empty(tmp_pat
         # The quotient of medians of the parts.
         (frame_with([1.0, 2.0, 4.0], user_s=[1.0, 1.5, 0.1]), CLIENT, 100 * 1.1 / 2.0, 3),
         # The runs of a round count once.
-        (frame_with([1, 1, 1, 1, 5, 9, 9], round=[1, 2, 3, 4, 5, 5, 5]), ELAPSED, 1.0, 5),
-        (frame_with([1.0, 2.0, 9.0], round=1), ELAPSED, 2.0, 1),
+        (frame_with([1, 1, 1, 1, 4, 8, 2], round=[1, 2, 3, 4, 5, 5, 5]), ELAPSED, 4 ** (1 / 5), 5),
+        (frame_with([1.0, 2.0, 4.0], round=1), ELAPSED, 2.0, 1),
+        (frame_with([1.0, 2.0, 9.0], round=1), {**ELAPSED, "reduce": "worst"}, 9.0, 1),
     ],
 )
-def test_make_table_level_is_median(frame, definition, value, n):
+def test_make_table_level_is_the_mean_of_a_duration_and_the_median_of_cpu_times(
+    frame, definition, value, n
+):
     row = row_of(frame, definition)
     assert (row["value"], row["n"]) == (pytest.approx(value), n)
 
@@ -88,13 +95,26 @@ def test_make_table_level_is_median(frame, definition, value, n):
 def test_make_table_ratio_is_of_geometric_means_of_times_and_medians_of_counts():
     frame = frame_with([1.0, 2.0, 9.0], [1.0, 1.0, 1.0], round=1)
     row = row_of(frame)
-    assert (row["value"], row["n"]) == (pytest.approx(100.0), 1)
+    assert (row["value"], row["n"]) == (pytest.approx(100 * (18 ** (1 / 3) - 1)), 1)
     assert row["ratio"] == pytest.approx(18 ** (1 / 3)) and row[["low", "high"]].isna().all()
     best = row_of(frame, {**FORMATS, "reduce": "best"})
     assert (best["value"], best["ratio"]) == (pytest.approx(0.0), pytest.approx(1.0))
     counts = {"compare": FORMATS["compare"] | {"metric": "read_calls"}}
     frame = frame_with([0.0, 2.0, 4.0], [1.0, 1.0, 1.0], round=1)
     assert row_of(frame.assign(read_calls=frame["elapsed_s"]), counts)["ratio"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("quiet", "is_doubtful"), [(0.8, True), (1.2, False)])
+def test_difference_that_undisturbed_runs_reverse_is_undecided(quiet, is_doubtful):
+    """In two of five rounds, other programs make f6 four times as slow. In the others, f6 takes `quiet`."""
+    frame = frame_with([4.0, 4.0, quiet, quiet, quiet], [1.0, 1.0, 1.0, 1.0, 1.0])
+    frame["flags"] = np.where(frame["elapsed_s"] == 4.0, "cpu-busy", "")
+    row = row_of(frame)
+    assert row["ratio"] > 1 and ("disturbed" in row["flags"].split()) == is_doubtful
+    table = pd.DataFrame([{**row, "call": Call.FASTER}])
+    assert withdraw_disturbed(table)["call"].tolist() == [
+        Call.UNDECIDED if is_doubtful else Call.FASTER
+    ]
 
 
 @pytest.mark.parametrize(
@@ -200,8 +220,8 @@ def test_make_table_of_some_cells_has_the_noise_of_all():
 @pytest.mark.parametrize(
     ("by", "values"),
     [
-        ("scale", {"0.02": 1.5, "0.1": 3.5}),
-        ("host", {"a": 1.5, "b": 3.5}),
+        ("scale", {"0.02": 2**0.5, "0.1": 12**0.5}),
+        ("host", {"a": 2**0.5, "b": 12**0.5}),
         ("round", {"1": 1.0, "2": 2.0, "3": 3.0, "4": 4.0}),
     ],
 )
@@ -215,7 +235,7 @@ def test_make_table_by_a_column_of_runs_has_a_row_for_each_value(by, values):
     )
     levels = table_of(frame, {**ELAPSED, "by": [by]}, FORMAT_ONLY)
     levels = levels[levels["format"] == "f6"]
-    assert dict(zip(levels[by], levels["value"], strict=True)) == values
+    assert dict(zip(levels[by], levels["value"], strict=True)) == pytest.approx(values)
     ratios = table_of(frame, {**FORMATS, "by": [by]}, FORMAT_ONLY)
     assert dict.fromkeys(ratios[by]) == dict.fromkeys(values)
     assert ratios["ratio"].tolist() == pytest.approx([2.0] * len(values))

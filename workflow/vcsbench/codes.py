@@ -57,6 +57,8 @@ class WhyUndecided(StrEnum):
 
     FEW_ROUNDS = "few-rounds"
     NO_DUPLICATES = "no-duplicates"
+    # The direction changes without the runs that other programs disturbed.
+    DISTURBED = "disturbed"
     WIDE_INTERVAL = "wide-interval"
 
 

@@ -123,10 +123,15 @@ class Metric:
         return 1 if self.better == LOW else -1
 
     @property
+    def is_duration(self) -> bool:
+        """Return True for the time from one moment to another, which is never 0. A CPU time may be."""
+        return self.words is FASTER
+
+    @property
     def calls(self) -> tuple[Call, Call]:
         """Return the calls of a candidate with a ratio baseline / candidate above 1 and below 1."""
-        # Only times have these words. `faster` does not fit other metrics, such as bytes.
-        if self.words is FASTER:
+        # `faster` does not fit other metrics, such as bytes.
+        if self.is_duration:
             return Call.FASTER, Call.SLOWER
         return Call.LESS, Call.MORE
 
@@ -172,12 +177,13 @@ def _traced(name: str, title: str, unit: str, quantity: str, words: Words, readi
 
 # fmt: off
 _TIMES = (
-    Metric("elapsed_s", "Elapsed time", "s", "time of", "Elapsed seconds, median of the rounds.", FASTER),
+    Metric("elapsed_s", "Elapsed time", "s", "time of",
+           "Elapsed seconds, geometric mean of the rounds.", FASTER),
     Metric("fastest_client_s", "Fastest client", "s", "time of the fastest client",
-           "Seconds from the start of the fastest client to its end, median of the rounds.",
+           "Seconds from the start of the fastest client to its end, geometric mean of the rounds.",
            FASTER),
     Metric("slowest_client_s", "Slowest client", "s", "time of the slowest client",
-           "Seconds from the start of the slowest client to its end, median of the rounds.",
+           "Seconds from the start of the slowest client to its end, geometric mean of the rounds.",
            FASTER),
     Metric("on_device_s", "Time until it is on the device", "s", "time until on the device",
            "Seconds from the start of a run until its data is on the device: elapsed time plus a sync.",

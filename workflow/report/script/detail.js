@@ -67,13 +67,13 @@ function runsShown(sides, table) {
 
 function timeAndCounts(sides) {
   const cells = sides.map(({ cell }) => known.cells[cell]);
-  const rows = ["Elapsed", "Elapsed, geometric mean as in cards", "Client CPU", "Server CPU", "Waiting"]
+  const rows = ["Elapsed", "Client CPU", "Server CPU", "Waiting"]
     .map((part, n) => [part, ...cells.map((cell) => written(cell.spent[n], "s"))]);
   Object.entries(known.counted).forEach(([title, unit], n) => {
     if (cells.some((cell) => cell.counted[n] !== null)) rows.push([title, ...cells.map((cell) => written(cell.counted[n], unit))]);
   });
   return tableOf(["", ...sides.map(({ name }) => name)], rows,
-                 "Medians, except for the geometric mean. Waiting: neither client nor server used a CPU; below 0 if both did at once.");
+                 "Elapsed: geometric mean of the rounds; the others: medians. Waiting: neither client nor server used a CPU; below 0 if both did at once.");
 }
 
 function evidenceOf({ name, cell }) {

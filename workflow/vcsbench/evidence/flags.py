@@ -187,6 +187,9 @@ class Flag(enum.StrEnum):
     AT_LEAST = ("at-least",
         "More than half of the faster side's time is start-up, which is part of both sides.",
         "Read the near end of the interval as the least factor. A larger scale shows the true one.")
+    DISTURBED = ("disturbed",
+        "Without the runs that other programs disturbed, the other side is faster.",
+        "It is undecided. Measure again on a quiet machine.")
     NOT_SAVED = ("not-saved",
         "The saved baseline has no valid run of this cell.",
         "Save a baseline that has it.")
@@ -239,6 +242,11 @@ def join_flags(words: Iterable[str]) -> str:
 def add_flag(flags: str, word: str, is_set: bool) -> str:
     """Return the text of flags with another one, if it is set."""
     return join_flags([*flags.split(), word]) if is_set else flags
+
+
+def is_disturbed(flags: str) -> bool:
+    """Return True if the text of a run's flags says that other programs took time of the machine."""
+    return not BUSY.isdisjoint(flags.split())
 
 
 def is_invalid(flags: str) -> bool:

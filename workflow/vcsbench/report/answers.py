@@ -25,7 +25,6 @@ from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
 from vcsbench.report.pick_answers import anchor_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in
-from vcsbench.report.summary import count_disturbed
 
 # A flag on more comparisons than this share is no help to tell them apart.
 NEARLY_ALL = 0.8
@@ -71,22 +70,12 @@ def make_card_views(results: Results) -> list[CardView]:
     return [_make_card_view(card, results, flags) for card in cards]
 
 
-def is_disturbed_everywhere(results: Results) -> bool:
-    """Return True if other programs disturbed all comparisons and more than NEARLY_ALL of the valid runs."""
-    disturbed, compared, _ = count_disturbed(results.advice.cards)
-    disturbed_runs = [
-        run for run in results.valid_runs if not BUSY.isdisjoint(run["flags"].split())
-    ]
-    is_nearly_all = len(disturbed_runs) > NEARLY_ALL * len(results.valid_runs)
-    return disturbed == compared and is_nearly_all
-
-
 def shown_flags(results: Results) -> set[str]:
     """Return the flags that the rows of cards may name. A flag is a code of a doubt about runs.
 
     Flags are left out if more than NEARLY_ALL of the comparisons have them, because a mark on each row tells
-    a reader nothing. So are PLAIN_FLAGS. The flags BUSY (disturbed by other programs) are always in it,
-    unless everything is disturbed.
+    a reader nothing. So are PLAIN_FLAGS. The page has one sentence on the runs that other programs
+    disturbed (flags BUSY).
     """
     number_of_pairs = 0
     counts: Counter[str] = Counter()
@@ -98,11 +87,7 @@ def shown_flags(results: Results) -> set[str]:
                     if card.question.aggregate or flag not in DOUBTS:
                         counts[flag] += 1
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
-    shown -= PLAIN_FLAGS
-    # A disturbance has a mark of its own, also if nearly all comparisons have it.
-    if is_disturbed_everywhere(results):
-        return shown - BUSY
-    return shown | BUSY
+    return shown - PLAIN_FLAGS - BUSY
 
 
 def list_build_versions(results: Results) -> list[str]:

@@ -11,8 +11,8 @@ from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Call
-from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, Flag, flag_message
-from vcsbench.report.results import Rows, contradicts_medians, median_seconds, unique_values
+from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
+from vcsbench.report.results import Rows, unique_values
 
 # The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
 # answer, so they have UNDECIDED_STYLE. "reference" is a faster baseline.
@@ -25,9 +25,7 @@ STYLES = {
 UNDECIDED_STYLE = "undecided"
 # Words in the notes of a card's rows, with their meanings.
 ROW_KEY = {
-    "! disturbed": "other programs took time of the machine during these runs",
     "detectable from": "a true difference of this size would be called in 9 of 10 sessions",
-    "medians, as in tables": "their quotient is more than 5 % from the factor, which uses every run",
     "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
 }
 
@@ -49,7 +47,6 @@ class CardRow:
     note: str
     style: str
     flags: Sequence[str]
-    is_disturbed: bool
 
 
 def make_card_row(
@@ -84,12 +81,8 @@ def make_card_row(
         interval = labels.change_between(pair.low, pair.high)
 
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
-    runs = [run for runs_of_side in runs_of_sides for run in runs_of_side]
-    disturbed, flags = flag_texts(pair.flags, shown_flags, is_hot, runs)
-    notes = []
-    if disturbed:
-        notes.append(disturbed)
-    notes += _notes_on_numbers(card, pair, runs_of_sides)
+    flags = name_flags(pair.flags, shown_flags, is_hot)
+    notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(flags)}")
     if has_less_work(axis, case.where):
@@ -104,7 +97,6 @@ def make_card_row(
         note="; ".join(notes),
         style=STYLES.get(pair.call, UNDECIDED_STYLE),
         flags=flags,
-        is_disturbed=bool(disturbed),
     )
 
 
@@ -112,7 +104,7 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
     """Return the notes on the numbers of a comparison, [] if it needs none. ROW_KEY explains their words.
 
     They are: the number of runs (in an answer over all cells), the detectable difference (if none was found),
-    a large fixed cost (start-up, if one was found or excluded), and medians with another quotient.
+    and a large fixed cost (start-up, if one was found or excluded).
     """
     notes = []
     if card.question.aggregate and all(runs_of_sides):
@@ -125,11 +117,6 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
-    medians_s = [median_seconds(runs) for runs in runs_of_sides]
-    if contradicts_medians(pair.ratio, medians_s):
-        times = " → ".join(labels.seconds_of_both(medians_s))
-        quotient = labels.factor(labels.at_least_1(medians_s[0] / medians_s[1]))
-        notes.append(f"medians, as in tables: {times} ({quotient})")
     return notes
 
 
@@ -151,27 +138,13 @@ def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
     return key
 
 
-def flag_texts(
-    flags: Iterable[str], shown_flags: Collection[str], is_hot: bool, runs: Rows
-) -> tuple[str, list[str]]:
-    """Return `! disturbed in 3 of 20 runs`, "" for undisturbed runs, and the names of the other shown flags.
+def name_flags(flags: Iterable[str], shown_flags: Collection[str], is_hot: bool) -> list[str]:
+    """Return the shown flags of a comparison or of runs, each once.
 
-    `flags` are the flags of a comparison or of runs, with repetitions. Only `shown_flags` are named. `is_hot`
-    is True if all files are in memory during the `runs`: then it does not matter where the copies lie on a
-    device.
+    Only `shown_flags` are named. `is_hot` is True if all files are in memory during the runs: then it does
+    not matter where the copies lie on a device.
     """
     names = [flag for flag in unique_values(flags) if flag in shown_flags]
-    disturbed = ""
-    if not BUSY.isdisjoint(names):
-        disturbed = "! disturbed"
-        number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
-        # A comparison with a saved baseline has no runs of its own here.
-        if number:
-            disturbed += f" in {number} of {words.count_of(len(runs), 'run')}"
-    other_names = []
-    for name in names:
-        # Copies that are read from memory may lie anywhere on the device.
-        is_irrelevant = is_hot and name == Flag.APART
-        if name not in BUSY and not is_irrelevant:
-            other_names.append(name)
-    return disturbed, other_names
+    if is_hot:
+        names = [name for name in names if name != Flag.APART]
+    return names

@@ -71,7 +71,7 @@ def _describe_cells(
 ) -> dict[str, Row]:
     """Return the facts of each cell by its path.
 
-    `words` is its label. `spent` has the five times of summarise_times, `counted` the median of each of
+    `words` is its label. `spent` has the four times of summarise_times, `counted` the median of each of
     `counts`. `evidence` has sentences. `runs` is the index of its first run in the columns of runs, and the
     number of its runs: `[120, 5]`.
     """
@@ -224,11 +224,11 @@ def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> st
 
 
 def summarise_times(runs: Rows) -> list[float | None]:
-    """Return five times of a cell's valid runs in seconds, None for an unknown one; [] without a valid run.
+    """Return four times of a cell's valid runs in seconds, None for an unknown one; [] without a valid run.
 
-    They are the median elapsed time over the rounds, as in tables; the geometric mean, as in cards; and the
-    medians of the client's CPU time, the server's CPU time, and the waiting. Waiting is the time in which
-    neither client nor server computed. It is below 0 if both computed at once.
+    They are the elapsed time (the geometric mean over the rounds, as in tables), the medians of the client's
+    and the server's CPU time, and the waiting. Waiting is the time in which neither client nor server
+    computed. It is below 0 if both computed at once.
     """
     valid = []
     for run in runs:
@@ -237,14 +237,12 @@ def summarise_times(runs: Rows) -> list[float | None]:
             valid.append(run)
     if not valid:
         return []
-    medians_s: list[float] = []
     means_s: list[float] = []
     clients_s: list[float] = []
     servers_s: list[float] = []
     # Each round has the same weight, also if some of its runs are invalid.
     for members in grouped_by(valid, lambda run: run["round"]).values():
         elapsed_s = _read_numbers(members, "elapsed_s")
-        medians_s.append(median(elapsed_s))
         means_s.append(geometric_mean(elapsed_s))
         client_s = _sum_client_cpu(members)
         if client_s:
@@ -253,13 +251,13 @@ def summarise_times(runs: Rows) -> list[float | None]:
         if server_s:
             servers_s.append(mean(server_s))
 
-    elapsed = median(medians_s)
+    elapsed = geometric_mean(means_s)
     client = _median_of_known(clients_s)
     server = _median_of_known(servers_s)
     waiting = None
     if client is not None:
         waiting = elapsed - client - (0.0 if server is None else server)
-    return [elapsed, geometric_mean(means_s), client, server, waiting]
+    return [elapsed, client, server, waiting]
 
 
 def _sum_client_cpu(runs: Rows) -> list[float]:

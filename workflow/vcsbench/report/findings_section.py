@@ -15,7 +15,7 @@ from vcsbench.codes import Call, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
-from vcsbench.report.card_rows import flag_texts
+from vcsbench.report.card_rows import name_flags
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
 from vcsbench.report.results import Results, Rows, unique_values
@@ -438,22 +438,20 @@ def _describe_flags(
 ) -> tuple[str, list[str]]:
     """Return the remarks on a finding's runs as a text, and the names of the flags in it.
 
-    Example of the text: `null-log: over svn, its client does less work; ! disturbed in 3 of 20 runs; apart`.
+    Example of the text: `null-log: over svn, its client does less work; apart`.
     It is "" without a remark. The names there are `["apart"]`. Only flags in `named_flags` are named.
     """
     cells = _select_cells(results, definition)
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = [flag for run in runs for flag in run["flags"].split()]
     is_warm = all(cache_state(run.get("cache")).is_hot for run in runs)
-    disturbed, flag_names = flag_texts(flags, named_flags, is_warm, runs)
+    flag_names = name_flags(flags, named_flags, is_warm)
     parts = []
     sides = _read_sides(definition)
     if sides and "svn" in sides:
         with_less = [run["command"] for run in runs if has_less_work(sides.axis, run)]
         if with_less:
             parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_WORK}")
-    if disturbed:
-        parts.append(disturbed)
     parts += flag_names
     return "; ".join(parts), flag_names
 

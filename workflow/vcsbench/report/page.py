@@ -80,7 +80,6 @@ class AnswerSection:
     situations: Sequence[SituationRow]
     less_work: Sequence[str]
     disturbance: summary.Disturbance
-    is_disturbed_everywhere: bool
     uncertain: Sequence[str]
     next_steps: Sequence[summary.NextStep]
     commands: Mapping[str, str]
@@ -239,7 +238,6 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
     operations = choose_operations(find_operations(results, cards))
-    is_disturbed_everywhere = answers.is_disturbed_everywhere(results)
     has_costs = any(view.costs for view in cards)
     command = results.command
     steps = summary.suggest_next_steps(results, command) if originals(results.measurements) else []
@@ -267,14 +265,11 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
             combinations,
             list(values_by_axis),
             operations,
-            # A mark on each result would distinguish nothing.
-            marks_disturbed=not is_disturbed_everywhere,
         ),
         has_operations=bool(operations),
         situations=label_situations(results),
         less_work=results.advice.less_work,
-        disturbance=summary.count_disturbed(results.advice.cards),
-        is_disturbed_everywhere=is_disturbed_everywhere,
+        disturbance=summary.find_disturbance(results),
         uncertain=page_texts.describe_uncertain(results, compared_in_cards, steps),
         next_steps=steps,
         commands={

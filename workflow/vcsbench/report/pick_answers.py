@@ -17,7 +17,6 @@ from vcsbench.advice.decision import Where
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, ValueChange, Worth
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
-from vcsbench.evidence.flags import BUSY
 from vcsbench.report.results import grouped_by, unique_values
 
 # The CSS classes of chips, which are coloured texts in a table.
@@ -48,18 +47,14 @@ NOT_MEASURED = "Not measured for what you have"
 
 @dataclass(frozen=True)
 class ChipSettings:
-    """What all chips depend on: `margin` is the factor from which a difference matters, such as 1.1.
-
-    With `marks_disturbed`, a mark is on results that other programs disturbed.
-    """
+    """What all chips depend on: `margin` is the factor from which a difference matters, such as 1.1."""
 
     margin: float
-    marks_disturbed: bool
 
 
 @dataclass(frozen=True)
 class Chip:
-    """A coloured result of a change for an operation: its text, its times, and a mark if it is disturbed.
+    """A coloured result of a change for an operation: its text and its times.
 
     `style` is a CSS class, `times` is `1.24 s → 0.62 s`, "" for several results.
     """
@@ -67,7 +62,6 @@ class Chip:
     text: str
     style: str
     times: str = ""
-    is_disturbed: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +110,7 @@ class PickAnswer:
 
     `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
     `operations` are the headings of the table's columns. `remarks` are headings with a text, for changes that
-    are not in the table. `disturbed` is a sentence on disturbed comparisons, "" without any.
+    are not in the table.
     """
 
     picks: Where
@@ -126,7 +120,6 @@ class PickAnswer:
     changes: Sequence[ChangeView]
     remarks: Sequence[tuple[str, str]]
     cards: Sequence[CardAnswer]
-    disturbed: str
 
 
 def make_pick_answers(
@@ -134,15 +127,13 @@ def make_pick_answers(
     combinations: Sequence[Where],
     axes: Sequence[str],
     operations: Sequence[Where],
-    marks_disturbed: bool = True,
 ) -> list[PickAnswer]:
     """Return the answers for each combination of picks, in the same order.
 
     `axes` are those on which a reader can pick a value. An operation is a command with a state of the caches:
-    `{"command": "log", "cache": "cold"}`. With `marks_disturbed`, a mark is on each result that other
-    programs disturbed.
+    `{"command": "log", "cache": "cold"}`.
     """
-    settings = ChipSettings(1 + advice.min_effect_pct / 100, marks_disturbed)
+    settings = ChipSettings(1 + advice.min_effect_pct / 100)
     return [_make_pick_answer(advice, picks, axes, operations, settings) for picks in combinations]
 
 
@@ -180,7 +171,6 @@ def _make_pick_answer(
         ],
         remarks=_make_remarks(plan, choices, picks, settings),
         cards=[_make_card_answer(card, picks, plan, changes) for card in cards],
-        disturbed=_describe_disturbance(cards, picks) if settings.marks_disturbed else "",
     )
 
 
@@ -354,9 +344,7 @@ def _make_chips(
             before_s, after_s = members[0].before_s, members[0].after_s
             if before_s and after_s:
                 times = " → ".join(labels.seconds_of_both([before_s, after_s]))
-        is_disturbed = any(not BUSY.isdisjoint(outcome.flags) for outcome in members)
-        has_mark = is_disturbed and settings.marks_disturbed
-        chips.append(Chip(text, STYLES[effect], times, has_mark))
+        chips.append(Chip(text, STYLES[effect], times))
     return chips
 
 
@@ -435,28 +423,6 @@ def _make_card_answer(
     if picks and card.answer.short != answer.short:
         sentence += f" Over all cases: {card.answer.short}: {card.answer.effect}."
     return CardAnswer(anchor_of(card), answer.kind, answer.short, sentence, answer.value)
-
-
-def _describe_disturbance(cards: Sequence[Card], picks: Where) -> str:
-    """Return `Other programs disturbed 3 of 24 comparisons (!).`, "" if they disturbed none.
-
-    Only comparisons of cases that fit the picks count, and only those with the picked value as one side.
-    """
-    disturbed = 0
-    compared = 0
-    for card in cards:
-        current = picks.get(card.question.axis, "")
-        for case in card.cases:
-            if not fits(case.where, picks):
-                continue
-            for pair in case.pairs:
-                if pair.compares(current):
-                    compared += 1
-                    if not BUSY.isdisjoint(pair.flags):
-                        disturbed += 1
-    if disturbed == 0:
-        return ""
-    return f"Other programs disturbed {disturbed} of {words.count_of(compared, 'comparison')} (!)."
 
 
 def choose_operations(operations: Sequence[Where]) -> list[Where]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -54,9 +53,6 @@ NUMBERS = {
     "runs",
     "others_cpu_pct",
 }
-# The ratio of a comparison and the quotient of its sides' medians differ a bit, because they are computed
-# otherwise. If they differ by a larger factor than this, the page explains both.
-NOTABLE_GAP = 1.05
 # A file that must have both columns has a row for each run, so that neither is ever empty in it.
 COUNTS = frozenset({"round", "run"})
 # The columns that each file has at least.
@@ -491,31 +487,3 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     if not isinstance(content, kind):
         raise UserError(f"{path}: the file is damaged. {AGAIN}")
     return content
-
-
-def median_seconds(runs: Rows) -> float:
-    """Return the median over a cell's rounds of the medians of their runs, as in tables.
-
-    Invalid runs and runs without a time are left out. The result is NaN if no run remains.
-    """
-    valid = []
-    for run in runs:
-        if words.is_number(run["elapsed_s"]) and not is_invalid(run["flags"]):
-            valid.append(run)
-    medians = []
-    for members in grouped_by(valid, lambda run: run["round"]).values():
-        medians.append(median(float(run["elapsed_s"]) for run in members))
-    return median(medians) if medians else math.nan
-
-
-def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
-    """Return True if the quotient of two cells' medians is more than 5 % from their comparison's `ratio`.
-
-    `medians` are the median seconds of the baseline and of the candidate. For 2.2 s and 2.0 s (quotient 1.1),
-    the ratio 1.2 is contradicted. The page then explains both numbers: a reader who divides the printed
-    medians gets another factor than the card shows. Return False if a median is unknown (NaN).
-    """
-    if not all(seconds > 0 for seconds in medians):
-        return False
-    quotient = medians[0] / medians[1]
-    return abs(math.log(quotient / ratio)) > math.log(NOTABLE_GAP)

@@ -1,4 +1,4 @@
-"""Summarise a study: its disturbed comparisons and verdicts in numbers, and the next runs."""
+"""Summarise a study: its disturbed runs and verdicts in numbers, and the next runs."""
 
 import math
 import shlex
@@ -10,16 +10,21 @@ from typing import NamedTuple
 import yaml
 
 from vcsbench import words
-from vcsbench.advice.cards import Card
+from vcsbench.advice.labels import value_label
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Result, Verdict
 from vcsbench.evidence.flags import BUSY
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account
 from vcsbench.report.make_command import MakeCommand
-from vcsbench.report.results import Results
+from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.statistics import texts
 
 MORE_ROUNDS = "More rounds"
+# A larger share of disturbed runs is a reason to measure again on a quiet machine.
+MUCH_DISTURBED = 0.05
+# A state of the caches suffers most if its share of disturbed runs is this many times the share of all.
+UNEVEN = 1.5
 # No user is advised to measure for longer than that.
 DAY_S = 24 * 3600
 # A longer run has repositories of a scale multiplied by this factor, and its time grows by the same factor.
@@ -39,14 +44,27 @@ class NextStep(NamedTuple):
 
 
 class Disturbance(NamedTuple):
-    """The number of comparisons that other programs disturbed, and the number of all.
+    """The share of the valid runs that other programs disturbed, from 0 to 1.
 
-    `is_most` is True if more than half of them are disturbed.
+    `most` is the state of the caches whose runs suffered most, such as `cold`; "" if all suffered alike.
     """
 
-    disturbed: int
-    compared: int
-    is_most: bool
+    share: float
+    most: str = ""
+
+    @property
+    def is_much(self) -> bool:
+        """Return True if the runs should be measured again on a quiet machine."""
+        return self.share > MUCH_DISTURBED
+
+    def describe(self) -> str:
+        """Return `8 % of the runs; cold results suffer most`, "" for undisturbed runs."""
+        if not self.share:
+            return ""
+        percent = 100 * self.share
+        number = f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}"
+        suffering = f"; {self.most} results suffer most" if self.most else ""
+        return f"{number} % of the runs{suffering}"
 
 
 class LongerRun(NamedTuple):
@@ -60,17 +78,25 @@ class LongerRun(NamedTuple):
     rounds: int | None
 
 
-def count_disturbed(cards: Iterable[Card]) -> Disturbance:
-    """Return how many comparisons of the cards other programs disturbed."""
-    disturbed = 0
-    compared = 0
-    for card in cards:
-        for case in card.cases:
-            for pair in case.pairs:
-                compared += 1
-                if not BUSY.isdisjoint(pair.flags):
-                    disturbed += 1
-    return Disturbance(disturbed, compared, is_most=2 * disturbed > compared)
+def find_disturbance(results: Results) -> Disturbance:
+    """Return how much other programs disturbed the valid runs of a study."""
+    runs = results.valid_runs
+    if not runs:
+        return Disturbance(0.0)
+    share = _disturbed_share(runs)
+    shares = {}
+    for state, members in grouped_by(runs, lambda run: run.get(CACHE_AXIS, "")).items():
+        shares[state] = _disturbed_share(members)
+    most = max(shares, key=lambda state: shares[state])
+    # A state that has no more than others tells a reader nothing.
+    if not most or shares[most] < UNEVEN * share:
+        return Disturbance(share)
+    return Disturbance(share, value_label(CACHE_AXIS, most))
+
+
+def _disturbed_share(runs: Rows) -> float:
+    disturbed = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
+    return disturbed / len(runs)
 
 
 def describe_verdicts(verdicts: Iterable[str]) -> str:
@@ -99,7 +125,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
 
-    if count_disturbed(results.advice.cards).is_most:
+    if find_disturbance(results).is_much:
         taken = words.duration(results.account.taken_s)
         effect = f"on a quiet machine, this measures all cells again, in {taken}"
         again = command.with_arguments("--forcerun cell")

@@ -289,8 +289,8 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences that the pointer shows on the number of a row of a table.
 
-    Without a comparison, there is one: `1.24 s, the median over 5 rounds.` Those of a comparison also have
-    its interval and its outcome (_comparison_sentences).
+    Without a comparison, there is one: `1.24 s, the geometric mean over 5 rounds.` Those of a comparison
+    also have its interval and its outcome (_comparison_sentences).
     """
     metric = metric_in(definition)
     # Some counts, such as of system calls, come from one separate run, so no round repeats them.
@@ -299,7 +299,8 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     if "compare" in definition:
         return _comparison_sentences(row, definition, rounds, basis)
     if not metric.once:
-        basis = f"the {definition.get('reduce', 'median')} {basis}"
+        statistic = "geometric mean" if metric.is_duration else "median"
+        basis = f"the {definition.get('reduce', statistic)} {basis}"
     return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]
 
 

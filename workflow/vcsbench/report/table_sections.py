@@ -3,38 +3,31 @@
 import base64
 import gzip
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import at_least_1, factor, seconds, value_label
+from vcsbench.advice.labels import at_least_1, factor, value_label
 from vcsbench.axes.cache_states import pictograms
 from vcsbench.config.study import Study, TableDefinition
-from vcsbench.metrics import DEFAULT, metric_in
+from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
 from vcsbench.report.grids import Grid, Layout, Point, PointKind
 from vcsbench.report.results import (
     Results,
-    contradicts_medians,
     grouped_by,
-    median_seconds,
     unique_values,
     values_in,
 )
-from vcsbench.statistics.comparisons import ComparisonRow
 
-# The sign of a comparison whose ratio differs from the quotient of both medians
-# (results.contradicts_medians).
-MEDIANS_MARK = "m"
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
     "s": "too small to compare: mostly start-up (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
-    MEDIANS_MARK: "the medians of both sides differ by another factor: click the number for both",
 }
 PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
 # From here on (a ratio of about 1.1), cards print a factor in place of per cent, so the key explains both.
@@ -43,7 +36,6 @@ BAR = ("▁", "its length is the number's share of the largest one in the table"
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
-CARDS_HAVE_MEANS = "Cards print geometric means: click a number for both."
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -172,12 +164,10 @@ def table_sections(results: Results) -> list[TableSection]:
     have one.
     """
     study = results.study
-    runs_of_cell = grouped_by(results.measurements, lambda run: run["cell"])
-    medians_s = {cell: median_seconds(runs) for cell, runs in runs_of_cell.items()}
     notes_of_command = distance_notes(results.contexts, study)
     sections = []
     for name in unique_values([*study.featured_tables, *study.tables]):
-        section = _make_section(results, name, notes_of_command, medians_s)
+        section = _make_section(results, name, notes_of_command)
         has_numbers = any(pair.measured for pair in section.pairs)
         has_cells = has_numbers or section.left_out or section.not_measured
         if has_cells or not results.grid:
@@ -234,18 +224,17 @@ def _make_section(
     results: Results,
     name: str,
     notes_of_command: Mapping[str, Sequence[str]],
-    medians_s: Mapping[str, float],
 ) -> TableSection:
     """Return the section of the table `name`, with its measured and published grids.
 
-    `notes_of_command` has the sentences of distance_notes, `medians_s` the median seconds of each cell.
+    `notes_of_command` has the sentences of distance_notes.
     """
     study = results.study
     definition = study.tables[name]
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
     has_published = _has_published_numbers(results, name)
-    points = _measured_points(results, name, medians_s, prints_factors=not has_published)
+    points = _measured_points(results, name, prints_factors=not has_published)
     published = table_points.published_points(definition, results.published.get(name, []))
     not_measured = _why_not_measured(points, definition)
     if not_measured:
@@ -331,13 +320,10 @@ def _rest_of_published(
     return _make_grids(published, layout, definition)
 
 
-def _measured_points(
-    results: Results, name: str, medians_s: Mapping[str, float], prints_factors: bool
-) -> list[Point]:
-    """Return the points of the measured table `name`. Ratios of times that medians contradict have a mark.
+def _measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
+    """Return the points of the measured table `name`.
 
-    `medians_s` has the median seconds of each cell. With `prints_factors`, ratios are printed as `1.2x
-    faster` and not in per cent.
+    With `prints_factors`, ratios are printed as `1.2x faster` and not in per cent.
     """
     study = results.study
     definition = study.tables[name]
@@ -345,33 +331,7 @@ def _measured_points(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
     rows = results.tables.get(name, [])
-    points = table_points.measured_points(definition, rows, expected, prints_factors)
-    compares_elapsed = "compare" in definition and metric_in(definition).name == DEFAULT
-    # A row of a table by runs has no median of its own.
-    if compares_elapsed and not definition.get("by"):
-        points = [_mark_medians(point, medians_s) for point in points]
-    return points
-
-
-def _mark_medians(point: Point, medians_s: Mapping[str, float]) -> Point:
-    """Return a comparison with a sentence and a mark if its cells' medians differ by another factor.
-
-    Tables of times print medians, so that a reader who divides them would doubt the ratio.
-    """
-    times_s = [medians_s[cell] for cell in point.cells if cell in medians_s]
-    # A comparison with a saved baseline has only one cell here.
-    if point.row is None or point.value is None or len(times_s) != 2:
-        return point
-    ratio = table_points.ratio_of(ComparisonRow.of_record(point.row))
-    if not contradicts_medians(ratio, times_s):
-        return point
-    baseline_s, candidate_s = times_s
-    sentence = (
-        f"The medians, {seconds(baseline_s)} and {seconds(candidate_s)}, differ by the factor "
-        f"{baseline_s / candidate_s:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every "
-        "run."
-    )
-    return replace(point, mark=point.mark + MEDIANS_MARK, title=f"{point.title} {sentence}")
+    return table_points.measured_points(definition, rows, expected, prints_factors)
 
 
 def _withheld_places(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
@@ -461,16 +421,13 @@ def _make_reading(definition: TableDefinition, caption: str, has_published: bool
 
 
 def _level_reading(definition: TableDefinition) -> str:
-    """Return `Elapsed seconds, median of the rounds. Cards print geometric means: ...`."""
+    """Return `Elapsed seconds: geometric mean of the rounds.`."""
     metric = metric_in(definition)
     reduction = definition.get("reduce", "median")
-    reading = metric.reading
-    # The reading of a metric is about medians.
+    # The reading of a metric is about means.
     if reduction != "median":
-        reading = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
-    if metric.name == DEFAULT:
-        reading += f" {CARDS_HAVE_MEANS}"
-    return reading
+        return f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
+    return metric.reading
 
 
 def _comparison_reading(definition: TableDefinition, has_published: bool) -> str:

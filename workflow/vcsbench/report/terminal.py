@@ -20,7 +20,13 @@ from vcsbench.report import results
 from vcsbench.report.account import describe_results
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
-from vcsbench.report.summary import NextStep, count_disturbed, describe_verdicts, suggest_next_steps
+from vcsbench.report.summary import (
+    Disturbance,
+    NextStep,
+    describe_verdicts,
+    find_disturbance,
+    suggest_next_steps,
+)
 from vcsbench.statistics import texts
 
 COLUMNS = 80
@@ -123,7 +129,7 @@ def _make_rows(summary: Results, has_steps: bool) -> Iterator[TerminalRow]:
     """
     yield from _make_answer_rows(summary.advice.cards)
     yield _make_count_row(summary)
-    yield from _make_disturbed_rows(summary.advice.cards)
+    yield from _make_disturbed_rows(find_disturbance(summary))
     yield from _make_invalid_rows(summary.measurements)
     yield from _make_missing_rows(summary)
     if not has_steps and summary.account.count_results()[Result.TOO_SMALL]:
@@ -172,13 +178,11 @@ def _make_count_row(summary: Results) -> TerminalRow:
     return TerminalRow("Answered", "", text)
 
 
-def _make_disturbed_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield a row with the number of disturbed comparisons, no row if none is disturbed."""
-    disturbance = count_disturbed(cards)
-    if disturbance.disturbed:
-        compared = words.count_of(disturbance.compared, "comparison")
-        text = f"{disturbance.disturbed} of {compared} of the answers, by other programs"
-        yield TerminalRow("Disturbed", "", text)
+def _make_disturbed_rows(disturbance: Disturbance) -> Iterator[TerminalRow]:
+    """Yield a row with the share of disturbed runs, no row if none is disturbed."""
+    text = disturbance.describe()
+    if text:
+        yield TerminalRow("Disturbed", "", f"{text}, by other programs")
 
 
 def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:

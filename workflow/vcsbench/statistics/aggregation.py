@@ -1,7 +1,7 @@
 """Read published numbers; aggregate runs to rounds and rounds to cells.
 
-Cells have medians, as published, or the best or worst run if a table asks for it. Comparisons use the
-geometric mean of the runs of a round: it scatters by a tenth to a sixth less than the median.
+Durations are geometric means of runs and rounds, which scatter by a tenth to a sixth less than medians.
+Counts and CPU times, which may be 0, are medians. A table may ask for the best or worst run.
 """
 
 import math
@@ -213,6 +213,8 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     CPU times divided by the median of the elapsed times. Columns: the axes, metrics and their parts, hosts
     and flags (both separated by blanks), fixed_share, work.
     """
+    if reduce == MEAN and is_measured(rounds):
+        rounds = _with_logs(rounds)
     groups = group_rows(rounds, axes)
     hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
     return _aggregate(rounds, groups, reduce).assign(hosts=hosts).reset_index()

@@ -206,7 +206,7 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A cell of a set: its columns of by_cell (medians), and ln(seconds) of each of its rounds."""
+    """A cell of a set: its columns of by_cell, and ln(seconds) of each of its rounds."""
 
     columns: Row
     logs: Sequence[float]
@@ -222,10 +222,10 @@ def _cells_by_key(
     """
     rounds = by_round(frame, axes, MEAN)
     logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
-    # Times are printed as medians, and compared as geometric means. Both have the cells in the same order.
-    medians = by_cell(by_round(frame, axes), axes)
+    # Both have the cells in the same order.
+    records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
-    for columns, logs_of_cell in zip(medians.to_dict("records"), logs, strict=True):
+    for columns, logs_of_cell in zip(records, logs, strict=True):
         key = tuple(columns[axis] for axis in axes)
         result = CellResult(columns["hosts"], columns["work"], measured.settings_of(key))
         cells[key] = _Cell(columns, logs_of_cell, result)
@@ -261,9 +261,9 @@ def _row_of_both(
     may be). Then its codes are in the columns `withheld` (separated by blanks) and `flags`, and the row has
     no value.
 
-    `value` is by how many per cent the saved time is longer than the current one, in medians: 20 for 1.2 s
-    and 1.0 s. `baseline_mean` and `candidate_mean` are the geometric means in seconds of the saved and of the
-    current rounds. The caller adds the ratio and its `n`, which needs all cells. Without it, `n` stays 0.
+    `value` is by how many per cent the saved time is longer than the current one: 20 for 1.2 s and 1.0 s.
+    `baseline_mean` and `candidate_mean` are the geometric means in seconds of the saved and of the current
+    rounds. The caller adds the ratio and its `n`, which needs all cells. Without it, `n` stays 0.
     """
     numbers: dict[str, Any] = {
         "n": 0,
@@ -357,8 +357,8 @@ def make_baseline_table(
     """Return the table of the current cells against a baseline: the rows of pair_cells() with their calls.
 
     `baseline` is the name of the baseline, `pairs` the frame of pair_cells(), and `order` has the axes with
-    their values in the order of the rows. `value` is by how many per cent the saved time's median is longer
-    than the current time's median. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
+    their values in the order of the rows. `value` is by how many per cent the saved time is longer than the
+    current time. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):

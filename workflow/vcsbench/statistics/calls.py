@@ -9,7 +9,8 @@
   below the margin, such as 10 %. A difference that is not significant is no proof of equality: few rounds
   show no difference at all.
 - *Bounded*: the same two tests show less than 1.5 margins.
-- *Undecided*: otherwise, and always after a single round or without duplicates.
+- *Undecided*: otherwise, and always after a single round or without duplicates. Also a difference whose
+  direction changes without the runs that other programs disturbed.
 - *Too small*: start-up alone can explain the difference (comparisons.can_be_start_up).
 
 Example: the ratio 1.05 with the error 0.01 and 60 degrees of freedom has t = 4.9 and p = 0.00001, so it is
@@ -98,6 +99,7 @@ def call_table(
     table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     table = add_calls(table, metric.calls, limits)
     table = call_exact_rows(table, metric) if metric.exact else call_start_up(table)
+    table = withdraw_disturbed(table)
     table = table.assign(call=table["call"].where(is_compared, ""))
     results = []
     for call, ratio in zip(table["call"], table["ratio"], strict=True):
@@ -267,6 +269,15 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         calls.append(call)
         row_flags.append(own_flags)
     return table.assign(call=calls, flags=row_flags)
+
+
+def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which a difference is undecided if undisturbed runs show the opposite."""
+    calls = []
+    for call, row_flags in zip(table["call"], table["flags"], strict=True):
+        is_doubtful = comparisons.is_difference(call) and Flag.DISTURBED in row_flags.split()
+        calls.append(Call.UNDECIDED if is_doubtful else call)
+    return table.assign(call=calls)
 
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:

@@ -29,7 +29,7 @@ _LEADING = (
     "table",
     "baseline",  # the compared value in the numerator of the ratio
     "candidate",  # the compared value in the denominator
-    "value",  # as published: 100 x (baseline / candidate - 1) of medians; in a table of levels, the median
+    "value",  # as published: 100 x (baseline / candidate - 1); in a table of levels, the number of the cell
 )
 # Empty for published numbers, which have no rounds.
 STATISTICS = (
@@ -199,6 +199,8 @@ class ComparisonRow:
             return WhyUndecided.FEW_ROUNDS
         if Flag.NO_DUPLICATES in self.flags:
             return WhyUndecided.NO_DUPLICATES
+        if Flag.DISTURBED in self.flags:
+            return WhyUndecided.DISTURBED
         return WhyUndecided.WIDE_INTERVAL
 
 

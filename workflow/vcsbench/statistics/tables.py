@@ -53,6 +53,7 @@ class Aggregation:
         self._whole = whole
         # Aggregates by statistic, such as `median` or `mean`, each computed when it is first asked for.
         self._rounds: dict[str, pd.DataFrame] = {}
+        self._undisturbed_rounds: dict[str, pd.DataFrame] = {}
         self._cells: dict[str, pd.DataFrame] = {}
         self._noises: dict[str, Callable[[str], Noise]] = {}
 
@@ -61,6 +62,14 @@ class Aggregation:
         if statistic not in self._rounds:
             self._rounds[statistic] = aggregation.by_round(self.frame, self.keys, statistic)
         return self._rounds[statistic]
+
+    def undisturbed_rounds(self, statistic: str) -> pd.DataFrame:
+        """Return the rows of by_round without the runs that other programs disturbed."""
+        if statistic not in self._undisturbed_rounds:
+            disturbed = self.frame["flags"].map(flags.is_disturbed).astype(bool)
+            quiet = self.frame[~disturbed]
+            self._undisturbed_rounds[statistic] = aggregation.by_round(quiet, self.keys, statistic)
+        return self._undisturbed_rounds[statistic]
 
     def cells(self, statistic: str) -> pd.DataFrame:
         """Return the rows of by_cell, with runs and rounds reduced by a statistic."""
@@ -279,7 +288,10 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def _levels(
     rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with the cell's own value: by default the median of its rounds' medians.
+    """Return a row per cell with the cell's own value.
+
+    By default, a duration is the geometric mean of the rounds' geometric means, the numbers that comparisons
+    divide. Any other metric is the median of the rounds' medians: it may be 0.
 
     A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons. If several
     apply, the row has the code of the last one:
@@ -292,6 +304,8 @@ def _levels(
     """
     keys = rows.keys
     statistic = definition.get("reduce", MEDIAN)
+    if metric.is_duration and rows.is_measured:
+        statistic = _statistic_of_rounds(definition)
     cells = _with_metric(rows.cells(statistic), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)
     # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
@@ -347,11 +361,10 @@ def _comparisons(
 ) -> pd.DataFrame:
     """Return a row per candidate and pair of cells that differ only in the compared axis.
 
-    Two numbers of a row compare the same cells. `value` is the difference of their medians over all rounds
-    in per cent, because published numbers were computed in this way. `ratio` is the geometric mean of the
-    quotients baseline / candidate of each round. Only it has an interval, and the drift of the machine,
-    which both sides of a round share, cancels in it. For a ratio, rounds of the same number and host are
-    paired. Example: medians of 3.0 s and 2.0 s have the value 50, and a ratio of about 1.5.
+    `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
+    machine, which both sides of a round share, cancels in it. Rounds of the same number and host are paired.
+    `value` is the same number in per cent: 50 for the ratio 1.5. For published numbers, which have no
+    rounds, and for counts and CPU times, it is of the quotient of both cells' own numbers.
     """
     axis = compare["axis"]
     shared = [key for key in rows.keys if key != axis]
@@ -368,6 +381,11 @@ def _comparisons(
         round_pairs = pair_rows(rounds, axis, sides, [*shared, "host", "round"])
         ratios = _ratios_by_place(round_pairs, shared, metric)
         means = _means_by_place(round_pairs, shared, metric)
+        undisturbed: dict[Key, Estimate] = {}
+        if metric.is_duration and rows.is_measured:
+            quiet = _with_metric(rows.undisturbed_rounds(statistic), metric)
+            quiet_pairs = pair_rows(quiet, axis, sides, [*shared, "host", "round"])
+            undisturbed = _ratios_by_place(quiet_pairs, shared, metric)
         for pair in cell_pairs.to_dict("records"):
             # What both cells have in common. `place` has the same as a tuple, such as ("log", "cold"), by
             # which the ratios and means are looked up.
@@ -379,6 +397,8 @@ def _comparisons(
             )
             ratio = noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
             round_flags = []
+            if _has_other_sign(ratio, undisturbed.get(place, NO_ESTIMATE)):
+                round_flags.append(Flag.DISTURBED)
             if limits.has_few_rounds(ratio.n):
                 round_flags.append(Flag.LOW_N)
             if not noise.are_in_turns(cell_pair):
@@ -386,6 +406,14 @@ def _comparisons(
             of_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
             records.append(_comparison(where, sides, pair, of_rounds, metric, why_missing))
     return _without_empty(rows_frame(records, shared))
+
+
+def _has_other_sign(ratio: Estimate, undisturbed: Estimate) -> bool:
+    """Return True if another side is faster in the undisturbed runs than in all runs.
+
+    An unknown ratio is NaN, and any comparison with NaN is False.
+    """
+    return (ratio.value - 1) * (undisturbed.value - 1) < 0
 
 
 def _cell_key(values: Mapping[str, str], keys: Sequence[str]) -> Key:
@@ -441,8 +469,11 @@ def _comparison(
     if not withheld:
         numbers |= rounds.means
     point = {**where, "baseline": sides[0], "candidate": sides[1]}
-    value = 100 * (pair["quotient"] - 1)
-    return table_row(point, value, row_flags, withheld, detail, numbers)
+    quotient = pair["quotient"]
+    # Published numbers have no rounds with a ratio, and a count keeps the quotient of its own numbers.
+    if metric.is_duration and math.isfinite(rounds.ratio.value):
+        quotient = rounds.ratio.value
+    return table_row(point, 100 * (quotient - 1), row_flags, withheld, detail, numbers)
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:

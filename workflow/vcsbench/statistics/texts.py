@@ -36,6 +36,7 @@ RESULTS = {
 UNDECIDED = {
     WhyUndecided.FEW_ROUNDS: "one round only",
     WhyUndecided.NO_DUPLICATES: "no duplicates",
+    WhyUndecided.DISTURBED: "disturbed by other programs",
     WhyUndecided.WIDE_INTERVAL: "wide interval",
 }
 # Codes that are flags have the message of the flag.
