@@ -71,6 +71,7 @@ def test_budget_includes_seconds_of_setup(measured, monkeypatch):
     assert decisions(measured)[-1]["why"] in ENDS and measured.exports() == before
 
 
+@pytest.mark.slow
 def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 8))

@@ -57,6 +57,7 @@ TSVN = ruby(0.003, "tsvn", "tsvn")
 TRUNK = {"repo": "tsvn", "build": "trunk"}
 
 
+@pytest.mark.slow
 @needs("svn", "svnserve", "hyperfine", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 def test_prototype_study_runs_from_grid_to_report(project):

@@ -88,6 +88,7 @@ def planned(project):
     return jobs
 
 
+@pytest.mark.slow
 def test_new_format_loads_itself_and_new_packing_loads_nothing(project):
     def configure(formats, packings):
         part = {**PART, "format": formats, "packing": packings}
@@ -113,6 +114,7 @@ def test_new_format_loads_itself_and_new_packing_loads_nothing(project):
     assert project.is_complete("results/repositories/disk.json")
 
 
+@pytest.mark.slow
 def test_loaded_repository_damaged_is_loaded_again(project):
     project.configure({**PART, "format": "f7"})
     project.succeed("results/loaded/ruby/f7.json")
@@ -137,6 +139,7 @@ def disk(project, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk):
     full = disk("storage")
     project.configure(PART, **TWO)

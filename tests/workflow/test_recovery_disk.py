@@ -38,6 +38,7 @@ def small(project, monkeypatch):
         yield path
 
 
+@pytest.mark.slow
 def test_temporary_disk_full_ends_the_run_and_next_run_continues(project, small):
     hog = fill(small, 4096)
     assert NO_SPACE in project.fail("measured")

@@ -103,6 +103,7 @@ def test_storage_read_only_during_a_cell_ends_the_cell(project, disk):
     assert_continues(project, disk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [CELL, slow(("svnadmin", "load")), slow(("svnadmin", "verify"))])
 def test_storage_unmounted_during_a_run_is_not_replaced_by_the_disk_below(project, disk, moment):
     configure(project, disk, scratch=str(project.path / "scratch"))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 from contextlib import suppress
 
+import pytest
 import yaml
 
 from project import HOT, ROOT, STUDY, needs, wait_for
@@ -57,6 +58,7 @@ def _text(project):
     return ""
 
 
+@pytest.mark.slow
 def test_small_configuration_runs_and_has_a_report_of_snakemake(project):
     """A GitHub workflow runs this configuration. Here, it has the storages of a test."""
     small = yaml.safe_load((ROOT / ".test/config.yaml").read_text())

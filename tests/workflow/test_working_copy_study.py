@@ -50,6 +50,7 @@ def mounts_of(project):
     return [line for line in lines if str(project.path) in line]
 
 
+@pytest.mark.slow
 @makes(*MAKEABLE)
 @clones
 def test_working_copy_study_runs_from_grid_to_report(project):
