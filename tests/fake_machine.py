@@ -49,6 +49,7 @@ class Machine:
         self.packages = self.checkout / "envs/debian-packages.txt"
         self.library = self.checkout / ".tools/lib/svn_reflink.so"
         self.builder = self.checkout / ".tools/lib/build_tree"
+        self.relay = self.checkout / ".tools/lib/relay"
         shutil.copytree(ROOT / "envs", self.checkout / "envs")
         for name in ("pyproject.toml", "vcsbench"):
             shutil.copy2(ROOT / name, self.checkout)
@@ -63,6 +64,7 @@ class Machine:
         self.library.parent.mkdir(parents=True)
         self.library.touch()
         self.builder.touch()
+        self.relay.touch()
         (self.checkout / ".tools/nfs-guest").mkdir()
         self.fakes.add(
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"

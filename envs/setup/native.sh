@@ -1,9 +1,9 @@
 # shellcheck shell=bash # sourced by envs/setup.sh
-# Build the C programs in .tools/lib: the library that makes Subversion's client clone files, and the program that
-# builds a tree with the fewest system calls.
+# Build the C programs in .tools/lib: the library that makes Subversion's client clone files, the program that builds a
+# tree with the fewest system calls, and the relay that is a line between client and server.
 
 native_built=.tools/lib
-native_sources=(workflow/native/svn_reflink.c workflow/native/build_tree.c)
+native_sources=(workflow/native/svn_reflink.c workflow/native/build_tree.c workflow/native/relay.c)
 
 # Prints the output of a source.
 native_target() {

@@ -26,7 +26,6 @@ def keys_of(axis, value):
         ("path_authz", "short_circuit", {"path_authz": "short_circuit"}),
         ("keep_alive", "off", {"keep_alive": "off"}),
         ("network", "loopback", {}),
-        ("network", "line", {"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0}}),
         ("hooks", "none", {}),
         ("hooks", "python", {"hooks": "python"}),
     ],

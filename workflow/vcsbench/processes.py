@@ -284,7 +284,6 @@ def start_process(
     unprivileged: bool = False,
     has_session: bool = False,
     stdin: int | IO[Any] = subprocess.DEVNULL,
-    prefix: Sequence[str] = (),
     **options: Any,
 ) -> Process:
     """Start a program in a process group of its own, and return its process. The caller has to end it.
@@ -292,10 +291,9 @@ def start_process(
     The kernel sends `signal` to the program when this process ends, so it is never left behind. With
     `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
     it runs as the user of root's servers. Without `env`, it has the fixed environment of all programs.
-    `prefix` are words before the command line that need the rights of this process, such as nsenter's.
     `options` are as in subprocess.Popen.
     """
-    words = [*prefix, *with_pdeathsig([str(word) for word in argv], signal, unprivileged)]
+    words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env
     # The leader of a new session has a new group, too.
     group = None if has_session else 0
@@ -504,11 +502,11 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
     return content
 
 
-def listening_files(port: int) -> set[str]:
-    """Return the links of /proc/PID/fd to the sockets that listen on a port."""
+def listening_files(pid: int, port: int) -> set[str]:
+    """Return the links of /proc/PID/fd to the sockets that listen on a port in the network of a process."""
     sockets = set()
     # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
-    for line in read("/proc/net/tcp").splitlines()[1:]:
+    for line in read_of(pid, "net/tcp").splitlines()[1:]:
         fields = line.split()
         local_address = fields[1]
         is_listening = fields[3] == "0A"

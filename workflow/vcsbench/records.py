@@ -96,11 +96,16 @@ class RecipeRules(TypedDict):
 
 
 class RecipeLink(TypedDict):
-    """The network between client and server: round-trip time, rate (0: no limit) and lost packets."""
+    """The line between client and server: round trip, rate (0: no limit) and lost packets.
+
+    `shaper` is the means that shapes it (deployment.link.Shaper), `relay` the digest of its source.
+    """
 
     delay_ms: float
     rate_mbit: float
     loss_pct: float
+    shaper: str
+    relay: str
 
 
 class Recipe(TypedDict, total=False):
@@ -240,6 +245,11 @@ class Evidence(TypedDict, total=False):
     server_first_rchar: int | None
     client_peak_memory_bytes: int | None
     discarded_read_bytes: int
+    line_delay_ms: float  # from here on: set, and measured, of the line between client and server
+    line_rate_mbit: float
+    line_round_trip_ms: float
+    line_to_server_mbit: float
+    line_to_client_mbit: float
 
 
 class Launched(TypedDict):
@@ -404,6 +414,7 @@ class Context(SubjectFacts, total=False):
     hooks: dict[str, list[str]]
     warmup: int
     network: str | None
+    line: Mapping[str, object] | None
     environment: dict[str, str]
     server: Mapping[str, object] | None
     server_folder: str

@@ -7,6 +7,7 @@ from vcsbench.axes import (
     cache_states,
     client_axes,
     deployment_axes,
+    network_axis,
     repository_axes,
     server_axes,
     storage_axes,
@@ -28,6 +29,7 @@ AXES: dict[str, Axis] = {
         *server_axes.AXES,
         *client_axes.AXES,
         *deployment_axes.AXES,
+        network_axis.AXIS,
         *repository_axes.AXES,
         *storage_axes.AXES,
     )

@@ -1,4 +1,4 @@
-"""Define the axes of deployed servers: authentication, access rules, connection, network and hooks."""
+"""Define the axes of deployed servers: authentication, access rules, connection and hooks."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,11 +11,10 @@ from vcsbench.axis_names import (
     CONNECTIONS_AXIS,
     HOOKS_AXIS,
     KEEP_ALIVE_AXIS,
-    LINK_AXIS,
     PATH_AUTHZ_AXIS,
     RULES_AXIS,
 )
-from vcsbench.deployment import credentials, hooks, link
+from vcsbench.deployment import credentials, hooks
 from vcsbench.programs import Programs
 from vcsbench.records import Recipe
 
@@ -55,10 +54,6 @@ CONNECTIONS: dict[str, Recipe] = {
 BULK_UPDATES: dict[str, Recipe] = {
     value: {"http_options": ["--config-option", f"servers:global:http-bulk-updates={word}"]}
     for value, word in {"on": "yes", "off": "no"}.items()
-}
-LINKS: dict[str, Recipe] = {
-    "loopback": {},
-    **{name: {"link": values} for name, values in link.LINKS.items()},
 }
 HOOKS: dict[str, Recipe] = {"none": {}, **{kind: {"hooks": kind} for kind in hooks.HOOKS}}
 
@@ -143,14 +138,6 @@ AXES = (
         applies=_has_access(*HTTP),
     ),
     choice_axis(BULK_AXIS, BULK_UPDATES, "on or off", applies=_has_access(*HTTP)),
-    choice_axis(
-        LINK_AXIS,
-        LINKS,
-        ", ".join(LINKS),
-        needs_server=True,
-        applies=_has_access(*SERVED),
-        why_not=lambda value, draft, env: link.why_no_link() if "link" in draft else "",
-    ),
     choice_axis(
         HOOKS_AXIS,
         HOOKS,

@@ -1,22 +1,303 @@
-"""Define the networks between client and server, by round-trip time, rate and lost packets."""
+"""Give client and server networks of their own, with the delay, rate and loss of a line between them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+import fcntl
+import os
+import shutil
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 
-if TYPE_CHECKING:
-    from vcsbench.records import RecipeLink
+from vcsbench import isolation, processes
+from vcsbench.deployment import link_check
+from vcsbench.deployment.link_check import LinkMeasurement
+from vcsbench.programs import BUILT
 
-# The values of the axis `network`, without `loopback`, which is no link of its own. A rate of 0 has no limit.
-LINKS: dict[str, RecipeLink] = {
-    # For comparisons with loopback: a pair of interfaces without delay.
-    "namespace": {"delay_ms": 0, "rate_mbit": 0, "loss_pct": 0},
-    "office": {"delay_ms": 1, "rate_mbit": 1000, "loss_pct": 0},
-    "line": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0},
-    "far": {"delay_ms": 80, "rate_mbit": 20, "loss_pct": 0.1},
+# The networks have no other interface than this one and loopback, so any address and name will do. These
+# addresses are for examples (RFC 5737).
+CLIENT_HOST, SERVER_HOST, PREFIX_BITS = "192.0.2.1", "192.0.2.2", 30
+INTERFACE = "line"
+# The packets that wait on a line in one direction. More are dropped. The relay has as many (relay.c).
+QUEUE_LENGTH = 1000
+RELAY = BUILT / "relay"
+TUN = "/dev/net/tun"
+# The kernel's constants of TUN devices (linux/if_tun.h), and the part of struct ifreq with name and flags.
+TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0
+IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
+# Checksums and segments that a TUN device leaves to its program: of TCP, and of UDP since Linux 6.2.
+TUN_F_CSUM, TUN_F_TSO4, TUN_F_USO4, TUN_F_USO6 = 0x01, 0x02, 0x20, 0x40
+REQUEST = struct.Struct("16sH22x")
+# The kernel itself takes up to this time for a round trip, which is subtracted from the delay that is set.
+MAX_CORRECTION_MS = 0.25
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Link:
+    """A line between client and server.
+
+    `delay_ms` is added to a round trip, a half in each direction. `rate_mbit` limits each direction (0: no
+    limit), and `loss_pct` of the packets of each direction are lost.
+    """
+
+    delay_ms: float
+    rate_mbit: float
+    loss_pct: float
+
+    @property
+    def is_shaped(self) -> bool:
+        return self != Link(0, 0, 0)
+
+
+LOOPBACK = "loopback"
+# The lines by value of the axis `network`. A cell on loopback has none.
+LINKS = {
+    "namespace": Link(0, 0, 0),
+    "office": Link(1, 1000, 0),
+    "line": Link(20, 100, 0),
+    "far": Link(80, 20, 0.1),
 }
 
+# A line for a trial of all that a line can need, which takes no long time.
+SHORT_LINK = Link(0.1, 20, 0.1)
 
-def why_no_link() -> str:
-    """Return why this machine cannot make a link, in a clause; "" if it can."""
-    return "vcsbench cannot make a network between namespaces yet"
+
+class Shaper(StrEnum):
+    """The means that delays packets, limits their rate and loses some of them."""
+
+    NONE = ""
+    # The kernel's netem, on both ends of a pair of interfaces (veth).
+    NETEM = "netem"
+    # A program between two TUN devices (workflow/native/relay.c), for kernels without netem.
+    RELAY = "relay"
+
+
+class LinkedNetworks:
+    """Two networks with a line between them: the network of this process, for the client, and the server's.
+
+    open() makes them. `one_way_ms` is the delay that the shaper then has in each direction. It is less than
+    half of the delay of the line, because the kernel itself takes some time for each packet.
+
+    Nothing has a name outside of this process. When it ends, also by SIGKILL, the kernel ends the relay, and
+    removes both networks with their interfaces as soon as client and server have ended, too.
+    """
+
+    def __init__(self, link: Link, shaper: Shaper) -> None:
+        self.link = link
+        self.shaper = shaper
+        self.one_way_ms = 0.0
+        self._client_network = -1
+        self._server_network = -1
+        self._devices: list[int] = []
+        self._relay: processes.Process | None = None
+
+    def open(self, stack: ExitStack) -> None:
+        """Make the networks and the line. `stack` takes the clean-up.
+
+        Call it before this process starts a thread. Raise UserError or OSError if a right, a program or a
+        part of the kernel is missing.
+        """
+        # Nothing is made in the network of the machine.
+        isolation.unshare_network()
+        self._client_network = isolation.open_network()
+        stack.callback(os.close, self._client_network)
+        try:
+            isolation.enter_new_network()
+            self._server_network = isolation.open_network()
+        finally:
+            isolation.enter_network(self._client_network)
+        stack.callback(os.close, self._server_network)
+        if self.shaper == Shaper.RELAY:
+            self._open_devices(stack)
+        else:
+            peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
+            _run_ip(
+                *("link", "add", "name", INTERFACE, "type", "veth"),
+                *("peer", "name", INTERFACE, "netns", peer),
+            )
+        self._set_up_interface(CLIENT_HOST)
+        with self.in_server_network():
+            self._set_up_interface(SERVER_HOST)
+        if self.link.is_shaped:
+            self._shape_exactly()
+
+    def _open_devices(self, stack: ExitStack) -> None:
+        """Open a TUN device in each network. They exist as long as a process has them open."""
+        self._devices.append(self._open_device())
+        with self.in_server_network():
+            self._devices.append(self._open_device())
+        for device in self._devices:
+            stack.callback(os.close, device)
+        stack.callback(self._end_relay)
+
+    def _open_device(self) -> int:
+        device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
+        flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
+        fcntl.ioctl(device, TUNSETIFF, REQUEST.pack(INTERFACE.encode(), flags))
+        if not self.link.loss_pct:
+            features = TUN_F_CSUM | TUN_F_TSO4
+            try:
+                fcntl.ioctl(device, TUNSETOFFLOAD, features | TUN_F_USO4 | TUN_F_USO6)
+            except OSError:
+                fcntl.ioctl(device, TUNSETOFFLOAD, features)
+        return device
+
+    def _set_up_interface(self, host: str) -> None:
+        _run_ip("address", "add", f"{host}/{PREFIX_BITS}", "dev", INTERFACE)
+        options = ["txqueuelen", str(QUEUE_LENGTH)]
+        if self.link.loss_pct:
+            # The kernel handles up to 64 KiB of TCP as one packet, as for a network card that divides it. The
+            # line would lose all of it at once.
+            options += ["gso_max_segs", "1"]
+        _run_ip("link", "set", "dev", INTERFACE, *options, "up")
+
+    def _shape_exactly(self) -> None:
+        """Set delay, rate and loss, so that a round trip takes the delay of the line.
+
+        The kernel's own time for a round trip, some 0.1 ms, is too much of a delay of 1 ms.
+        """
+        self._shape(self.link.delay_ms / 2)
+        with self._ends() as (client, server):
+            round_trip_ms = link_check.measure_round_trip_ms(client, server, self.link.delay_ms)
+        surplus_ms = min(max(0.0, round_trip_ms - self.link.delay_ms), MAX_CORRECTION_MS)
+        self._shape(max(0.0, self.link.delay_ms - surplus_ms) / 2)
+
+    def _shape(self, one_way_ms: float) -> None:
+        self.one_way_ms = one_way_ms
+        if self.shaper == Shaper.RELAY:
+            self._start_relay()
+            return
+        link = self.link
+        argv = ["tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem"]
+        argv += ["limit", str(QUEUE_LENGTH), "delay", f"{one_way_ms * 1e3:.0f}us"]
+        if link.rate_mbit:
+            argv += ["rate", f"{link.rate_mbit:g}mbit"]
+        if link.loss_pct:
+            argv += ["loss", f"{link.loss_pct:g}%"]
+        processes.run_program(argv)
+        with self.in_server_network():
+            processes.run_program(argv)
+
+    def _start_relay(self) -> None:
+        self._end_relay()
+        delay_ns = round(self.one_way_ms * 1e6)
+        rate = round(self.link.rate_mbit * link_check.BITS_PER_MBIT)
+        numbers = [*self._devices, delay_ns, rate, self.link.loss_pct]
+        self._relay = processes.start_process(
+            [str(RELAY), *map(str, numbers)], pass_fds=self._devices
+        )
+
+    def _end_relay(self) -> None:
+        if self._relay:
+            self._relay.kill()
+            self._relay.wait()
+            self._relay = None
+
+    @contextmanager
+    def in_server_network(self) -> Iterator[None]:
+        """Let this thread, and the processes that it starts, be in the server's network."""
+        isolation.enter_network(self._server_network)
+        try:
+            yield
+        finally:
+            isolation.enter_network(self._client_network)
+
+    @contextmanager
+    def _ends(self) -> Iterator[tuple[socket.socket, socket.socket]]:
+        """Yield a socket in the client's and one in the server's network, connected to each other."""
+        with self.in_server_network():
+            # A socket stays in the network in which it was made.
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            server.bind((SERVER_HOST, 0))
+            client.bind((CLIENT_HOST, 0))
+            client.connect(server.getsockname())
+            server.connect(client.getsockname())
+            yield client, server
+
+    def measure(self) -> LinkMeasurement:
+        """Measure round trip and rate of the line, within 2 s on an idle machine.
+
+        If they are not as set, other programs may have disturbed the measurement, or the last correction of
+        the delay: both are tried again. Raise UserError if most packets are lost.
+        """
+        link = self.link
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._shape_exactly()
+            with self._ends() as (client, server):
+                measured = link_check.measure_line(client, server, link.delay_ms, link.rate_mbit)
+            if measured.is_as_set(link.delay_ms, link.rate_mbit):
+                break
+        return measured
+
+    def cpu_s(self) -> float:
+        """Return the CPU time of the relay in seconds; 0.0 without one."""
+        return processes.usage([self._relay.pid]).cpu_s or 0.0 if self._relay else 0.0
+
+    def describe(self) -> dict[str, object]:
+        """Return what was set, for the context of a round."""
+        return {
+            **dataclasses.asdict(self.link),
+            "shaper": self.shaper,
+            "one_way_ms": round(self.one_way_ms, 4),
+        }
+
+
+def _run_ip(*arguments: str) -> None:
+    processes.run_program(["ip", *arguments])
+
+
+def choose_shaper(link: Link) -> Shaper | None:
+    """Return the means that shapes a line on this machine; None if there is none."""
+    if not link.is_shaped:
+        return Shaper.NONE
+    if isolation.is_allowed(try_netem):
+        return Shaper.NETEM
+    if isolation.is_allowed(try_relay):
+        return Shaper.RELAY
+    return None
+
+
+def why_no_link(link: Link) -> str:
+    """Return in a clause why this process cannot make a line on this machine; "" if it can.
+
+    Example: "ip is not installed (Debian: iproute2)".
+    """
+    for name in ("ip", "tc"):
+        if not shutil.which(name):
+            return f"{name} is not installed (Debian: iproute2)"
+    if not isolation.is_allowed(try_pair):
+        return (
+            "client and server may not have networks of their own here (root may, outside of most "
+            "containers)"
+        )
+    if choose_shaper(link) is None:
+        return (
+            f"this kernel has no netem (its module sch_netem), and the relay that takes its place needs "
+            f"{TUN} and gcc at set-up"
+        )
+    return ""
+
+
+def try_pair() -> None:
+    """Make two networks without a limit between them. Raise UserError or OSError if that is not possible."""
+    _try_link(Link(0, 0, 0), Shaper.NONE)
+
+
+def try_netem() -> None:
+    _try_link(SHORT_LINK, Shaper.NETEM)
+
+
+def try_relay() -> None:
+    _try_link(SHORT_LINK, Shaper.RELAY)
+
+
+def _try_link(link: Link, shaper: Shaper) -> None:
+    with ExitStack() as stack:
+        LinkedNetworks(link, shaper).open(stack)

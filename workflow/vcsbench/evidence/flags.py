@@ -69,6 +69,9 @@ class Flag(enum.StrEnum):
     SERVER_IDLE = ("server-idle",
         "The server sent far less than in the checked run, or than the command's output needs.",
         "The command reads the repository's files itself. Correct its `argv`, or the client.", INVALID_RUN)
+    NETWORK_NOT_AS_SET = ("network-not-as-set",
+        "Round trip or rate of the line between client and server differed by more than 5 % from its label.",
+        "Close other programs, and measure again. The columns line_* have what was measured.", INVALID_RUN)
     CLOCK = ("clock",
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)

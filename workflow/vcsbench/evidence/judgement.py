@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from vcsbench.deployment.link_check import LinkMeasurement
 from vcsbench.evidence.flags import Flag
 
 if TYPE_CHECKING:
@@ -85,8 +86,22 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
             found.append(fault)
+    if _has_other_line(evidence):
+        found.append(Flag.NETWORK_NOT_AS_SET)
     found += _judge_machine(evidence, is_hot, limits)
     return found
+
+
+def _has_other_line(evidence: Evidence) -> bool:
+    """Return True if the line between client and server was measured, and is another one than was set."""
+    if "line_round_trip_ms" not in evidence:
+        return False
+    measured = LinkMeasurement(
+        evidence["line_round_trip_ms"],
+        evidence["line_to_server_mbit"],
+        evidence["line_to_client_mbit"],
+    )
+    return not measured.is_as_set(evidence["line_delay_ms"], evidence["line_rate_mbit"])
 
 
 def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from vcsbench import isolation, kernel, processes
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
+from vcsbench.deployment.link import Shaper
 from vcsbench.errors import UserError
 from vcsbench.measure import caches
 from vcsbench.measure.instructions import why_no_instructions
@@ -249,6 +250,17 @@ def try_instructions(plan: Plan) -> Iterator[Lack]:
         yield Lack(f"no instruction counts: {reason}", "use a physical machine")
 
 
+def try_shaping(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack if lines between client and server have a relay in place of netem."""
+    links = [plan.draft(cell).get("link") for cell in plan.cells]
+    if any(link and link["shaper"] == Shaper.RELAY for link in links):
+        yield Lack(
+            "this kernel has no netem: a program is the line between client and server, and takes some "
+            "processor time",
+            "load the kernel's module sch_netem",
+        )
+
+
 def try_tracing(plan: Plan) -> Iterator[Lack]:
     # A missing strace is named with the missing packages.
     if not shutil.which("strace"):
@@ -301,6 +313,7 @@ REQUIRED: tuple[Trial, ...] = (
 # Without these the cells have less evidence.
 EVIDENCE: tuple[Trial, ...] = (
     try_instructions,
+    try_shaping,
     try_tracing,
     try_pressure,
     try_residency_and_layout,

@@ -83,7 +83,10 @@ class RoundMeasurement:
             server=self.cell.server,
             clearing=self.recipe["clearing"],
             measures_sync=self.recipe.get("measure_sync", False),
+            networks=self.cell.networks,
         )
+        if self.cell.networks:
+            self.collector.measure_line()
         failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
         if failure is not None:
             # If the command cannot be run, hyperfine does not report why. So the command is run again here,

@@ -17,6 +17,7 @@ from vcsbench import __version__, processes
 from vcsbench.deployment.access_rules import FORBIDDEN, list_tree_folders, write_rules
 from vcsbench.deployment.credentials import store_credentials
 from vcsbench.deployment.deployed_server import deployment_of
+from vcsbench.deployment.link import SERVER_HOST, Link, LinkedNetworks, Shaper
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
@@ -96,6 +97,7 @@ class PreparedCell:
             # Some variables name a file of the run, such as the report of a preloaded library.
             self.environment[name] = value.replace("{run}", str(folder))
         self.files = self._copy_server_files()
+        self.networks = self._make_networks()
         self.server = self._make_server()
         # The server was seen to refuse what its settings forbid.
         self.is_checked = False
@@ -128,6 +130,14 @@ class PreparedCell:
             raise UserError(f"{folder}: was changed after this workflow run began. Run again.")
         return copy
 
+    def _make_networks(self) -> LinkedNetworks | None:
+        """Return the networks of client and server with their line, not yet made; None without a line."""
+        link = self.recipe.get("link")
+        if not link:
+            return None
+        line = Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"])
+        return LinkedNetworks(line, Shaper(link["shaper"]))
+
     def _make_server(self) -> Server | None:
         """Return the server of the cell, not yet started; None for an access without one."""
         kind = self.recipe["access"]["server"]
@@ -148,6 +158,9 @@ class PreparedCell:
         if self.recipe["server_folder"]:
             # Errors name the user's file, not the copy.
             server.source = server_file(self.root / self.recipe["server_folder"], server.file)
+        if self.networks:
+            server.host = SERVER_HOST
+            server.in_network = self.networks.in_server_network
         return server
 
     def open(self, stack: ExitStack) -> None:
@@ -163,6 +176,8 @@ class PreparedCell:
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)
+        if self.networks:
+            self.networks.open(stack)
         if self.server:
             stack.callback(self.server.close)
             self.server.rules = self._make_rules(self.server)

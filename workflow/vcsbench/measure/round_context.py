@@ -60,6 +60,7 @@ def describe_round(
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "network": recipe.get("network"),
+        "line": cell.networks.describe() if cell.networks else None,
         "environment": cell.environment,
         "server": _describe_server(cell, runs),
         "server_folder": recipe["server_folder"],

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from vcsbench import kernel, processes
+from vcsbench.deployment.link import LinkedNetworks
 from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import EvidencePart, MachineCounters, subtract
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
@@ -58,7 +59,8 @@ class ServerCounters(NamedTuple):
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `own_cpu_s` is the CPU time of this process. `network` and `server` are None if they are missing.
+    `own_cpu_s` is the CPU time of this process, and of the relay of a line. `network` and `server` are None
+    if they are missing.
     """
 
     machine: MachineCounters
@@ -91,8 +93,9 @@ class EvidenceCollector:
 
     `read` is the subject that the command reads, such as a repository, and `written` the subject that it
     writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
-    `measures_sync`, it is measured after each run how long its output takes to be on the device. `warming`
-    has the reads of the untimed runs, in the order of the runs.
+    `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
+    are the networks of client and server; None without a line between them. `warming` has the reads of the
+    untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -102,12 +105,16 @@ class EvidenceCollector:
         server: Server | None,
         clearing: str,
         measures_sync: bool = False,
+        networks: LinkedNetworks | None = None,
     ) -> None:
         self.input = read
         self.output = written
         self.server = server
         self.clearing = clearing
         self.measures_sync = measures_sync
+        self.networks = networks
+        # What was set and measured of the line between client and server.
+        self.line_evidence: dict[str, Any] = {}
         self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
@@ -124,6 +131,19 @@ class EvidenceCollector:
         self.hook_instructions: int | None = None
         # The bytes that a server has read in each run; None for a run without this count.
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
+
+    def measure_line(self) -> None:
+        """Measure the line between client and server, before the runs. All of them get this evidence."""
+        assert self.networks
+        link = self.networks.link
+        measured = self.networks.measure()
+        self.line_evidence = {
+            "line_delay_ms": link.delay_ms,
+            "line_rate_mbit": link.rate_mbit,
+            "line_round_trip_ms": measured.round_trip_ms,
+            "line_to_server_mbit": measured.to_server_mbit,
+            "line_to_client_mbit": measured.to_client_mbit,
+        }
 
     def query_cleared(self) -> bool:
         """Query the residency after caches were cleared.
@@ -196,7 +216,12 @@ class EvidenceCollector:
             reads = {name: value for name, value in seen.items() if name in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads))
             return None
-        evidence = {**self._query_residency(is_last), **seen, **self.begin_evidence}
+        evidence = {
+            **self._query_residency(is_last),
+            **seen,
+            **self.begin_evidence,
+            **self.line_evidence,
+        }
         if sync_s is not None:
             evidence["sync_s"] = sync_s
         evidence["warming"] = list(self.warming)
@@ -243,10 +268,13 @@ class EvidenceCollector:
             if subject:
                 # An output does not exist before its run: the folder around it is on the same device.
                 folders += [path if path.exists() else path.parent for path in subject.folders]
+        own_cpu_s = time.process_time()
+        if self.networks:
+            own_cpu_s += self.networks.cpu_s()
         return Snapshot(
             machine=counters.read_counters(*folders),
             client=client,
-            own_cpu_s=time.process_time(),
+            own_cpu_s=own_cpu_s,
             network=self.network.read_counts() if self.network else None,
             server=self._read_server(),
         )

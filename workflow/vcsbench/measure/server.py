@@ -5,7 +5,8 @@ import re
 import socket
 import string
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
@@ -79,10 +80,11 @@ class Server:
     - `deployment` are its settings as a deployed server. Its clients need `credentials`, if it has some, and
       the certificate that authority() returns. It reads `rules`, the text of its access rules, which are set
       before its first start. `settings` is the text of the configuration that these settings make.
-    - `host` is the address that it listens on, and `prefix` are the words that start it there.
     - `variables` are added to its environment.
     - `descriptors` has the open files that the server inherits, by their name in `run`.
     - `listeners` are the processes that listen on the port.
+    - It listens on `host`, in the network that `in_network()` enters: this process's, or the other end of a
+      line (deployment.link).
     """
 
     kind = ""
@@ -99,7 +101,6 @@ class Server:
         options: Sequence[str] = (),
         deployment: Deployment = PLAIN,
         host: str = HOST,
-        prefix: Sequence[str] = (),
     ) -> None:
         self.root = root
         self.files = files
@@ -109,7 +110,7 @@ class Server:
         self.options = options
         self.deployment = deployment
         self.host = host
-        self.prefix = prefix
+        self.in_network: Callable[[], AbstractContextManager[None]] = nullcontext
         self.credentials: Credentials | None = None
         if deployment.authentication:
             self.credentials = credentials.make_credentials()
@@ -143,7 +144,9 @@ class Server:
 
         A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
         """
-        self.reserved = socket.socket()
+        # A socket stays in the network in which it was made.
+        with self.in_network():
+            self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.reserved.bind((self.host, 0))
         port: int = self.reserved.getsockname()[1]
@@ -192,18 +195,18 @@ class Server:
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
             processes.grant(self.descriptors[OUTPUT], 0o660)
         log = self.descriptors[OUTPUT]
-        self.process = processes.start_process(
-            [*self.programs.env_command(), *self.argv],
-            env=server_environment({MARKER: str(self.run), **self.variables}),
-            prefix=self.prefix,
-            # On SIGTERM, httpd ends its children as well.
-            signal="TERM",
-            unprivileged=True,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            pass_fds=list(self.descriptors.values()),
-        )
+        with self.in_network():
+            self.process = processes.start_process(
+                [*self.programs.env_command(), *self.argv],
+                env=server_environment({MARKER: str(self.run), **self.variables}),
+                # On SIGTERM, httpd ends its children as well.
+                signal="TERM",
+                unprivileged=True,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                pass_fds=list(self.descriptors.values()),
+            )
 
     def close(self) -> None:
         """End the server, and free its port and files. It cannot be started again."""
@@ -261,7 +264,7 @@ class Server:
         Another program may have taken the port, and would answer as well. So the listening socket has to be
         among the open files of this server. Raise UserError if these cannot be read.
         """
-        sockets = processes.listening_files(self.port)
+        sockets = processes.listening_files(self.pid, self.port)
         if not sockets:
             return []
         open_files = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}

@@ -1,0 +1,61 @@
+"""Define the axis of the network between client and server."""
+
+import hashlib
+from pathlib import Path
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import ACCESS_AXIS, LINK_AXIS
+from vcsbench.deployment.link import LINKS, LOOPBACK, Link, Shaper, choose_shaper, why_no_link
+from vcsbench.records import Recipe
+
+RELAY_SOURCE = Path("workflow", "native", "relay.c")
+# The accesses of commands that use no network.
+LOCAL = ("", "file")
+
+
+def _link_keys(value: str, env: Environment) -> Recipe:
+    """Return the line between client and server, {} on loopback.
+
+    Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
+    """
+    if value in ("", LOOPBACK):
+        return {}
+    link = LINKS[value]
+    # Cells are skipped if there is none (_why_no_network).
+    shaper = choose_shaper(link) or Shaper.NONE
+    relay = ""
+    if shaper == Shaper.RELAY:
+        # The bytes of the program depend on the compiler.
+        source = (env.root / RELAY_SOURCE).read_bytes()
+        relay = hashlib.sha256(source).hexdigest()[:16]
+    return {
+        "link": {
+            "delay_ms": link.delay_ms,
+            "rate_mbit": link.rate_mbit,
+            "loss_pct": link.loss_pct,
+            "shaper": shaper.value,
+            "relay": relay,
+        }
+    }
+
+
+def _why_no_network(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why a cell cannot have its line between client and server, in a clause; "" if it can."""
+    link = draft.get("link")
+    if not link:
+        return ""
+    if "guest" in draft.get("filesystem", {}):
+        return "client and server in a guest have one network"
+    return why_no_link(Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"]))
+
+
+AXIS = Axis(
+    LINK_AXIS,
+    needs_server=True,
+    applies=lambda axes: axes.get(ACCESS_AXIS, "") not in LOCAL,
+    why_invalid=lambda value: (
+        "" if value in (LOOPBACK, *LINKS) else f"is none of {', '.join((LOOPBACK, *LINKS))}"
+    ),
+    recipe_keys=_link_keys,
+    why_not=_why_no_network,
+)

@@ -1,0 +1,190 @@
+"""Measure the round trip and the rate of a line between two sockets of this process."""
+
+import os
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from vcsbench.errors import UserError
+
+# More than the delay of each line. A packet that is not there after this time is lost.
+LOST_AFTER_S = 1.0
+# All round trips of a measurement take about this time, within the limits of their number. The first one is
+# not counted: it also looks up the address of the other side.
+ROUND_TRIPS_S = 0.5
+MAX_LOST = 3
+MIN_ROUND_TRIPS, MAX_ROUND_TRIPS = 9, 101
+# A train of packets takes about this time on a line, within the limits of its length. It has to fit into the
+# queue of the line, which is longer than the longest train, and be long against the time of a single wake-up.
+TRAIN_S = 0.05
+MIN_TRAIN, MAX_TRAIN = 50, 400
+TRAINS = 3
+# The largest packet of Ethernet: a datagram, and its headers of UDP, IP and Ethernet.
+DATAGRAM_BYTES = 1472
+FRAME_BYTES = DATAGRAM_BYTES + 8 + 20 + 14
+BITS_PER_MBIT = 1e6
+# Round trip and rate may differ from what was set by this share.
+TOLERANCE = 0.05
+# A train, with the kernel's overhead for each packet.
+BUFFER_BYTES = 4 << 20
+# Options of socket(7) that Python does not name. With FORCE, root may exceed the limit of the system.
+SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
+# An option of udp(7): the kernel cuts what is sent at once into datagrams of this size.
+SOL_UDP, UDP_SEGMENT = 17, 103
+SENT_AT_ONCE = 65507 // DATAGRAM_BYTES
+TIMESPEC = struct.Struct("@ll")
+NUMBER = struct.Struct("!I")
+
+
+@dataclass(frozen=True)
+class LinkMeasurement:
+    """The median round trip of a line, and its median rate in each direction."""
+
+    round_trip_ms: float
+    to_server_mbit: float
+    to_client_mbit: float
+
+    def is_as_set(self, delay_ms: float, rate_mbit: float) -> bool:
+        """Return True if a line has the delay and the rate that were set. 0 is no delay, or no limit.
+
+        For example, a line of 20 ms and 100 Mbit/s may have a round trip of 19 to 21 ms, and 95 to 105 Mbit/s
+        in each direction. The loss is not compared: in a second, too few packets are lost to count them.
+        """
+        pairs = [(delay_ms, self.round_trip_ms)]
+        pairs += [(rate_mbit, self.to_server_mbit), (rate_mbit, self.to_client_mbit)]
+        for expected, measured in pairs:
+            if expected and abs(measured - expected) > TOLERANCE * expected:
+                return False
+        return True
+
+
+def measure_line(
+    client: socket.socket, server: socket.socket, delay_ms: float, rate_mbit: float
+) -> LinkMeasurement:
+    """Measure a line with the expected delay and rate, within 2 s. `rate_mbit` is 0 without a limit.
+
+    The sockets are UDP's, connected to each other. Raise UserError if most packets are lost.
+    """
+    return LinkMeasurement(
+        round(measure_round_trip_ms(client, server, delay_ms), 4),
+        round(_measure_rate_mbit(client, server, rate_mbit), 3),
+        round(_measure_rate_mbit(server, client, rate_mbit), 3),
+    )
+
+
+def measure_round_trip_ms(
+    client: socket.socket, server: socket.socket, expected_ms: float
+) -> float:
+    """Return the median time in which a small packet reaches the server, and its answer the client.
+
+    It includes the time in which the kernel wakes both sides, as they wait for a packet.
+    """
+    count = MAX_ROUND_TRIPS
+    if expected_ms:
+        count = min(count, max(MIN_ROUND_TRIPS, int(ROUND_TRIPS_S * 1e3 / expected_ms)))
+    for end in (client, server):
+        end.settimeout(LOST_AFTER_S)
+    times_ms: list[float] = []
+    lost = 0
+    with _before_other_programs():
+        for number in range(count + 1):
+            data = NUMBER.pack(number)
+            began = time.perf_counter()
+            try:
+                client.send(data)
+                _receive(server, data)
+                server.send(data)
+                _receive(client, data)
+            except TimeoutError:
+                lost += 1
+                if lost > MAX_LOST:
+                    raise _lost_error(len(times_ms), number + 1) from None
+                continue
+            times_ms.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(times_ms[1:])
+
+
+@contextmanager
+def _before_other_programs() -> Iterator[None]:
+    """Let this thread run before other programs, if it has the right to that: it measures only the line."""
+    policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, parameter)
+
+
+def _receive(end: socket.socket, data: bytes) -> None:
+    # An earlier packet may be late.
+    while end.recv(DATAGRAM_BYTES) != data:
+        pass
+
+
+def _measure_rate_mbit(sender: socket.socket, receiver: socket.socket, rate_mbit: float) -> float:
+    """Return the median rate of trains of large packets, with their headers, as a line counts them.
+
+    A train is sent at once, waits in the queue of the line, and arrives at the rate of the line. Its rate
+    follows from the first and the last arrival, so neither the delay nor the start of TCP is part of it. A
+    lost packet takes no time on the line, and is not counted.
+    """
+    length = MAX_TRAIN
+    if rate_mbit:
+        in_time = int(rate_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
+        length = min(length, max(MIN_TRAIN, in_time))
+    sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+    receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+    # The kernel notes each arrival, so it does not matter when this process reads.
+    receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    # A call for each packet would take too long while other programs are at work: the queue would be empty.
+    sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
+    rates = []
+    with _before_other_programs():
+        for number in range(TRAINS):
+            rates.append(_measure_train(sender, receiver, number, length))
+    return statistics.median(rates)
+
+
+def _measure_train(
+    sender: socket.socket, receiver: socket.socket, number: int, length: int
+) -> float:
+    """Return the rate of a train in Mbit/s. Raise UserError if half of it is lost."""
+    datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
+    unsent = length
+    while unsent:
+        count = min(unsent, SENT_AT_ONCE)
+        sender.send(datagram * count)
+        unsent -= count
+    arrivals_ns: list[int] = []
+    receiver.settimeout(LOST_AFTER_S)
+    while len(arrivals_ns) < length:
+        try:
+            data, ancillary, _, _ = receiver.recvmsg(
+                DATAGRAM_BYTES, socket.CMSG_SPACE(TIMESPEC.size)
+            )
+        except TimeoutError:
+            break
+        # A packet of an earlier train may be late.
+        if data == datagram:
+            seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
+            arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
+            # The rest of the train follows closely, or is lost.
+            receiver.settimeout(LOST_AFTER_S / 4)
+    if len(arrivals_ns) <= length / 2:
+        raise _lost_error(len(arrivals_ns), length)
+    # The line may hand over several packets at once. Those that arrive first have begun before that.
+    later = [at for at in arrivals_ns if at > arrivals_ns[0]]
+    duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
+    return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s if duration_s else 0.0
+
+
+def _lost_error(arrived: int, sent: int) -> UserError:
+    return UserError(
+        f"the network between client and server: only {arrived} of {sent} packets have arrived. Free some "
+        f"processors, and run again."
+    )
