@@ -47,6 +47,16 @@ COLD = {
 
 FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 
+# A line between client and server, as it was set and measured.
+LINE = {
+    "line_delay_ms": 20,
+    "line_rate_mbit": 100,
+    "line_round_trip_ms": 20.3,
+    "line_to_server_mbit": 99.0,
+    "line_to_client_mbit": 101.0,
+}
+NO_LINE = {**LINE, "line_delay_ms": 0, "line_rate_mbit": 0}
+
 # The discarded run of a client in Python has read its modules, besides the input.
 SMALL_INPUT = dict.fromkeys(READS, 0)
 SMALL_INPUT |= {"subject_bytes": 340 << 10, "discarded_read_bytes": 1503 << 10}
@@ -132,6 +142,11 @@ def judged(cache, thresholds=None, **seen):
         ("", {"others_cpu_s": 0.4, "others_cpu_pct": 20.0}, ["cpu-busy"]),
         ("", {"steal_s": 0.06, "steal_pct": 3.0}, ["cpu-steal"]),
         ("", {"throttled": 1}, ["throttled"]),
+        *(("", LINE, []), ("", NO_LINE, [])),
+        ("", {**LINE, "line_round_trip_ms": 21.2}, ["network-not-as-set"]),
+        ("", {**LINE, "line_round_trip_ms": 0.1}, ["network-not-as-set"]),
+        ("", {**LINE, "line_to_server_mbit": 94.0}, ["network-not-as-set"]),
+        ("", {**LINE, "line_to_client_mbit": 5000.0}, ["network-not-as-set"]),
         ("", {"quota_throttled_us": 500}, ["throttled"]),
         ("", {"client_read_bytes": None}, ["io-unknown"]),
         ("", {"swapped_in_pages": None, "swapped_out_pages": None}, []),

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from vcsbench.errors import UserError
 
 # More than the delay of each line. A packet that is not there after this time is lost.
-LOST_AFTER_S = 1.0
+LOST_AFTER_S = 0.25
 # All round trips of a measurement take about this time, within the limits of their number. The first one is
 # not counted: it also looks up the address of the other side.
 ROUND_TRIPS_S = 0.5
+# More lost round trips in succession are no loss of the line.
 MAX_LOST = 3
 MIN_ROUND_TRIPS, MAX_ROUND_TRIPS = 9, 101
 # A train of packets takes about this time on a line, within the limits of its length. It has to fit into the
@@ -104,6 +105,7 @@ def measure_round_trip_ms(
                 if lost > MAX_LOST:
                     raise _lost_error(len(times_ms), number + 1) from None
                 continue
+            lost = 0
             times_ms.append((time.perf_counter() - began) * 1e3)
     return statistics.median(times_ms[1:])
 
@@ -173,8 +175,6 @@ def _measure_train(
         if data == datagram:
             seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
             arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
-            # The rest of the train follows closely, or is lost.
-            receiver.settimeout(LOST_AFTER_S / 4)
     if len(arrivals_ns) <= length / 2:
         raise _lost_error(len(arrivals_ns), length)
     # The line may hand over several packets at once. Those that arrive first have begun before that.

@@ -188,10 +188,16 @@ def _describe_ports(plan: Plan) -> str:
     if not servers:
         return "Opens no port."
     verb = "listen" if len(servers) > 1 else "listens"
-    return (
+    sentence = (
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."
     )
+    if any("link" in plan.draft(cell) for cell in plan.cells):
+        sentence += (
+            " A cell with a line between client and server has two network namespaces of its own, which end "
+            "with it."
+        )
+    return sentence
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
