@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
 import os
 import shutil
@@ -10,8 +9,8 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from vcsbench import isolation, processes
 from vcsbench.deployment import link_check
@@ -37,8 +36,7 @@ MAX_CORRECTION_MS = 0.25
 ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A line between client and server.
 
     `delay_ms` is added to a round trip, a half in each direction. `rate_mbit` limits each direction (0: no
@@ -243,7 +241,7 @@ class LinkedNetworks:
     def describe(self) -> dict[str, object]:
         """Return what was set, for the context of a round."""
         return {
-            **dataclasses.asdict(self.link),
+            **self.link._asdict(),
             "shaper": self.shaper,
             "one_way_ms": round(self.one_way_ms, 4),
         }

@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vcsbench.errors import UserError
 
@@ -41,8 +41,7 @@ TIMESPEC = struct.Struct("@ll")
 NUMBER = struct.Struct("!I")
 
 
-@dataclass(frozen=True)
-class LinkMeasurement:
+class LinkMeasurement(NamedTuple):
     """The median round trip of a line, and its median rate in each direction."""
 
     round_trip_ms: float
