@@ -11,6 +11,8 @@ from vcsbench.records import Recipe
 RELAY_SOURCE = Path("workflow", "native", "relay.c")
 # The accesses of commands that use no network.
 LOCAL = ("", "file")
+MADE_HERE = """The network between client and server is made on this machine: delay, rate and lost packets are
+a line's, with no other traffic on it, and client and server share the processors."""
 
 
 def _link_keys(value: str, env: Environment) -> Recipe:
@@ -58,4 +60,5 @@ AXIS = Axis(
     ),
     recipe_keys=_link_keys,
     why_not=_why_no_network,
+    limits=lambda values, guests, measured: [MADE_HERE] if {*values} & {*LINKS} else [],
 )
