@@ -121,7 +121,7 @@ run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)
 stage.folder, stage.files = folder, folder / "files"
 stage.recipe, stage.input, stage.subjects = {{"axes": {{}}}}, None, []
-stage.client = Programs()
+stage.client, stage.server = Programs(), None
 commands = {{"svn": "ls", "svnbench": "null-list", "svnrdump": "dump", "svnsync": "info"}}
 for name in CLIENTS:
     program, *options = stage.fill_template("{{" + name + "}}")
