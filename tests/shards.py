@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 
 def set_shard_size(path: Path, size: int) -> None:

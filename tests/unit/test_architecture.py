@@ -21,7 +21,17 @@ from vcsbench import modules
 PACKAGE = modules.PACKAGE
 # A folder imports from itself and from those before it. Modules outside of all folders are for all.
 FOLDERS = (
-    *("config", "storages", "deployment", "sources", "axes", "plan", "subjects", "prepare"),
+    *(
+        "config",
+        "storages",
+        "deployment",
+        "sources",
+        "systems",
+        "axes",
+        "plan",
+        "subjects",
+        "prepare",
+    ),
     *("measure", "evidence", "statistics", "advice", "report", "forecast", "run"),
 )
 # Starts everything, and may import everything.

@@ -15,7 +15,7 @@ from vcsbench.measure.runs import Invocation
 from vcsbench.measure.untimed_runs import capture
 from vcsbench.measure.work import read_printed_counts, read_verified
 from vcsbench.programs import Programs
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 # With one of these, programs speak German, do other work, or take another time.
 CHANGING = {

@@ -8,7 +8,7 @@ import pytest
 from project import needs
 from vcsbench import formats
 from vcsbench.axes import axis_of
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 needs_svnadmin = needs("svnadmin")
 

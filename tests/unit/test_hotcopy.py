@@ -19,8 +19,9 @@ from vcsbench.errors import UserError
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
-from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source, make_packed
-from vcsbench.subjects import fsfs
+from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.subversion_loader import MEMCACHED_NOTE, hotcopy, make_packed
+from vcsbench.systems import fsfs
 
 pytestmark = needs("svnadmin")
 

@@ -113,7 +113,7 @@ from vcsbench import isolation
 from vcsbench.kernel import check_result, libc
 from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
 from vcsbench.programs import Programs
-from vcsbench.subjects.fsfs import run_client
+from vcsbench.systems.fsfs import run_client
 isolation.unshare_mounts()
 check_result(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})

@@ -15,7 +15,8 @@ from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.prepare.layout import judge_layout, prove_interleaving
 from vcsbench.prepare.loader import load_source
 from vcsbench.storages.extents import first_extent
-from vcsbench.subjects import fsfs
+from vcsbench.storages.folder_states import StoredFile
+from vcsbench.systems import SUBVERSION, fsfs
 
 pytestmark = needs("svnadmin")
 
@@ -55,7 +56,7 @@ def flush(disk):
 
 
 def proof(disk, names=ALL):
-    return prove_interleaving({name: disk / name for name in names})
+    return prove_interleaving({disk / name: SUBVERSION.store for name in names})
 
 
 def test_prove_interleaving_copies_made_together_are_interleaved(loaded, disk):
@@ -134,7 +135,7 @@ def test_interleave_large_files_lie_in_the_order_of_their_steps(tmp_path, disk):
     jobs, rng = [], random.Random(1)
     for name, size in (("a", 3 << 20), ("b", 3 << 20), ("c", 7 << 18), ("d", 7 << 18)):
         (tmp_path / name).mkdir()
-        files = [fsfs.RepositoryFile(n, f"{n}", size + n * 9973, 0o644) for n in range(8)]
+        files = [StoredFile(n, f"{n}", size + n * 9973, 0o644) for n in range(8)]
         for file in files:
             (tmp_path / name / file.name).write_bytes(rng.randbytes(file.size))
         jobs.append(CopyJob(tmp_path / name, disk / name, files))

@@ -16,8 +16,9 @@ from project import CONFIG, ROOT, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.prepare.loader import choose_staging, load_source, make_dump, summarize_tree
+from vcsbench.prepare.loader import choose_staging, load_source
 from vcsbench.prepare.repositories import has_dump
+from vcsbench.prepare.subversion_loader import make_dump, summarize_tree
 from vcsbench.sources.base import SizeEstimate
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.storages.filesystems import free_bytes

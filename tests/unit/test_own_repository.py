@@ -13,7 +13,7 @@ from vcsbench.axes.repository_axes import current_format, current_packing
 from vcsbench.errors import UserError
 from vcsbench.formats import Shape
 from vcsbench.plan.grid import is_fixed_cost
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 pytestmark = needs("svnadmin")
 

@@ -23,12 +23,13 @@ from vcsbench.prepare.copies import (
     interleave,
     make_copies,
 )
-from vcsbench.prepare.loader import load_source, make_packed
+from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.repositories import PreparedRepositories, missing_copies
+from vcsbench.prepare.subversion_loader import make_packed
 from vcsbench.sources.generated import GeneratedSource
+from vcsbench.storages import folder_states
 from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
     REPOSITORIES,
     Variant,
@@ -39,6 +40,7 @@ from vcsbench.subjects.repository import (
     scaled_revisions,
     write_metadata,
 )
+from vcsbench.systems import SUBVERSION, fsfs
 
 pytestmark = needs("svnadmin", "svn")
 
@@ -234,24 +236,24 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_changed_folder_names_the_change(copy, name):
     where, change = CHANGES[name]
-    before = fsfs.read_state(copy)
-    assert fsfs.changed_folder(copy, before) == ""
+    before = folder_states.read_state(copy)
+    assert SUBVERSION.store.changed_folder(copy, before) == ""
     change(copy)
-    seen = fsfs.changed_folder(copy, before)
+    seen = SUBVERSION.store.changed_folder(copy, before)
     # A new or removed file changes the time of its folder.
     assert seen in (where, str(Path(where).parent)), seen
 
 
 def test_changed_folder_after_reading_is_empty(copy):
-    before = fsfs.read_state(copy)
+    before = folder_states.read_state(copy)
     for command in ("verify", "dump"):
         subprocess.run(["svnadmin", command, "-q", copy], check=True, capture_output=True)
     subprocess.run(["svn", "log", "-v", f"file://{copy}"], check=True, capture_output=True)
-    assert fsfs.changed_folder(copy, before) == ""
+    assert SUBVERSION.store.changed_folder(copy, before) == ""
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
-    assert fsfs.changed_folder(copy, before, shards=0)
+    assert SUBVERSION.store.changed_folder(copy, before, 0)
     shutil.rmtree(copy)
-    assert fsfs.changed_folder(copy, before, shards=0) == "."
+    assert SUBVERSION.store.changed_folder(copy, before, 0) == "."
 
 
 # Copies against their metadata, their path, and the repository itself
@@ -317,7 +319,7 @@ def test_copy_changed_is_rebuilt(prepared, change, why, same_state):
     copy = prepared.path(PLAIN, 1)
     change(copy)
     if same_state and why != UNWRITTEN:  # no time or size shows the change
-        write_metadata(copy, {**read_metadata(copy), "state": fsfs.read_state(copy)})
+        write_metadata(copy, {**read_metadata(copy), "state": folder_states.read_state(copy)})
     missing = prepared.missing()
     assert set(missing) == {(PLAIN.name, 1)} and why in missing[PLAIN.name, 1]
     assert "something changed" not in missing[PLAIN.name, 1]

@@ -13,9 +13,10 @@ from git_histories import git, git_source, listing, make_work, needs_git, refusa
 from project import make_socket
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.prepare.loader import hotcopy, load_source
+from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.subversion_loader import hotcopy
 from vcsbench.sources.git_alternates import read_alternates
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 pytestmark = needs_git
 

@@ -17,7 +17,7 @@ import project
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
-from vcsbench.prepare import loader
+from vcsbench.prepare import loader, subversion_loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
@@ -31,7 +31,7 @@ from vcsbench.storages.workdir import (
     owner_of,
     remove_abandoned,
 )
-from vcsbench.subjects import fsfs
+from vcsbench.systems import fsfs
 
 
 def refused(act, pattern):
@@ -263,7 +263,7 @@ def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, mon
 def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
     fsfs.create(workdir.storage / "one", "f7")
     (workdir.make("dumps") / "one.dump").hardlink_to(precious)
-    loader.make_dump(workdir.storage / "one", 1, workdir, "one")
+    subversion_loader.make_dump(workdir.storage / "one", 1, workdir, "one")
 
 
 def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):

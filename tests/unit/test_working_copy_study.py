@@ -23,8 +23,8 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages import filesystems
 from vcsbench.storages.file_trees import RESERVED_PATHS
-from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, count_cloned_files
+from vcsbench.systems.fsfs import run_client
 
 STUDY = "working-copy-2012"
 made = partial(study_grid, STUDY)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from project import HOT, mounted_ext4, needs, ruby
-from vcsbench.subjects import fsfs, repository
+from vcsbench.storages import folder_states
+from vcsbench.subjects import repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
@@ -69,7 +70,7 @@ def test_missing_copy_is_made_from_loaded_repository_and_not_from_another_copy(p
     flip(damaged)
     sys.path.insert(0, str(project.path / "workflow"))
     repository.write_metadata(
-        damaged, {**repository.read_metadata(damaged), "state": fsfs.read_state(damaged)}
+        damaged, {**repository.read_metadata(damaged), "state": folder_states.read_state(damaged)}
     )
     shutil.rmtree(missing)
     project.prepare()

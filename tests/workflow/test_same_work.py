@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from project import STUDY, needs, ruby, write_program
-from vcsbench.subjects import fsfs
+from vcsbench.storages import folder_states
 from vcsbench.subjects.repository import read_metadata, write_metadata
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
@@ -120,7 +120,7 @@ def copy_path(project, fmt):
 
 def accept_state(copy):
     """Write the present state of a copy into its metadata."""
-    state = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
+    state = {"state": folder_states.read_state(copy), "youngest": youngest(copy)}
     write_metadata(copy, {**read_metadata(copy), **state})
 
 

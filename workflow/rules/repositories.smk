@@ -1,5 +1,5 @@
-# Repositories: each source is loaded once for each format, and packed where cells need that. Then all copies are made
-# on a storage, interleaved, while the repositories that they are made from are verified. A loaded repository stays on
+# Repositories: each source is loaded once for each format, and packed where cells need that. For other systems,
+# packing stands for each state that is made from the loaded repository. Then all copies are made on a storage, interleaved, while the repositories that they are made from are verified. A loaded repository stays on
 # its storage, so another packing loads nothing.
 
 
@@ -38,6 +38,7 @@ rule pack:
     conda:
         "../../envs/subversion.yaml"
     params:
+        states=lambda wildcards: PROJECT.repositories.made_states(wildcards.repo, wildcards.format),
         rebuild_token=lambda wildcards: PROJECT.repositories.pack_token(
             wildcards.repo, wildcards.format
         ),

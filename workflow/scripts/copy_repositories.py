@@ -1,6 +1,6 @@
 """Make the missing copies on a storage, interleaved, and write a record with their layout.
 
-Packed repositories that no storage needs any more are removed.
+Packed repositories, and other made states, that no storage needs any more are removed.
 """
 
 import os
@@ -12,7 +12,6 @@ from typing import Any, cast
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json
-from vcsbench.formats import PACKED
 from vcsbench.prepare import layout, loader, verify
 from vcsbench.prepare.copies import CopySettings, Loads, make_copies
 from vcsbench.prepare.repositories import load_record, pack_record
@@ -21,6 +20,7 @@ from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import check_mounted
 from vcsbench.storages.workdir import LOADED, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
+from vcsbench.systems.base import Store
 
 snakemake: Any
 
@@ -50,12 +50,11 @@ def copy() -> None:
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
 
-    paths: dict[str, Path] = {}
+    copies: dict[Path, Store] = {}
     for variant in variants:
         for number in range(1, params.copies + 1):
-            path = copy_path(workdir.path, variant.name, number)
-            paths[path.name] = path
-    copy_layout = layout.prove_interleaving(paths)
+            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
+    copy_layout = layout.prove_interleaving(copies)
     print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
     copies_record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
@@ -68,24 +67,24 @@ def copy() -> None:
         "seconds": round(time.monotonic() - began, 1),
     }
     write_json(snakemake.output[0], copies_record)
-    remove_packed(variants, loads)
+    remove_made(variants, loads)
 
 
-def remove_packed(variants: list[Variant], loads: Loads) -> None:
-    """Remove the packed repositories whose copies exist on all their storages. Loaded ones stay."""
+def remove_made(variants: list[Variant], loads: Loads) -> None:
+    """Remove the made repositories whose copies exist on all their storages. Loaded ones stay."""
     for variant in variants:
         record = loads[variant.repo, variant.format]
         # The user's own repository may be packed as it is.
-        if variant.packing != PACKED or record["packing"] == PACKED:
+        if not variant.is_made or record["packing"] == variant.state:
             continue
-        packed_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # The other storages with copies of it. A record that is older than the packed repository is of copies
+        made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
+        # The other storages with copies of it. A record that is older than the made repository is of copies
         # that will be made again.
         storages = snakemake.params.others[variant.name]
         records = [Path(f"results/repositories/{name}.json") for name in storages]
-        if all(path.exists() and path.stat().st_mtime_ns > packed_ns for path in records):
+        if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in records):
             home = loader.home_of(record, snakemake.params.root)
-            name = f"{variant.format}.{variant.packing}"
+            name = f"{variant.format}.{variant.state}"
             home.remove(LOADED, variant.repo, variant.format, name)
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from vcsbench import progress
 from vcsbench.files import read_record, write_json
-from vcsbench.prepare import loader, verify
+from vcsbench.prepare import subversion_loader, verify
 from vcsbench.records import LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
@@ -30,7 +30,7 @@ def dump() -> None:
     verify.verify_all(folder)
     repository = folder / f"{record['format']}.{record['packing']}"
     with naming(scratch.path):
-        made = loader.make_dump(repository, params.revisions, scratch, record["repo"])
+        made = subversion_loader.make_dump(repository, params.revisions, scratch, record["repo"])
     facts = {
         "repo": record["repo"],
         "identity": record["identity"],

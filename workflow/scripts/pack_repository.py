@@ -1,4 +1,4 @@
-"""Make a packed copy of a loaded repository next to it, and write a record of it."""
+"""Make a packed copy of a loaded repository, or other states, next to it, and write a record."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from typing import Any, cast
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json
-from vcsbench.prepare import loader
+from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import loaded_path
 from vcsbench.records import LoadRecord, PackRecord
 from vcsbench.run.job import job_log
@@ -18,7 +18,7 @@ snakemake: Any
 
 
 def pack() -> None:
-    """Pack a copy of the loaded repository, and write the record."""
+    """Make the states of the loaded repository, such as a packed copy, and write the record."""
     begun = time.monotonic()
     record = cast("LoadRecord", read_record(snakemake.input[0]))
     repository = loaded_path(record)
@@ -29,7 +29,8 @@ def pack() -> None:
             f"{record['path']}: the loaded repository is gone or was changed. Run again to load it again."
         )
     with naming(repository.parent):
-        pack_seconds = loader.make_packed(repository)
+        preparation = preparation_of(record["format"])
+        pack_seconds = preparation.make_states(repository, snakemake.params.states)
     pack_record: PackRecord = {
         "repo": record["repo"],
         "format": record["format"],

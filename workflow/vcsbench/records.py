@@ -78,6 +78,7 @@ class RecipeRepository(TypedDict, total=False):
     """The repository of a cell: its source, format and packing."""
 
     name: str
+    system: str  # missing: subversion
     identity: str
     source: str
     scale: float | None

@@ -39,7 +39,7 @@ from vcsbench.programs import (
 )
 from vcsbench.storages.disks import check_same_disks
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
-from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
+from vcsbench.subjects.repository import Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
 
@@ -241,7 +241,7 @@ class PreparedCell:
         """
         if not self.input or "remote" in self.recipe:
             return []
-        idle_words: Words = {**words, "url": partial(self.url, EMPTY)}
+        idle_words: Words = {**words, "url": partial(self.url, self.input.idle_name)}
         for subject in self.subjects:
             subject_words = subject.idle_words()
             if not subject_words:
@@ -367,7 +367,8 @@ class PreparedCell:
 
         Otherwise a cell would be measured under a wrong label. The client asks for the empty repository.
         """
-        url = self.url(EMPTY)
+        assert self.input
+        url = self.url(self.input.idle_name)
         config = self._copy_client_config()
         accepted = self._run_svn_info(config, url)
         if accepted.code:

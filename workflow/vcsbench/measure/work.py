@@ -297,7 +297,7 @@ def inspect_unchecked(target: Path, urls: UrlNormaliser) -> Fingerprint:
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
     """Return the work of loading a repository: the work of a dump of it, and its youngest revision."""
     # Most kinds of work need no repository on disk.
-    from vcsbench.subjects import fsfs
+    from vcsbench.systems import fsfs
 
     youngest = fsfs.youngest(repository)
     if not youngest:

@@ -19,12 +19,11 @@ from vcsbench.external import CHUNK
 from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
 from vcsbench.records import CopyMetadata, LoadRecord, RepositoryFacts
+from vcsbench.storages import folder_states
 from vcsbench.storages.filesystems import check_mounted, naming
+from vcsbench.storages.folder_states import StoredFile, read_chunks
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import fsfs
-from vcsbench.subjects.fsfs import read_chunks
 from vcsbench.subjects.repository import (
-    EMPTY,
     REPOSITORIES,
     Variant,
     copy_path,
@@ -34,6 +33,7 @@ from vcsbench.subjects.repository import (
     read_metadata,
     write_metadata,
 )
+from vcsbench.systems.base import System
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
@@ -66,15 +66,15 @@ class CopySettings:
 
 
 class CopyJob(NamedTuple):
-    """A copy to make, and the files of its source (fsfs.list_files)."""
+    """A copy to make, and the files of its source (Store.list_files)."""
 
     source: Path
     destination: Path
-    files: Sequence[fsfs.RepositoryFile]
+    files: Sequence[StoredFile]
 
 
 class Content(NamedTuple):
-    """The digest of all files of a repository, and its state (fsfs.read_state) when they were read."""
+    """The digest of all files of a repository, and its state (read_state) when they were read."""
 
     digest: str
     state: dict[str, str]
@@ -94,12 +94,12 @@ def read_content(repository: Path) -> Content:
     """
     total = 0
     state: dict[str, str] = {}
-    for folder, entries in fsfs.walk(repository):
-        state[folder] = fsfs.folder_state(entries)
+    for folder, entries in folder_states.walk(repository):
+        state[folder] = folder_states.folder_state(entries)
         for name, status in entries:
             if stat.S_ISDIR(status.st_mode):
                 continue
-            relative = fsfs.join(folder, name)
+            relative = folder_states.join(folder, name)
             # The path is part of a file's digest. Otherwise two files could be exchanged without a change of
             # the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
@@ -145,25 +145,25 @@ def copy_and_compare(
 def interleave(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> None:
-    """Make all copies at once: revision 1 of each copy, then revision 2 of each copy, and so on.
+    """Make all copies at once: step 1 of each copy, then step 2 of each copy, and so on.
 
-    So the files of the copies lie on the device as if the repositories had grown together. Packed copies go
-    forward by shards (folders of revisions). One revision of one copy is a step. With `fragmentation_kib`
+    So the files of the copies lie on the device as if the repositories had grown together. A step is a
+    revision of one copy, or a shard (a folder of revisions) of a packed copy. With `fragmentation_kib`
     above 0, a spacer is written to `temporary` between two steps, as in the published study. It is a file of
     random size, by `seed`: from 0 to twice `fragmentation_kib`.
     """
     sizes = random.Random(seed)
     for job in jobs:
         # Empty folders, too: Subversion requires db/transactions.
-        for folder, _ in fsfs.walk(job.source):
+        for folder, _ in folder_states.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
-    # Sorted by revision first, and then by copy. `i` is the index of the copy's job.
-    steps = sorted((file.revision, i, file) for i, job in enumerate(jobs) for file in job.files)
+    # Sorted by step first, and then by copy. `i` is the index of the copy's job.
+    steps = sorted((file.step, i, file) for i, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(steps), "files") as at:
-        for at.done, (revision, index, file) in enumerate(steps):
-            step = (revision, index)
+        for at.done, (number, index, file) in enumerate(steps):
+            step = (number, index)
             # A step has several files: the revision, and its properties.
             if fragmentation_kib and previous_step not in (None, step):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
@@ -198,7 +198,7 @@ def make_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing copies of each variant, and return what results state about each variant.
 
-    A variant is a repository in one format and packing. The result is by its name, such as `ruby.f7.pack`.
+    A variant is a repository in one format and state. The result is by its name, such as `ruby.f7.pack`.
     `loads` has the record of the load that each variant comes from. Copies that are intact stay. Loaded
     repositories are verified at the same time. Raise UserError if the space is too small, and
     verify.DamagedError if a loaded repository is damaged. No incomplete copy is kept.
@@ -215,18 +215,24 @@ def make_copies(
         _check_space(workdir.path, list(jobs.values()), settings.fragmentation_kib)
         if jobs:
             _make_batch(workdir, jobs, loads, settings)
-        # A repository with revision 0 only. A client is run on it once before cold runs (idle_words).
-        if not empty_copy_ok(workdir.path):
-            empty = workdir.path / REPOSITORIES / EMPTY
-            _remove_copy(workdir, empty)
-            fsfs.create(empty, "f7")
-            write_metadata(empty, {"state": fsfs.read_state(empty)})
+        for system in {variant.system for variant in variants}:
+            _make_empty(workdir, system)
     # All copies of a variant have the same facts, so the facts of the first copy are returned.
     facts = {}
     for variant in variants:
         first_copy = copy_path(workdir.path, variant.name, 1)
         facts[variant.name] = published_metadata(read_metadata(first_copy))
     return facts
+
+
+def _make_empty(workdir: WorkDir, system: System) -> None:
+    """Make the repository of a system without content, on which a client is run before cold runs."""
+    if empty_copy_ok(workdir.path, system):
+        return
+    empty = workdir.path / REPOSITORIES / system.empty_name
+    _remove_copy(workdir, empty)
+    system.store.create_empty(empty)
+    write_metadata(empty, {"state": folder_states.read_state(empty)})
 
 
 def _remove_incomplete(workdir: WorkDir) -> None:
@@ -269,7 +275,9 @@ def _plan_jobs(
                 f"gone or was changed. Run again to load it again."
             )
         destination = copy_path(folder, variant.name, number)
-        jobs[variant, number] = CopyJob(source, destination, fsfs.list_files(source))
+        jobs[variant, number] = CopyJob(
+            source, destination, variant.system.store.list_files(source)
+        )
     return jobs
 
 
@@ -303,7 +311,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     for job in jobs:
         # Each file takes whole blocks on the disk, usually of 4 KiB.
         need += sum(math.ceil(file.size / block) * block for file in job.files)
-        steps += len({file.revision for file in job.files})
+        steps += len({file.step for file in job.files})
     spacers = round(steps * fragmentation_kib * 1024)
     need += spacers
 
@@ -380,15 +388,17 @@ def _describe_copy(
 
     It has facts of the load, such as the exported folder, and the copy's shape on disk and content.
     """
-    shape = fsfs.check_shape(job.destination)
-    metadata = variant._asdict()
+    metadata: dict[str, object] = {
+        "repo": variant.repo,
+        "identity": variant.identity,
+        **variant.system.describe(variant.format, variant.state),
+        **variant.system.store.facts(job.destination),
+    }
     for key, value in load.items():
         if key in FROM_LOAD:
             metadata[key] = value
     metadata |= {
         "variant": variant.name,
-        "youngest": shape.youngest,
-        "packed_shards": shape.packed,
         "files": len(job.files),
         "bytes": sum(file.size for file in job.files),
         "fragmentation_kib": fragmentation_kib,

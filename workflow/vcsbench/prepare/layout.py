@@ -15,7 +15,7 @@ from vcsbench import words
 from vcsbench.records import CopyLayout
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.filesystems import mount_of
-from vcsbench.subjects import fsfs
+from vcsbench.systems.base import Steps, Store
 
 SAMPLED_STEPS = 100
 # The ratio is near 0 for interleaved copies, and 3 for copies made one after another.
@@ -35,8 +35,8 @@ class LayoutVerdict(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
-    """Return the layout of copies, by name, from their extents.
+def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
+    """Return the layout of copies, each with the store that reads it, from their extents.
 
     - `verdict`: a word of LayoutVerdict.
     - `sentence`: the text after "The copies", with the evidence.
@@ -45,7 +45,7 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     try:
         return judge_layout(_read_positions(copies))
     except ExtentsUnsupportedError as error:
-        first_copy = next(iter(copies.values()))
+        first_copy = next(iter(copies))
         kind = mount_of(first_copy).filesystem or "this file system"
         return _unknown(f"{kind} does not report where files lie ({error})")
     except OSError as error:
@@ -161,39 +161,32 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
     return largest if len(largest) > 1 else set()
 
 
-def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
-    """Return the positions of the sampled steps in packed copies, and those in the other copies.
+def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
+    """Return the positions of the sampled steps of the copies of each kind (Steps).
 
-    A step is a shard of a packed copy, or a revision of another one. Example of one of the two mappings:
-    {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, the first byte of the revisions 0 and 50 on the device.
+    Example of one kind, unpacked copies of Subversion: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, the first
+    byte of the revisions 0 and 50 on the device.
     """
-    shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
-    # Only the same step of two copies can be compared, so all copies get the same sample.
-    shards = _sample(shape.packed for shape in shapes.values())
-    revisions = _sample(shape.youngest for shape in shapes.values())
-    packed: dict[str, dict[int, int]] = {}
-    unpacked: dict[str, dict[int, int]] = {}
-    for name, copy in copies.items():
-        shape = shapes[name]
-        if shape.packed:
-            files = {shard: f"{shard}.pack/pack" for shard in shards if shard < shape.packed}
-        else:
-            files = {
-                revision: fsfs.revision_file(revision, shape.shard)
-                for revision in revisions
-                if revision <= shape.youngest
-            }
-        positions = {}
-        for step, file in files.items():
-            extent = first_extent(copy / "db" / "revs" / file)
+    steps = {copy: store.steps(copy) for copy, store in copies.items()}
+    kinds: dict[str, dict[str, dict[int, int]]] = {}
+    for copy, steps_of_copy in steps.items():
+        # Only the same step of two copies can be compared, so all copies get the same sample.
+        sample = _sample(other.ends.get(steps_of_copy.kind, 0) for other in steps.values())
+        positions = kinds.setdefault(steps_of_copy.kind, {})
+        positions[copy.name] = _locate(steps_of_copy, sample)
+    return list(kinds.values())
+
+
+def _locate(steps: Steps, sample: Sequence[int]) -> dict[int, int]:
+    """Return the first byte on the device of the sampled steps of one copy, as far as it has them."""
+    positions = {}
+    for step in sample:
+        if step <= steps.last:
+            extent = first_extent(steps.file(step))
             # Without an extent, a small file lies inside of its inode, so it has no position of its own.
             if extent:
                 positions[step] = extent.start
-        if shape.packed:
-            packed[name] = positions
-        else:
-            unpacked[name] = positions
-    return [packed, unpacked]
+    return positions
 
 
 def _sample(ends: Iterable[int]) -> list[int]:

@@ -1,54 +1,19 @@
-"""Load a source into a repository of one format, keep it on a storage, and make a packed copy of it."""
+"""Load a source into a repository of one format, and keep it on a storage."""
 
 import contextlib
 import os
-import re
 import shutil
-import stat
-import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO, cast
 
-from vcsbench import processes, progress, words
+from vcsbench import progress, words
 from vcsbench.errors import UserError
-from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
-from vcsbench.formats import (
-    AS_IS,
-    NOT_PACKED,
-    PACKED,
-    FormatValue,
-    has_memcached,
-    parse_format,
-)
-from vcsbench.processes import Program
-from vcsbench.records import DumpRecord, LoadRecord
+from vcsbench.prepare.preparation import print_progress
+from vcsbench.prepare.preparations import preparation_of
+from vcsbench.records import LoadRecord
 from vcsbench.sources import SizeEstimate, Source
-from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_reader import BYPASS, DumpReader, Oddity
-from vcsbench.sources.svn_source import SvnSource
-from vcsbench.sources.svn_tree import summarize_tree
-from vcsbench.storages.file_trees import remove_path
-from vcsbench.storages.filesystems import free_bytes, raise_write_error
+from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.workdir import LOADED, STAGING, WorkDir
-from vcsbench.subjects import fsfs
-from vcsbench.subjects.repository import file_state
-
-DUMPS = "dumps"
-_COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
-_PACKING = re.compile(r"Packing revisions in shard (\d+)")
-_MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
-# Old histories have properties that today's Subversion refuses.
-LOAD = ("svnadmin", "load", "-q", "--no-flush-to-disk", BYPASS)
-REMEDIES = {
-    "E160020": "It adds this path again, as a file does that has one dump twice. Make the dump again, in a "
-    "new file.",
-    "E160013": "It lacks this path. Make it again from revision 0, without --incremental, with the folders "
-    "above its paths.",
-}
-MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 
 
 @contextlib.contextmanager
@@ -103,7 +68,7 @@ def choose_staging(
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
-    _log(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
+    print_progress(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
     # Without space for the copies, the load is in vain. The error comes now, and not after hours of loading.
     for workdir in repositories:
         needed = need[devices[workdir]]
@@ -114,7 +79,9 @@ def choose_staging(
     for workdir in workdirs:
         if need[devices[workdir]] + size <= free[workdir]:
             if workdir is not scratch:
-                _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
+                print_progress(
+                    f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer"
+                )
             return workdir
     # None has enough space. The error names the last one.
     last = workdirs[-1]
@@ -133,262 +100,11 @@ def repository_bytes(estimate: SizeEstimate) -> int:
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 
-def _log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
     """Load `source` into a new repository of a format in the folder `staging`, and return facts about it.
 
-    The repository is `staging`/<format>.<packing>, such as f7.nopack. The format `as-is` means an exact copy
-    of the user's own repository, which keeps its packing. A repository of another format is not packed. It is
-    not verified here (verify). `seconds` is the time of the whole load; `long_names` and `reserved_names`
-    are numbers of odd paths. Raise UserError if the source cannot be loaded in this format.
+    The repository is `staging`/<format>.<state>, such as f7.nopack. It is not verified here (verify).
+    `seconds` is the time of the whole load; `long_names` and `reserved_names` are numbers of odd paths.
+    Raise UserError if the source cannot be loaded in this format.
     """
-    begun = time.monotonic()
-    value = parse_format(fmt)
-    if value.loaded_as == AS_IS:
-        if not isinstance(source, SvnSource):
-            raise UserError(
-                f"{source.describe()}: an exact copy needs a local repository. Use its path."
-            )
-        copy, facts = hotcopy(source.repository, staging)
-        # The copy is named by its packing, such as as-is.pack. Its format may be named otherwise: as-is-to-f8
-        # is a copy that is upgraded below.
-        packing = copy.name.rpartition(".")[2]
-        repository = copy.rename(staging / f"{fmt}.{packing}")
-        # The copy may have later commits than the source had when the run began: then this raises.
-        source = source.from_copy(repository)
-    else:
-        packing = NOT_PACKED
-        repository = staging / f"{fmt}.{packing}"
-        facts = _load_stream(source, repository, value)
-    if value.is_upgraded:
-        fsfs.upgrade(repository, value)
-    _log(
-        f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
-    )
-    # If svnadmin has made a format that was not requested, all results would be about the wrong format.
-    mismatch = fsfs.mismatch(repository, fmt, packing)
-    if mismatch:
-        raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
-    tree = source.tree(repository)
-    folder, odd_paths = summarize_tree(repository, tree)
-    return {
-        "packing": packing,
-        "revisions": facts.revisions,
-        "notes": list(facts.notes),
-        "load_options": list(facts.load_options),
-        "tree": tree,
-        "folder": folder,
-        "long_names": odd_paths.impossible,
-        "reserved_names": odd_paths.reserved,
-        "seconds": round(time.monotonic() - begun, 1),
-    }
-
-
-def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
-    """Make a repository, load a source into it, and return the facts of the source."""
-    fsfs.create(repository, value.loaded_as)
-
-    # The progress display calls this: the loaded revisions, and the number of all revisions.
-    def look() -> tuple[int, int]:
-        return fsfs.youngest(repository), source.expected_revisions()
-
-    with progress.stage(source.doing, unit="revisions", look=look):
-        facts = _stream(source, repository)
-        _delete_dates(repository, facts.bogus_dates)
-    return facts
-
-
-def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
-    """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return its path and facts.
-
-    Deltas, packing and settings stay as they are. The path ends with the packing of the copy, such as
-    as-is.pack: the user's repository may have been packed since the run began. That repository is only read,
-    and none of its hooks runs. Raise UserError if svnadmin fails.
-    """
-    copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
-    youngest = fsfs.youngest(repository)
-    # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files. So
-    # it gets a view of the source: a folder with a link to db, and with empty folders of these names.
-    for name in ("locks", "hooks", "conf"):
-        (view / name).mkdir(parents=True)
-    (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
-    (view / "db").symlink_to(repository / "db")
-    try:
-        with progress.stage("copying the repository", youngest, "revisions") as at:
-            fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
-        # Before other programs open the copy: they would connect to the user's servers of memcached, and
-        # could read the revisions of another repository with the same UUID from there.
-        uses_memcached = has_memcached(copy)
-        if uses_memcached:
-            configuration = copy / "db" / "fsfs.conf"
-            text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
-            configuration.write_bytes(text)
-        facts = _remove_bogus_dates(copy)
-        if uses_memcached:
-            facts.notes.append(MEMCACHED_NOTE)
-    except UserError as error:
-        # svnadmin's message names our folder `view`, which the user does not know.
-        reason = str(error).replace(str(view), str(repository))
-        if "sqlite" in reason:
-            reason += ". Move its db/rep-cache.db away: Subversion works without it."
-        raise UserError(f"{repository}: {reason}") from error
-    shutil.rmtree(view)
-    _make_readable(copy)
-    packing = fsfs.check_shape(copy).packing
-    return copy.rename(staging / f"{AS_IS}.{packing}"), facts
-
-
-def _make_readable(copy: Path) -> None:
-    """Give all users the right to read a copy, because the servers run as another user.
-
-    The modes of the copy come from the user's repository, which may keep others out. Links are not
-    followed. The repository had none when it was checked, but one may have been made since and copied as a
-    link. The mode of the file that it leads to must not change. Raise UserError for a link.
-    """
-    for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
-        os.fchmod(descriptor, 0o755)
-        for name in [*names, *files]:
-            mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
-            path = os.path.join(folder, name)
-            if stat.S_ISLNK(mode):
-                raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
-            if stat.S_ISREG(mode):
-                # The mode is changed through an open file, because a moment later the name may belong
-                # to another file.
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
-                is_writable = bool(mode & 0o200)
-                os.fchmod(file, 0o644 if is_writable else 0o444)
-                os.close(file)
-
-
-def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
-    """Delete dates that Subversion cannot read, because `svnadmin verify` and `svn log` fail there."""
-    for revision in revisions:
-        fsfs.run_svnadmin("delrevprop", "-r", str(revision), repository, "svn:date")
-
-
-def _remove_bogus_dates(copy: Path) -> Facts:
-    """Delete the dates of a copy that Subversion cannot read. Return its facts, with a note on the dates."""
-    failure = f"{copy}: svnadmin dump-revprops failed"
-    remedy = "Check it with svnadmin verify."
-    with Program(["svnadmin", "dump-revprops", "-q", str(copy)], failure) as program:
-        reader = DumpReader(str(copy), program.stdout, remedy=remedy)
-        reader.run_on(program)
-    facts = reader.facts()
-    _delete_dates(copy, facts.bogus_dates)
-    return replace(facts, notes=reader.notes([Oddity.DATE]))
-
-
-def _stream(source: Source, path: Path) -> Facts:
-    """Load a source into the repository at `path`: `svnadmin load` reads what the source writes.
-
-    Return the facts of the source. Raise UserError if the load fails or does not load all revisions, and
-    OSError if the storage is full.
-    """
-    facts = None
-    failure = f"{path}: svnadmin load failed"
-    with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, and we cannot write on. Its messages, read below, have the reason.
-        with contextlib.suppress(BrokenPipeError):
-            facts = source.write(cast("BinaryIO", load.process.stdin))
-        load.close_input()
-        if load.process.wait() != 0:
-            # This raises OSError if the messages say that the storage is full.
-            raise_write_error(load.errors(), path)
-            raise _load_error(load, source, path)
-    # There are no facts if the write was interrupted. Here svnadmin ended without an error, but before it had
-    # read everything.
-    if not facts:
-        raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
-    # svnadmin load may take damage for the end of the stream, and end without an error. So count revisions.
-    loaded = fsfs.youngest(path)
-    if loaded != facts.revisions:
-        raise UserError(
-            f"{path}: svnadmin load loaded {loaded} of {facts.revisions} revisions. Check the source."
-        )
-    return facts
-
-
-def _load_error(load: Program, source: Source, path: Path) -> UserError:
-    """Return the error of a failed `svnadmin load`, with the revision, its place in the source and a remedy.
-
-    `load` is the program, which has ended, and `path` the repository into which it loaded. Example: `...
-    svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
-    """
-    reached = fsfs.youngest(path)
-    load.failure += f" after revision {reached}"
-    # Such as `revision 8 of a.dump, at byte 4096`; "" if the source has no place of a revision.
-    place = source.describe_place(reached + 1)
-    if place:
-        load.failure += f" ({place})"
-    error = load.failed()
-    for code, remedy in REMEDIES.items():
-        if code in str(error):
-            return UserError(f"{error}. {remedy}")
-    return error
-
-
-def make_packed(repository: Path) -> float:
-    """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
-
-    f7.nopack gets the copy f7.pack. If the loaded repository is packed itself, as an exact copy of the user's
-    own one can be, nothing is made, and 0.0 is returned. After an error, no incomplete copy is left.
-    """
-    fmt = repository.name.rpartition(".")[0]
-    packed = repository.with_name(f"{fmt}.{PACKED}")
-    if packed == repository:
-        return 0.0
-    new = packed.with_name(f"{packed.name}.new")
-    # A killed job may have left `new`. `packed` may have been made from an earlier load of the repository.
-    for path in (packed, new):
-        remove_path(path)
-    try:
-        # svnadmin packs a repository in place, so it gets a copy: the loaded one is needed unpacked, too.
-        shutil.copytree(repository, new)
-        begun = time.monotonic()
-        with progress.stage("packing", fsfs.check_shape(new).full, "shards") as at:
-            fsfs.run_svnadmin("pack", new, on_line=at.follow(_PACKING))
-        seconds = time.monotonic() - begun
-    except BaseException:
-        remove_path(new)
-        raise
-    new.rename(packed)
-    _log(f"packed {fsfs.check_shape(packed).packed} shards of {packed.name}")
-    return seconds
-
-
-def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
-    """Dump the revisions 0 to `revisions`, or to the youngest, into the file `name`.dump in a work folder.
-
-    Return its path, state (file_state), bytes and last revision. Raise UserError if svnadmin fails, and
-    OSError if the storage is full. No incomplete file is kept.
-    """
-    path = workdir.make(DUMPS) / f"{name}.dump"
-    workdir.remove(DUMPS, path.name)
-    try:
-        last = min(revisions, fsfs.youngest(repository))
-    except (OSError, ValueError, IndexError) as error:
-        # db/current is missing, empty, or has no number.
-        raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
-    try:
-        # The mode "x" makes a new file, and fails if there is one. Somebody may have put a hard link to
-        # another file there, and that file would be overwritten.
-        with path.open("xb") as file:
-
-            def write(output: IO[bytes]) -> None:
-                shutil.copyfileobj(output, file, CHUNK)
-
-            fsfs.read_output(write, "dump", "-q", "-r", f"0:{last}", repository)
-            os.fsync(file.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return {
-        "path": str(path),
-        "state": file_state(path),
-        "bytes": path.stat().st_size,
-        "last": last,
-    }
+    return preparation_of(fmt).load(source, fmt, staging)

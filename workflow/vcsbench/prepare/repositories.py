@@ -10,10 +10,8 @@ from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_json
-from vcsbench.formats import PACKED
 from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
     Variant,
     check_copies_mounted,
@@ -24,6 +22,7 @@ from vcsbench.subjects.repository import (
     problem_with,
     read_metadata,
 )
+from vcsbench.systems import system_of
 
 SAMPLED_FILES = 100_000
 LISTED = 3
@@ -91,16 +90,21 @@ class PreparedRepositories:
         return [(repo, fmt) for repo in self.all_repositories() for fmt in self.formats(repo)]
 
     def packs(self) -> list[tuple[str, str]]:
-        """Return the repositories and formats to pack."""
-        packed = (variant for variant in self._all_variants() if variant.packing == PACKED)
-        return sorted((variant.repo, variant.format) for variant in packed)
+        """Return the repositories and formats of which a state is made, such as a packed one."""
+        made = (variant for variant in self._all_variants() if variant.is_made)
+        return sorted({(variant.repo, variant.format) for variant in made})
+
+    def made_states(self, repo: str, fmt: str) -> list[str]:
+        """Return the states that are made of a loaded repository, such as ["pack"]."""
+        made = (variant for variant in self._all_variants() if variant.is_made)
+        return sorted({v.state for v in made if (v.repo, v.format) == (repo, fmt)})
 
     def sources(self, storage: str) -> list[str]:
         """Return the records of the loaded and of the packed repositories that copies are made from."""
         records: list[str] = []
         for variant in self.needed[storage]:
             records.append(load_record(variant.repo, variant.format))
-            if variant.packing == PACKED:
+            if variant.is_made:
                 records.append(pack_record(variant.repo, variant.format))
         return list(dict.fromkeys(records))
 
@@ -109,14 +113,14 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return which other storages also have copies of each packed variant of this storage.
+        """Return which other storages also have copies of each made variant of this storage.
 
         Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}. A variant is a repository in one format and
-        packing.
+        state.
         """
         others: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
-            if variant.packing != PACKED:
+            if not variant.is_made:
                 continue
             others[variant.name] = []
             for other, variants in self.needed.items():
@@ -150,8 +154,9 @@ class PreparedRepositories:
         if lost:
             _print_lost_copies(workdir, lost)
             return self._now
-        # The rule also makes the empty repository of the storage.
-        if made and not empty_copy_ok(workdir):
+        # The rule also makes the empty repositories of the storage.
+        systems = {variant.system for variant in made}
+        if not all(empty_copy_ok(workdir, system) for system in systems):
             return self._now
         return str(record.get("made") or self._now)
 
@@ -190,10 +195,10 @@ class PreparedRepositories:
         for variant in self._without_copies(repo, fmt):
             if record["identity"] != variant.identity:
                 return self._now
-            # The packed repository can be made again while the loaded one exists.
-            can_be_packed = bool(loaded) and variant.packing == PACKED
+            # The packed repository, or another state, can be made again while the loaded one exists.
+            can_be_made = bool(loaded) and variant.is_made
             can_be_copied = staged_path(record, variant) is not None
-            if not can_be_packed and not can_be_copied:
+            if not can_be_made and not can_be_copied:
                 return self._now
         # One dump serves all formats. It is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
@@ -207,7 +212,7 @@ class PreparedRepositories:
         load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
             is_staged = load is not None and staged_path(load, variant) is not None
-            if variant.packing == PACKED and not is_staged:
+            if variant.is_made and not is_staged:
                 return self._now
         record = read_json(self.root / pack_record(repo, fmt))
         return str(record.get("made") or self._now)
@@ -247,11 +252,11 @@ class PreparedRepositories:
             if not loaded:
                 continue
             copies = sum(variant in loaded for variant, _ in self.missing(storage))
-            # The packed repository is made next to the loaded one.
-            packed = sum(variant.packing == PACKED for variant in loaded)
+            # The packed repository, and each other state, is made next to the loaded one.
+            made = sum(variant.is_made for variant in loaded)
             folder = self.folders[storage]
             # Two storages may be one folder.
-            numbers[folder] = numbers.get(folder, 0) + copies + packed
+            numbers[folder] = numbers.get(folder, 0) + copies + made
         # The loaded repository is kept on the first storage with its copies. For a dump, that is any storage.
         home = next(iter(numbers), "") or next(iter(self.folders.values()))
         numbers[home] = numbers.get(home, 0) + 1
@@ -337,7 +342,8 @@ def missing_copies(
         # None checks all shards. Otherwise, the same part of each copy's shards is checked.
         shards = None
         if total_files > files:
-            all_shards = [folder for folder in metadata.get("state", {}) if fsfs.is_shard(folder)]
+            is_shard = variant.system.store.is_sampled
+            all_shards = [folder for folder in metadata.get("state", {}) if is_shard(folder)]
             shards = math.ceil(files / total_files * len(all_shards))
         path = copy_path(workdir, variant.name, number)
         problem = problem_with(path, metadata, variant, number, shards)
@@ -352,15 +358,16 @@ def loaded_path(record: LoadRecord) -> Path | None:
     """Return the loaded repository of a record; None if it is gone or changed."""
     fmt, packing = record["format"], record["packing"]
     path = Path(record["path"], f"{fmt}.{packing}")
-    return None if fsfs.mismatch(path, fmt, packing) else path
+    return None if system_of(fmt).store.mismatch(path, fmt, packing) else path
 
 
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
-    """Return the loaded or packed repository of a variant from the record of its load.
+    """Return the loaded repository of a variant, or the one made from it, from the record of its load.
 
     Return None if it is gone, changed, or from another source.
     """
     if record["identity"] != variant.identity:
         return None
-    path = Path(record["path"], f"{variant.format}.{variant.packing}")
-    return None if fsfs.mismatch(path, variant.format, variant.packing) else path
+    path = Path(record["path"], f"{variant.format}.{variant.state}")
+    mismatch = variant.system.store.mismatch(path, variant.format, variant.state)
+    return None if mismatch else path

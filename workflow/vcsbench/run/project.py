@@ -239,7 +239,7 @@ def open_project(
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
 
-    A variant is a repository in one format and packing. "shelf" in a recipe is the name of the storage in the
+    A variant is a repository in one format and state. "shelf" in a recipe is the name of the storage in the
     configuration. On a node of a cluster, only the blocks of its job count.
     """
     settings = plan.config.settings

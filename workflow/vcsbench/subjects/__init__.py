@@ -34,7 +34,8 @@ class Subject:
     - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
     - `input`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
     - `origin` returns the URL of the tree that the cell reads.
-    - `served`: the folder that a server serves. `name`: the name of the subject below it.
+    - `served`: the folder that a server serves. `name`: the name of the subject below it, `idle_name` the
+      name of a repository without content there.
     """
 
     size: int = 0
@@ -44,6 +45,7 @@ class Subject:
     urls: Sequence[str] = ()
     served: Path | None = None
     name: str = ""
+    idle_name: str = ""
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         self.recipe = recipe

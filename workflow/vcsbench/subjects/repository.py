@@ -12,7 +12,9 @@ from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import read_json, read_record, write_json
 from vcsbench.storages.file_trees import OddPaths, why_not_on_disk
 from vcsbench.storages.filesystems import check_mounted
-from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
+from vcsbench.subjects import Subject, Target, Words, require_axes
+from vcsbench.systems import fsfs, repository_system, system_of
+from vcsbench.systems.base import System
 
 if TYPE_CHECKING:
     from vcsbench.records import (
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     )
 
 REPOSITORIES = "repositories"
-EMPTY = "empty"
 # Metadata of a copy that results do not have.
 _INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest")
 # How many shards a round checks: to read the states of all takes longer than a run.
@@ -34,19 +35,28 @@ SAMPLED_SHARDS = 2
 
 
 class Variant(NamedTuple):
-    """A repository in one format and packing. `identity` is its source's (Source.identity).
+    """A repository in one format and state. `identity` is its source's (Source.identity).
 
-    Its name is, for example, "ruby.f7.pack".
+    The state is the packing of a Subversion repository. Its name is, for example, "ruby.f7.pack".
     """
 
     repo: str
     format: str
-    packing: str
+    state: str
     identity: str
 
     @property
     def name(self) -> str:
-        return f"{self.repo}.{self.format}.{self.packing}"
+        return f"{self.repo}.{self.format}.{self.state}"
+
+    @property
+    def system(self) -> System:
+        return system_of(self.format)
+
+    @property
+    def is_made(self) -> bool:
+        """Return True if it is made from the loaded repository, and False if it is that one."""
+        return self.system.is_made(self.state)
 
 
 def dump_record(repo: str) -> str:
@@ -124,10 +134,11 @@ def problem_with(
         )
     if metadata["identity"] != variant.identity:
         return "it was made from another source, or from an earlier state of the same source"
-    mismatch = fsfs.mismatch(copy, variant.format, variant.packing, metadata["youngest"])
+    store = variant.system.store
+    mismatch = store.mismatch(copy, variant.format, variant.state, metadata["youngest"])
     if mismatch:
         return mismatch
-    folder = fsfs.changed_folder(copy, metadata["state"], shards)
+    folder = store.changed_folder(copy, metadata["state"], shards)
     if not folder:
         return ""
     return "something changed in its folder" if folder == "." else f"something changed in {folder}"
@@ -147,11 +158,13 @@ def check_copies_mounted(record: CopiesRecord) -> None:
     )
 
 
-def empty_copy_ok(workdir: Path) -> bool:
-    """Return True if the empty repository of a work folder is there and unchanged."""
-    empty = workdir / REPOSITORIES / EMPTY
+def empty_copy_ok(workdir: Path, system: System) -> bool:
+    """Return True if the empty repository of a system is in a work folder, and unchanged."""
+    empty = workdir / REPOSITORIES / system.empty_name
     metadata = read_metadata(empty)
-    return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
+    if metadata.get("path") != str(empty):
+        return False
+    return not system.store.changed_folder(empty, metadata["state"])
 
 
 def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
@@ -188,6 +201,7 @@ class Repository(Subject):
         # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
+        self.idle_name = self.variant.system.empty_name
         self.path = copy_path(self.workdir, self.variant.name, self.copy)
         self.folders = [self.path]
         self.served = self.workdir / REPOSITORIES
@@ -242,7 +256,7 @@ class Repository(Subject):
 
     def idle_words(self) -> Words:
         return {
-            "repository": str(self.path.with_name(EMPTY)),
+            "repository": str(self.path.with_name(self.idle_name)),
             "tree": "",
             "folder": "",
             "last": "0",
@@ -270,18 +284,13 @@ class Repository(Subject):
 
 def variant_of(repository: RecipeRepository) -> Variant:
     """Return the variant of a recipe's repository. Raise UserError if the study lacks an axis."""
-    axes = {
-        "repo": "name" in repository,
-        "format": "format" in repository,
-        "packing": "packing" in repository,
-    }
+    system = repository_system(repository)
+    axes = {"repo": "name" in repository}
+    for axis in system.axes:
+        axes[axis] = axis in repository
     require_axes("a command that reads a repository", axes)
-    return Variant(
-        repo=repository["name"],
-        format=repository["format"],
-        packing=repository["packing"],
-        identity=repository["identity"],
-    )
+    fmt, state = system.stored_as(repository)
+    return Variant(repository["name"], fmt, state, repository["identity"])
 
 
 class Dump(Subject):

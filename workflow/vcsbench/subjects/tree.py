@@ -22,10 +22,10 @@ from vcsbench.programs import Programs
 from vcsbench.storages.file_trees import copy_tree, entries, next_directory, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import FilesystemSubject, Subject, Words, require_axes
-from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.templates import make_template, run_sources
 from vcsbench.subjects.tree_stores import STORES
+from vcsbench.systems.fsfs import run_client
 
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord

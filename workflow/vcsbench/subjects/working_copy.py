@@ -21,9 +21,9 @@ from vcsbench.programs import Programs
 from vcsbench.storages import extents, file_trees
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import FilesystemSubject, Words, require_axes
-from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 from vcsbench.subjects.templates import make_template, run_sources
+from vcsbench.systems.fsfs import run_client
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord

@@ -1,18 +1,16 @@
 """Read FSFS repositories on disk, and run Subversion's programs on them."""
 
-import hashlib
 import os
-import random
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, TypeVar
 
 from vcsbench import formats, processes
 from vcsbench.errors import UserError
-from vcsbench.external import CHUNK
 from vcsbench.processes import Program
 from vcsbench.storages.filesystems import raise_write_error
+from vcsbench.storages.folder_states import StoredFile, join, walk
 
 T = TypeVar("T")
 # The revision of a file that belongs to none, such as db/current: it is written last.
@@ -24,8 +22,6 @@ CLIENT_OPTIONS = (
     "--config-option",
     "config:working-copy:exclusive-locking=yes",
 )
-# The names in a folder, sorted, with their states.
-Entries = list[tuple[str, os.stat_result]]
 
 
 def youngest(path: Path) -> int:
@@ -95,95 +91,11 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     return ""
 
 
-def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
-    """Yield each folder by its path in the repository, "." for the top, with its entries."""
-    waiting = ["."]
-    while waiting:
-        folder = waiting.pop()
-        entries = _scan(os.path.join(repository, folder))
-        yield folder, entries
-        for name, status in entries:
-            if stat.S_ISDIR(status.st_mode):
-                waiting.append(join(folder, name))
-
-
-def join(folder: str, name: str) -> str:
-    return name if folder == "." else f"{folder}/{name}"
-
-
-def _scan(folder: str) -> Entries:
-    with os.scandir(folder) as entries:
-        return sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
-
-
-def folder_state(entries: Entries) -> str:
-    """Return a digest of a folder's names, modes, sizes and times.
-
-    Each write, replacement and chmod sets a file's ctime, which no program can set back. A device that
-    returns other bytes than were written is not noticed.
-    """
-    lines = []
-    for name, status in entries:
-        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
-        # No name has a NUL, so two folders with the same text have the same names.
-        lines.append(f"{name}\0{status.st_mode} {status.st_size} {times}")
-    text = "\n".join(lines).encode(errors="surrogateescape")
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
-
-
-def read_state(repository: Path) -> dict[str, str]:
-    """Return the state of each folder of a repository (folder_state), by its path in it."""
-    return {folder: folder_state(entries) for folder, entries in walk(repository)}
-
-
 def is_shard(folder: str) -> bool:
     return folder.startswith(("db/revs/", "db/revprops/"))
 
 
-def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
-    """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
-
-    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". `shards` is
-    the number of random shards (folders of revisions) to check, None checks all. In the others, added and
-    removed files are noticed, but not changed ones.
-    """
-    # Nothing is known about a repository without a state, so its top folder counts as changed.
-    if not state:
-        return "."
-    sampled = [folder for folder in state if is_shard(folder)]
-    if shards is not None and shards < len(sampled):
-        sampled = random.sample(sampled, shards)
-    # Folders other than shards are few, and always checked. The state of db/revs has the times of its shards,
-    # which change if a file is added to a shard or removed from it.
-    folders = [folder for folder in state if not is_shard(folder)]
-    for folder in folders + sorted(sampled):
-        try:
-            entries = _scan(os.path.join(repository, folder))
-        except OSError:
-            return folder
-        if folder_state(entries) != state[folder]:
-            return folder
-    return ""
-
-
-def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of a file in pieces. A shorter file ends earlier."""
-    with open(path, "rb", buffering=0) as file:
-        while size > 0 and (chunk := file.read(min(size, CHUNK))):
-            yield chunk
-            size -= len(chunk)
-
-
-class RepositoryFile(NamedTuple):
-    """A file of a repository; `name` is its path in it."""
-
-    revision: int
-    name: str
-    size: int
-    mode: int
-
-
-def list_files(path: Path) -> list[RepositoryFile]:
+def list_files(path: Path) -> list[StoredFile]:
     """Return the files of a repository, sorted by the revision with which a server would have made them.
 
     A packed shard counts as its last revision. Files of no revision, such as db/current, come last. Raise
@@ -199,7 +111,7 @@ def list_files(path: Path) -> list[RepositoryFile]:
             if stat.S_ISREG(status.st_mode):
                 revision = _find_revision(relative.split("/"), shard_size)
                 mode = status.st_mode & 0o777
-                files.append(RepositoryFile(revision, relative, status.st_size, mode))
+                files.append(StoredFile(revision, relative, status.st_size, mode))
             elif not stat.S_ISDIR(status.st_mode):
                 raise OSError(f"{path / relative} is neither a file nor a folder")
     return sorted(files)

@@ -1,0 +1,103 @@
+"""List the files of a folder tree, and detect that one of them was changed."""
+
+import hashlib
+import os
+import random
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.external import CHUNK
+
+# The names in a folder, sorted, with their states.
+Entries = list[tuple[str, os.stat_result]]
+
+
+def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
+    """Yield each folder by its path in the repository, "." for the top, with its entries."""
+    waiting = ["."]
+    while waiting:
+        folder = waiting.pop()
+        entries = _scan(os.path.join(repository, folder))
+        yield folder, entries
+        for name, status in entries:
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(join(folder, name))
+
+
+def join(folder: str, name: str) -> str:
+    return name if folder == "." else f"{folder}/{name}"
+
+
+def _scan(folder: str) -> Entries:
+    with os.scandir(folder) as entries:
+        return sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
+
+
+def folder_state(entries: Entries) -> str:
+    """Return a digest of a folder's names, modes, sizes and times.
+
+    Each write, replacement and chmod sets a file's ctime, which no program can set back. A device that
+    returns other bytes than were written is not noticed.
+    """
+    lines = []
+    for name, status in entries:
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        # No name has a NUL, so two folders with the same text have the same names.
+        lines.append(f"{name}\0{status.st_mode} {status.st_size} {times}")
+    text = "\n".join(lines).encode(errors="surrogateescape")
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+def read_state(repository: Path) -> dict[str, str]:
+    """Return the state of each folder of a repository (folder_state), by its path in it."""
+    return {folder: folder_state(entries) for folder, entries in walk(repository)}
+
+
+def changed_folder(
+    repository: Path,
+    state: dict[str, str],
+    is_sampled: Callable[[str], bool] = lambda folder: False,
+    sample: int | None = None,
+) -> str:
+    """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
+
+    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". Of the folders for
+    which `is_sampled` is true, `sample` random ones are checked, all if it is None. In the others, added and
+    removed files are noticed, but not changed ones.
+    """
+    # Nothing is known about a repository without a state, so its top folder counts as changed.
+    if not state:
+        return "."
+    sampled = [folder for folder in state if is_sampled(folder)]
+    if sample is not None and sample < len(sampled):
+        sampled = random.sample(sampled, sample)
+    # Other folders are few, and always checked. The state of the folder around the sampled ones has their
+    # times, which change if a file is added to one of them or removed from it.
+    folders = [folder for folder in state if not is_sampled(folder)]
+    for folder in folders + sorted(sampled):
+        try:
+            entries = _scan(os.path.join(repository, folder))
+        except OSError:
+            return folder
+        if folder_state(entries) != state[folder]:
+            return folder
+    return ""
+
+
+def read_chunks(path: str, size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file in pieces. A shorter file ends earlier."""
+    with open(path, "rb", buffering=0) as file:
+        while size > 0 and (chunk := file.read(min(size, CHUNK))):
+            yield chunk
+            size -= len(chunk)
+
+
+class StoredFile(NamedTuple):
+    """A file of a repository. `step` is its place in the order of writing; `name` is its path in it."""
+
+    step: int
+    name: str
+    size: int
+    mode: int

@@ -1,0 +1,27 @@
+"""Version control systems: how each keeps, checks and describes its repositories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcsbench.systems.base import System
+from vcsbench.systems.subversion import Subversion
+
+if TYPE_CHECKING:
+    from vcsbench.records import RecipeRepository
+
+SUBVERSION = Subversion()
+SYSTEMS: dict[str, System] = {system.name: system for system in (SUBVERSION,)}
+
+
+def system_of(fmt: str) -> System:
+    """Return the system that has a format, such as Subversion for f7. Raise ValueError for no format."""
+    for system in SYSTEMS.values():
+        if system.has_format(fmt):
+            return system
+    raise ValueError(f"{fmt} is no format of a system")
+
+
+def repository_system(repository: RecipeRepository) -> System:
+    """Return the system of a recipe's repository: Subversion, unless the recipe names another one."""
+    return SYSTEMS[repository.get("system", SUBVERSION.name)]

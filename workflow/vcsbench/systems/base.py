@@ -1,0 +1,97 @@
+"""Define the interface of a version control system, and of its repositories on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vcsbench.storages import folder_states
+from vcsbench.storages.folder_states import StoredFile
+
+if TYPE_CHECKING:
+    from vcsbench.records import RecipeRepository
+
+
+class Steps(NamedTuple):
+    """The steps in which the files of a repository were written, such as its revisions, numbered from 0.
+
+    - `kind`: only repositories of one kind have the same steps.
+    - `ends`: the number of steps from which a sample is taken, by kind.
+    - `last`: the last step of this repository. `file` returns the path of a step's file.
+    """
+
+    kind: str
+    ends: Mapping[str, int]
+    last: int
+    file: Callable[[int], Path]
+
+
+class Store:
+    """The repositories of a system on disk. A format and a state, such as f7 and pack, describe each."""
+
+    def create_empty(self, path: Path) -> None:
+        """Make a repository without content, on which a command does nothing."""
+        raise NotImplementedError
+
+    def mismatch(self, path: Path, fmt: str, state: str, last: int | None = None) -> str:
+        """Return the first difference between a repository and its label, as a clause; "" if there is none.
+
+        `last` is the expected youngest revision or number of commits. A repository that cannot be read
+        differs, too: nothing is raised.
+        """
+        raise NotImplementedError
+
+    def facts(self, path: Path) -> dict[str, Any]:
+        """Return facts for results, such as {"youngest": 2762}. Raise OSError, ValueError or UserError."""
+        raise NotImplementedError
+
+    def list_files(self, path: Path) -> list[StoredFile]:
+        """Return the files of a repository in the order in which a server would have written them."""
+        raise NotImplementedError
+
+    def is_sampled(self, folder: str) -> bool:
+        """Return True for one of many equal folders, of which only a sample is checked for changes."""
+        return False
+
+    def changed_folder(self, path: Path, state: dict[str, str], sample: int | None = None) -> str:
+        """Return the first folder that was changed since read_state(); "" if none was (folder_states)."""
+        return folder_states.changed_folder(path, state, self.is_sampled, sample)
+
+    def steps(self, path: Path) -> Steps:
+        """Return the steps of a repository. Raise OSError, ValueError or UserError if it cannot be read."""
+        raise NotImplementedError
+
+
+class System:
+    """A version control system.
+
+    - `name` is its name in recipes, `title` its name in texts, and `unit` the name of its versions.
+    - `programs` are its programs on the PATH.
+    - `axes` are the keys of a recipe's repository that decide on the format and the state of a copy.
+    - `empty_name` is the name of its repository without content, next to the copies.
+    - `store` reads its repositories on disk.
+    """
+
+    name = ""
+    title = ""
+    unit = "revisions"
+    programs: Sequence[str] = ()
+    axes: Sequence[str] = ()
+    empty_name = "empty"
+    store: Store
+
+    def has_format(self, fmt: str) -> bool:
+        raise NotImplementedError
+
+    def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
+        """Return the format and the state of a recipe's repository, such as ("f7", "pack")."""
+        raise NotImplementedError
+
+    def describe(self, fmt: str, state: str) -> dict[str, str]:
+        """Return the keys of results for a format and a state: {"format": "f7", "packing": "pack"}."""
+        raise NotImplementedError
+
+    def is_made(self, state: str) -> bool:
+        """Return True if a repository gets a state after it was loaded, from the loaded one."""
+        raise NotImplementedError

@@ -1,0 +1,74 @@
+"""Subversion as a system: its repositories are FSFS, in a format and packed or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcsbench.formats import PACKED
+from vcsbench.storages.folder_states import StoredFile
+from vcsbench.systems import fsfs
+from vcsbench.systems.base import Steps, Store, System
+
+if TYPE_CHECKING:
+    from vcsbench.records import RecipeRepository
+
+EMPTY_FORMAT = "f7"
+
+
+class FsfsStore(Store):
+    """FSFS repositories. Their state is the packing."""
+
+    def create_empty(self, path: Path) -> None:
+        fsfs.create(path, EMPTY_FORMAT)
+
+    def mismatch(self, path: Path, fmt: str, state: str, last: int | None = None) -> str:
+        return fsfs.mismatch(path, fmt, state, last)
+
+    def facts(self, path: Path) -> dict[str, Any]:
+        shape = fsfs.check_shape(path)
+        return {"youngest": shape.youngest, "packed_shards": shape.packed}
+
+    def list_files(self, path: Path) -> list[StoredFile]:
+        return fsfs.list_files(path)
+
+    def is_sampled(self, folder: str) -> bool:
+        return fsfs.is_shard(folder)
+
+    def steps(self, path: Path) -> Steps:
+        """Return the shards of a packed repository, or the revisions of another one."""
+        shape = fsfs.check_shape(path)
+        revisions = path / "db" / "revs"
+        ends = {"packed": shape.packed, "unpacked": shape.youngest}
+        if shape.packed:
+            return Steps(
+                "packed", ends, shape.packed - 1, lambda shard: revisions / f"{shard}.pack" / "pack"
+            )
+        return Steps(
+            "unpacked",
+            ends,
+            shape.youngest,
+            lambda revision: revisions / fsfs.revision_file(revision, shape.shard),
+        )
+
+
+class Subversion(System):
+    """Subversion."""
+
+    name = "subversion"
+    title = "Subversion"
+    programs = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync", "svnserve")
+    axes = ("format", "packing")
+    store = FsfsStore()
+
+    def has_format(self, fmt: str) -> bool:
+        return fmt.startswith(("f", "as-is"))
+
+    def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
+        return repository["format"], repository["packing"]
+
+    def describe(self, fmt: str, state: str) -> dict[str, str]:
+        return {"format": fmt, "packing": state}
+
+    def is_made(self, state: str) -> bool:
+        return state == PACKED
