@@ -138,7 +138,7 @@ def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     (_, items, tree_bytes, _), figures = PUBLISHED[profile], PROFILES[profile]
     revisions = round(figures.revisions * scale)
     history = History(figures, 1, revisions)
-    for _ in history.records():
+    for _ in history.events():
         pass
     project, grown = history.projects[0], grown_share(figures, revisions)
     assert project.size == pytest.approx(tree_bytes * grown, rel=within)

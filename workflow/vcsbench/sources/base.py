@@ -117,6 +117,13 @@ class Source(Protocol):
     def write(self, out: BinaryIO) -> Facts:
         """Write the dump stream. Raise UserError if the source turns out to be broken."""
 
+    def write_fast_import(self, out: BinaryIO) -> Facts:
+        """Write a stream for `git fast-import`. Raise UserError if the source has none, as most have not."""
+        raise UserError(
+            f"{self.describe()}: only a generated history and a git repository as it is (`history: as-is`) "
+            "can be loaded into git. Use one of them."
+        )
+
     def tree(self, loaded: Path) -> str:
         """Return the path in the repository that export exports; "" is the root.
 

@@ -17,6 +17,9 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.modules import code_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
+from vcsbench.sources.generated_dump import dump_records
+from vcsbench.sources.generated_events import Change, Event, FolderAdded, RevisionBegun
+from vcsbench.sources.generated_fast_import import TRUNK_REF, FastImportWriter
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
 from vcsbench.sources.generated_text import (
     invent_word,
@@ -31,15 +34,18 @@ from vcsbench.sources.generated_tree import GeneratedProject, grown_share
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
 EMPTY_UUID = "7a1d3f0c-5c0e-4d0e-9a55-3a4c9f3e9e01"
+EMPTY_REVISION = RevisionBegun(
+    1, dump_format.date(datetime(2014, 1, 1, tzinfo=UTC)), b"vcsbench", b"Add trunk."
+)
 
 
 class History:
-    """The revisions 1 to `youngest` of a profile as records of a dump stream."""
+    """The revisions 0 to `youngest` of a profile as events."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
         """Prepare the history of a profile that ends with the revision `youngest`.
 
-        Each `seed` gives another history. Its records are made by records(), which can be called once.
+        Each `seed` gives another history. Its events are made by events(), which can be called once.
         """
         self._profile = profile
         self._youngest = youngest
@@ -61,33 +67,32 @@ class History:
         self._date = profile.first_date
         self.projects: list[GeneratedProject] = []
 
-    def records(self) -> Iterator[bytes]:
-        """Yield the records of revision 0, which has a date only, and of all others."""
-        yield dump_format.revision(0, {b"svn:date": dump_format.date(self._date)})
+    def events(self) -> Iterator[Event]:
+        """Yield revision 0, which has a date only, and all others with their changes."""
+        yield RevisionBegun(0, dump_format.date(self._date))
         for number in range(1, self._youngest + 1):
-            yield dump_format.revision(number, self._properties())
-            yield from self._nodes(number)
+            yield self._begin_revision(number)
+            yield from self._changes(number)
 
-    def _properties(self) -> dict[bytes, bytes]:
-        """Return the message, the author and the date of the next revision."""
+    def _begin_revision(self, number: int) -> RevisionBegun:
+        """Return the begin of the next revision, with its message, author and date."""
         rng = self._people
         # Never the same date: Subversion looks revisions up by date.
         self._date += timedelta(microseconds=1 + int(1e6 * self._gap_s * GAPS.value(rng)))
-        return {
-            b"svn:log": make_log_message(rng, self._profile.message_bytes.draw(rng)),
-            b"svn:author": self._authors[pick_rank(rng, len(self._authors), AUTHORS_POWER)],
-            b"svn:date": dump_format.date(self._date),
-        }
+        # The message first: another order of random numbers gives another history.
+        message = make_log_message(rng, self._profile.message_bytes.draw(rng))
+        author = self._authors[pick_rank(rng, len(self._authors), AUTHORS_POWER)]
+        return RevisionBegun(number, dump_format.date(self._date), author, message)
 
-    def _nodes(self, number: int) -> Iterator[bytes]:
-        """Yield the records of the paths that the revision `number` changes.
+    def _changes(self, number: int) -> Iterator[Change]:
+        """Yield the changes of the revision `number`.
 
         Revision 1 makes the folders of the first project, and revision 2 imports its files. A later revision
         begins another project if the repository has too few for its age. Otherwise it changes one of them.
         """
         profile, rng = self._profile, self._rng
         if number == 1:
-            yield from self._add_project(profile.layout, number).make_layout()
+            yield self._add_project(profile.layout, number).make_layout()
             return
         # The folders exist since revision 1, so the files of the first project can be added.
         if number == 2:
@@ -101,7 +106,7 @@ class History:
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
             project = self._add_project(layout, number)
-            yield from project.make_layout()
+            yield project.make_layout()
             yield from project.start(number)
         # The first project gets the share `own_share` of the revisions, and the others share what is left.
         elif len(self.projects) == 1 or rng.random() < profile.own_share:
@@ -182,9 +187,18 @@ class GeneratedSource(Source):
 
     def write(self, out: BinaryIO) -> Facts:
         out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.describe()))))
-        out.writelines(History(self._profile, self._seed, self._youngest).records())
+        out.writelines(dump_records(self._events()))
         out.flush()
         return Facts(revisions=self._youngest)
+
+    def write_fast_import(self, out: BinaryIO) -> Facts:
+        writer = FastImportWriter(out)
+        writer.write(self._events())
+        writer.finish()
+        return Facts(revisions=self._youngest)
+
+    def _events(self) -> Iterator[Event]:
+        return History(self._profile, self._seed, self._youngest).events()
 
     def tree(self, loaded: Path | None = None) -> str:
         return self._profile.layout.trunk.decode("ascii")
@@ -206,15 +220,17 @@ class EmptySource(Source):
         return "an empty repository"
 
     def write(self, out: BinaryIO) -> Facts:
-        properties = {
-            b"svn:log": b"Add trunk.",
-            b"svn:author": b"vcsbench",
-            b"svn:date": dump_format.date(datetime(2014, 1, 1, tzinfo=UTC)),
-        }
         out.write(dump_format.header(EMPTY_UUID))
-        out.write(dump_format.revision(1, properties))
-        out.write(dump_format.directory(TRUNK.encode("ascii")))
+        out.writelines(dump_records([EMPTY_REVISION, FolderAdded(TRUNK.encode("ascii"))]))
         out.flush()
+        return Facts(revisions=1)
+
+    def write_fast_import(self, out: BinaryIO) -> Facts:
+        """Write one commit of an empty tree."""
+        writer = FastImportWriter(out)
+        writer.write([EMPTY_REVISION])
+        writer.begin_commit(TRUNK_REF)
+        writer.finish()
         return Facts(revisions=1)
 
     def tree(self, loaded: Path | None = None) -> str:

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from math import sqrt
 from random import Random
 
-from vcsbench.sources import dump_format
+from vcsbench.sources.generated_events import (
+    BranchAdded,
+    Change,
+    CopyOrigin,
+    FileAdded,
+    FileChanged,
+    FileCopied,
+    FolderAdded,
+    PathDeleted,
+    ProjectAdded,
+    TagAdded,
+)
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
 from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, pick, pick_noun, pick_rank
 
@@ -33,20 +44,20 @@ class GeneratedFile:
     path: bytes
     kind: FileKind
     text: Text
+    is_executable: bool = False
 
     def directory(self) -> bytes:
         return self.path.rpartition(b"/")[0]
 
     def copy(self, path: bytes) -> GeneratedFile:
         """Return a copy at another path, whose text changes on its own."""
-        return GeneratedFile(path, self.kind, self.text.copy())
+        return GeneratedFile(path, self.kind, self.text.copy(), self.is_executable)
 
-    def add_record(self, properties: dict[bytes, bytes]) -> bytes:
-        text = self.text.content()
-        return dump_format.file(self.path, b"add", properties=properties, text=text)
+    def added(self, properties: dict[bytes, bytes]) -> FileAdded:
+        return FileAdded(self.path, self.is_executable, properties, self.text.content())
 
-    def change_record(self) -> bytes:
-        return dump_format.file(self.path, b"change", text=self.text.content())
+    def changed(self) -> FileChanged:
+        return FileChanged(self.path, self.is_executable, self.text.content())
 
 
 @dataclass(frozen=True)
@@ -116,17 +127,12 @@ class GeneratedProject:
         mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._size_factor = self._mean_size / mean_size
 
-    def make_layout(self) -> Iterator[bytes]:
-        """Yield the records of trunk, of the folders for branches and tags, and of all above them."""
-        # The keys are a set in this order: layouts share folders.
-        folders: dict[bytes, None] = {}
-        for path in (self._layout.trunk, *self._layout.branches, *self._layout.tags):
-            for folder in (*dump_format.folders_above(path), path):
-                folders[folder] = None
-        return map(dump_format.directory, folders)
+    def make_layout(self) -> ProjectAdded:
+        """Return the event of trunk, of the folders for branches and tags, and of all above them."""
+        return ProjectAdded(self._layout)
 
-    def start(self, number: int) -> Iterator[bytes]:
-        """Yield the records of the first import, which is the revision `number`.
+    def start(self, number: int) -> Iterator[Change]:
+        """Yield the changes of the first import, which is the revision `number`.
 
         It adds the journal (a change log, to which commits add entries), if the profile has one. Then it adds
         files until trunk has as many as its age asks for.
@@ -138,12 +144,12 @@ class GeneratedProject:
             self._journal = GeneratedFile(path, JOURNAL, text)
             self._paths.add(path)
             self.size += text.size
-            yield self._journal.add_record({b"svn:eol-style": b"native"})
+            yield self._journal.added({b"svn:eol-style": b"native"})
         while self._count_missing() >= 1:
             yield from self._new_file()
 
-    def change(self, number: int) -> Iterator[bytes]:
-        """Yield the records of the revision `number`: one new branch, one new tag, or changed files.
+    def change(self, number: int) -> Iterator[Change]:
+        """Yield the changes of the revision `number`: one new branch, one new tag, or changed files.
 
         The profile's shares decide which of them: with `new_branch` 0.01, one revision in a hundred makes a
         branch. The files are in one branch or in trunk. Without a branch, the revision makes one. The
@@ -159,10 +165,10 @@ class GeneratedProject:
             self._branches.append(self._make_branch(path))
             # Only the youngest branches are changed later. The text of older ones would take memory.
             del self._branches[:-LIVE_BRANCHES]
-            yield dump_format.directory(path, dump_format.copyfrom(layout.trunk, number - 1))
+            yield BranchAdded(path, CopyOrigin(layout.trunk, number - 1))
         elif event < shares.new_branch + shares.new_tag:
-            origin = dump_format.copyfrom(pick(self._rng, self._branches).path, number - 1)
-            yield dump_format.directory(self._name_copy(layout.tags), origin)
+            origin = CopyOrigin(pick(self._rng, self._branches).path, number - 1)
+            yield TagAdded(self._name_copy(layout.tags), origin)
         elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
@@ -189,8 +195,8 @@ class GeneratedProject:
     def _copy_to(self, branch: bytes, file: GeneratedFile) -> GeneratedFile:
         return file.copy(branch + file.path.removeprefix(self._layout.trunk))
 
-    def _change_branch(self) -> Iterator[bytes]:
-        """Yield the records of a revision that changes files of one branch, perhaps with its journal.
+    def _change_branch(self) -> Iterator[Change]:
+        """Yield the changes of a revision that changes files of one branch, perhaps with its journal.
 
         No file is changed twice: a revision can have only one record for a path.
         """
@@ -198,17 +204,17 @@ class GeneratedProject:
         branch = pick(rng, self._branches)
         if branch.journal and rng.random() < self._profile.shares.journal:
             branch.journal.text.add_entry(rng, self._journal_limit())
-            yield branch.journal.change_record()
+            yield branch.journal.changed()
         count = min(self._profile.paths.draw(rng), len(branch.files))
         indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
         # Sorted, because Python does not define the order of a set, and the bytes must always be the same.
         for i in sorted(indices):
             file = branch.files[i]
             file.text.edit(rng, file.kind.churn)
-            yield file.change_record()
+            yield file.changed()
 
-    def _change_trunk(self) -> Iterator[bytes]:
-        """Yield the records of a revision that changes trunk, sometimes with an entry in the journal.
+    def _change_trunk(self) -> Iterator[Change]:
+        """Yield the changes of a revision that changes trunk, sometimes with an entry in the journal.
 
         The revision also does one of these: it moves or deletes a directory, rewrites all files that a
         program writes, adds many missing files at once, or changes a few files. The last one is usual.
@@ -219,7 +225,7 @@ class GeneratedProject:
             old_size = journal.text.size
             journal.text.add_entry(rng, self._journal_limit())
             self.size += journal.text.size - old_size
-            yield journal.change_record()
+            yield journal.changed()
         event = rng.random()
         if event < shares.directory:
             yield from self._change_directory()
@@ -239,8 +245,8 @@ class GeneratedProject:
             for _ in range(count):
                 yield from self._change_path()
 
-    def _change_path(self) -> Iterator[bytes]:
-        """Yield the records that add, delete, move, copy or edit one file of trunk.
+    def _change_path(self) -> Iterator[Change]:
+        """Yield the changes that add, delete, move, copy or edit one file of trunk.
 
         Yield nothing if the random file was already changed in this revision: a path has one record only.
         """
@@ -264,18 +270,18 @@ class GeneratedProject:
             yield self._edit(file)
             return
         if event >= shares.delete:
-            origin = dump_format.copyfrom(file.path, self._number - 1)
+            origin = CopyOrigin(file.path, self._number - 1)
             path = self._new_path(file.directory(), file.kind.extension)
             self._insert(file.copy(path), rng.random())
-            yield dump_format.file(path, b"add", origin=origin)
+            yield FileCopied(path, origin)
         # A move was copied to its new path above, because it is a copy and a deletion in a dump stream.
         if event < shares.delete + shares.move:
             self.files.remove(file)
             self.size -= file.text.size
-            yield dump_format.deletion(file.path)
+            yield PathDeleted(file.path)
 
-    def _change_directory(self) -> Iterator[bytes]:
-        """Yield the records that delete or move a random directory, each with a probability of one half.
+    def _change_directory(self) -> Iterator[Change]:
+        """Yield the changes that delete or move a random directory, each with a probability of one half.
 
         Yield nothing if the directory is trunk, or has more than 2 percent of the files.
         """
@@ -292,16 +298,16 @@ class GeneratedProject:
             self.size -= sum(file.text.size for file in files)
         else:
             new = self._new_path(old.rpartition(b"/")[0])
-            yield dump_format.directory(new, dump_format.copyfrom(old, self._number - 1))
+            yield FolderAdded(new, CopyOrigin(old, self._number - 1), has_files=bool(files))
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
             # The old paths stay reserved as well: a path that was used is never used for another file.
             self._paths.update(self.directories, (file.path for file in files))
-        yield dump_format.deletion(old)
+        yield PathDeleted(old)
 
-    def _new_file(self) -> Iterator[bytes]:
-        """Yield the record of a new file in trunk, and before it the record of its directory if that is new.
+    def _new_file(self) -> Iterator[Change]:
+        """Yield a new file in trunk, and before it its directory if that is new.
 
         The size is drawn from the profile. It is larger if the files of trunk are too small on average, and
         smaller if they are too large.
@@ -312,7 +318,7 @@ class GeneratedProject:
         if rng.random() < profile.new_directories and depth < profile.deepest:
             directory = self._new_path(directory)
             self.directories.append(directory)
-            yield dump_format.directory(directory)
+            yield FolderAdded(directory)
         kind = self._pick_kind()
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
@@ -328,7 +334,9 @@ class GeneratedProject:
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)
-        yield file.add_record(self._new_properties(kind))
+        properties = self._new_properties(kind)
+        file.is_executable = b"svn:executable" in properties
+        yield file.added(properties)
 
     def _choose_directory(self) -> bytes:
         """Return the directory of a new file: any, or another file's directory, so that some become full."""
@@ -369,11 +377,11 @@ class GeneratedProject:
         """Return a random file; the first ones are the more likely ones, by the profile's `heat`."""
         return self.files[int(self._profile.heat.value(self._rng) * len(self.files))]
 
-    def _edit(self, file: GeneratedFile) -> bytes:
+    def _edit(self, file: GeneratedFile) -> FileChanged:
         before = file.text.size
         file.text.edit(self._rng, file.kind.churn, self._size_excess())
         self.size += file.text.size - before
-        return file.change_record()
+        return file.changed()
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
         """Insert a file behind the share 1 - `heat` of all files, which change more often."""
