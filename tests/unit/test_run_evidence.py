@@ -18,6 +18,7 @@ from vcsbench.measure import instructions
 from vcsbench.measure.run_evidence import EvidenceCollector, describe_binary
 from vcsbench.measure.runs import Hyperfine, Invocation
 from vcsbench.measure.server import Svnserve
+from vcsbench.measure.server_group import ServerGroup
 from vcsbench.measure.syscalls import trace_command
 
 BLOCK = 4096
@@ -90,22 +91,100 @@ for line in sys.stdin:
 """
 
 
-def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
+def collect_server_evidence(lines, group=None):
+    """Return the evidence of a server's runs: one for each line that SERVES gets."""
     argv, pipe = [sys.executable, "-c", SERVES], subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
         server = Svnserve(Path(), Path(), Path())
         server.process = process
-        collector = EvidenceCollector(None, None, server, "")
-        seen = []
-        for line in ("0.03", "0.03 fork", "0.4 fork"):
+        collector = EvidenceCollector(None, None, server, "", group=group)
+        collected = []
+        for line in lines:
             collector.begin(os.getpid(), is_timed=True)
             process.stdin.write(f"{line}\n")
             process.stdout.readline()
-            seen.append(collector.end(os.getpid())["server_cpu_s"])
+            collected.append(collector.end(os.getpid()))
         process.stdin.close()
-    own_s, short_child_s, long_child_s = seen
+    return collected
+
+
+def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
+    runs = collect_server_evidence(("0.03", "0.03 fork", "0.4 fork"))
+    own_s, short_child_s, long_child_s = (run["server_cpu_s"] for run in runs)
     assert own_s == pytest.approx(0.03, abs=0.02) and short_child_s is None
     assert long_child_s == pytest.approx(0.4, rel=0.1)
+
+
+def test_evidence_has_no_peak_memory_of_ended_children():
+    plain, forked = collect_server_evidence(("0.01", "0.01 fork"))
+    assert plain["server_peak_memory_bytes"] > 1 << 20
+    assert forked["server_peak_memory_bytes"] is None
+
+
+@pytest.fixture
+def group():
+    group = ServerGroup()
+    if group.cpu_s() is None:
+        pytest.skip("here, no control group of version 2 without controllers can be made")
+    yield group
+    group.close()
+
+
+def test_evidence_with_control_group_has_short_cpu_times_of_ended_children(group):
+    lines = ("0.03", "0.03 fork", "0.003 fork", "0.003 fork")
+    runs = collect_server_evidence(lines, group)
+    own_s, child_s, *short_s = (run["server_cpu_s"] for run in runs)
+    assert own_s == pytest.approx(0.03, abs=0.02) and child_s == pytest.approx(0.03, abs=0.02)
+    # Less than a tick of 0.01 s, and not the 0 of the kernel's ticks.
+    assert all(0.003 <= seconds < 0.02 for seconds in short_s)
+
+
+def test_server_group_of_a_killed_process_is_removed(group):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = group._folder.with_name(f"vcsbench-server-{ended.pid}")
+    left.mkdir()
+    live = group._folder.with_name("vcsbench-server-1")
+    live.mkdir()
+    ServerGroup().close()
+    assert not left.exists() and live.exists()
+    live.rmdir()
+
+
+def test_server_group_without_right_counts_nothing(monkeypatch):
+    monkeypatch.setattr("vcsbench.measure.server_group.groups", lambda controller: ())
+    group = ServerGroup()
+    group.add(os.getpid())
+    assert group.cpu_s() is None
+
+
+@needs("svn", "svnadmin", "svnserve")
+def test_evidence_of_forking_svnserve_has_its_cpu_time_and_no_peak_memory(folder, group):
+    files = folder / "files"
+    for path in (folder / "run", folder / "root", files):
+        path.mkdir(mode=0o755)
+    # Without --threads, svnserve starts a process for each connection.
+    (files / "svnserve.args").write_text("")
+    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
+    server = Svnserve(folder / "root", files, folder / "run")
+    server.start()
+    url = f"svn://127.0.0.1:{server.port}/one"
+    collector = EvidenceCollector(None, None, server, "", group=group)
+    try:
+        collector.begin(os.getpid(), is_timed=True)
+        ticks = processes.usage([server.pid]).cpu_s
+        for _ in range(20):
+            subprocess.run(["svn", "log", "-q", "--non-interactive", url], check=True)
+        # The last process may end after its client.
+        wait_for(lambda: len(processes.family(server.pid)) == 1)
+        evidence = collector.end(os.getpid())
+        ticks = processes.usage([server.pid]).cpu_s - ticks
+    finally:
+        server.close()
+    assert evidence["server_same"] and evidence["server_processes_changed"]
+    assert evidence["server_peak_memory_bytes"] is None
+    # The kernel's count by ticks lacks up to two of 0.01 s.
+    assert 0.005 < evidence["server_cpu_s"] == pytest.approx(ticks, abs=0.03)
 
 
 def test_instruction_counter_that_was_shared_is_unknown():

@@ -19,6 +19,7 @@ from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
 from vcsbench.measure.runs import Hook, Hyperfine, read_export
+from vcsbench.measure.server_group import ServerGroup
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.untimed_runs import Captured, capture
 from vcsbench.programs import Programs
@@ -53,6 +54,7 @@ class RoundMeasurement:
         self.captured_server: dict[str, int | None] = {}
         self.discards = self.state.get("discard", False)
         self.discarded_bytes: int | None = None
+        self.group: ServerGroup | None = None
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
         # The first error of reading what a run has written.
@@ -64,6 +66,10 @@ class RoundMeasurement:
         Raise UserError if something differs from the recipe.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
+        if self.cell.server:
+            self.group = ServerGroup()
+            # It is removed after the server has ended, which the next line makes sure of.
+            stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
         subject = self.cell.input if self.discards else None
@@ -84,6 +90,7 @@ class RoundMeasurement:
             clearing=self.recipe["clearing"],
             measures_sync=self.recipe.get("measure_sync", False),
             networks=self.cell.networks,
+            group=self.group,
         )
         if self.cell.networks:
             self.collector.measure_line()

@@ -18,13 +18,14 @@ from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import EvidencePart, MachineCounters, subtract
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
+from vcsbench.measure.server_group import ServerGroup
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, WarmUpReads
 
-# The kernel has the CPU time of ended children, as of a forking svnserve, in whole ticks: one of user and one
-# of system time. Below this time, two ticks are more than a tenth of it.
+# Without a control group, the CPU time of ended children, as of a forking svnserve, is known in whole ticks:
+# one of user and one of system time. Below this time, two ticks are more than a tenth of it.
 COARSE_S = 20 * counters.TICK_S
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 # The evidence of a run that is not timed.
@@ -48,12 +49,14 @@ class ServerCounters(NamedTuple):
     """Counters of a server that runs.
 
     `ended_faults` are the page faults of its processes that have ended, which grow with the end of each.
+    `group_cpu_s` is the CPU time of its control group, None without one.
     """
 
     identity: ServerIdentity
     used: processes.Usage
     pids: list[int]
     ended_faults: int
+    group_cpu_s: float | None
 
 
 class Snapshot(NamedTuple):
@@ -94,8 +97,8 @@ class EvidenceCollector:
     `read` is the subject that the command reads, such as a repository, and `written` the subject that it
     writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
     `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
-    are the networks of client and server; None without a line between them. `warming` has the reads of the
-    untimed runs, in the order of the runs.
+    are the networks of client and server; None without a line between them. The server is added to `group`,
+    which counts its CPU time. `warming` has the reads of the untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class EvidenceCollector:
         clearing: str,
         measures_sync: bool = False,
         networks: LinkedNetworks | None = None,
+        group: ServerGroup | None = None,
     ) -> None:
         self.input = read
         self.output = written
@@ -115,6 +119,9 @@ class EvidenceCollector:
         self.networks = networks
         # What was set and measured of the line between client and server.
         self.line_evidence: dict[str, Any] = {}
+        self.group = group
+        # The server that was added to the group.
+        self.grouped: ServerIdentity | None = None
         self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
@@ -283,10 +290,16 @@ class EvidenceCollector:
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
-        family, used = processes.family_usage(pid)
         identity = ServerIdentity(pid, processes.start_ticks(pid))
+        group_cpu_s = None
+        if self.group:
+            if self.grouped != identity:
+                self.group.add(pid)
+                self.grouped = identity
+            group_cpu_s = self.group.cpu_s()
+        family, used = processes.family_usage(pid)
         ended_faults = processes.ended_children_faults(family)
-        return ServerCounters(identity, used, sorted(family), ended_faults)
+        return ServerCounters(identity, used, sorted(family), ended_faults, group_cpu_s)
 
     def _describe_run(
         self, before: Snapshot, after: Snapshot, instruction_counts: Mapping[str, int | None]
@@ -299,16 +312,21 @@ class EvidenceCollector:
         seen |= _count_client(before, after)
         seen |= _count_network(before, after)
         server_counts = _count_server(before, after)
+        has_coarse_time = False
+        if _have_server_processes_ended(before, after):
+            exact_s = _count_group_cpu(before, after)
+            if exact_s is not None:
+                server_counts["server_cpu_s"] = exact_s
+            has_coarse_time = exact_s is None
         seen |= server_counts
         seen |= counters.measure_load(before.machine, after.machine)
         # The CPU time of the server is no time of other programs. Without a server, or with another server
         # than before the run, it is 0.
         server_s = server_counts.get("server_cpu_s", 0.0)
         others = _estimate_others(before, after, seen["busy_s"], server_s)
-        is_coarse = server_s is not None and server_s < COARSE_S
-        if is_coarse and _have_server_processes_ended(before, after):
-            # The kernel has the CPU time of ended processes in whole ticks. In so short a time, the error of
-            # two ticks would be too large.
+        is_short = server_s is not None and server_s < COARSE_S
+        if is_short and has_coarse_time:
+            # In so short a time, the error of two ticks would be too large.
             seen["server_cpu_s"] = None
         if self.server:
             seen |= _describe_server(self.server, before, after)
@@ -403,6 +421,14 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     return counts
 
 
+def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
+    """Return the CPU time of the server's control group within a run; None if it is unknown."""
+    if not before.server or not after.server or before.server_identity != after.server_identity:
+        return None
+    cpu_s: float | None = subtract(after.server.group_cpu_s, before.server.group_cpu_s)
+    return cpu_s
+
+
 def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
     """Return True if a process of the server, or the server, has ended or was started within a run."""
     if not before.server or not after.server:
@@ -434,21 +460,24 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
     """Return the facts about the server of a run.
 
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
-    before the run. Only then are its age, command line, program and peak memory in the facts.
+    before the run. Only then are its age, command line, program and peak memory in the facts. The peak memory
+    is None if a process of the server was started or has ended: the kernel keeps no peak of that one.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
+    have_changed = _have_server_processes_changed(before, after)
     facts: dict[str, object] = {
         "server_kind": server.kind,
         "server_pid": pid,
         "server_same": is_same,
-        "server_processes_changed": _have_server_processes_changed(before, after),
+        "server_processes_changed": have_changed,
     }
     if is_same:
         facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
         facts["server_argv"] = processes.command_line(pid)
         facts["server_build"] = describe_binary(pid)
-        facts["server_peak_memory_bytes"] = processes.peak_memory_bytes(pid)
+        peak_bytes = None if have_changed else processes.peak_memory_bytes(pid)
+        facts["server_peak_memory_bytes"] = peak_bytes
     return facts
 
 

@@ -1,0 +1,94 @@
+"""Count the CPU time of a server with a control group of the kernel's (cgroup).
+
+The CPU time of processes that have ended is counted by their parent in whole ticks only: for a server that
+starts a process for each connection, that is too coarse. The group has it in microseconds. It has no
+controllers, so that it neither limits its processes nor changes when they run.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from vcsbench import processes
+from vcsbench.kernel import groups, number_in, read
+
+NAME = "vcsbench-server-"
+# Each time, the processes that were started in the meantime are added.
+TRIES = 5
+
+
+class ServerGroup:
+    """A control group for the servers of one cell-round, below the group of this process.
+
+    Without version 2 of control groups, or the right to make one, cpu_s() returns None.
+    """
+
+    def __init__(self) -> None:
+        self._folder = _make_folder()
+
+    def add(self, pid: int) -> None:
+        """Add a server with its descendants. All that they start later belongs to the group as well."""
+        if self._folder and not self._has_added(pid):
+            # A count without one of the processes would be wrong.
+            self.close()
+
+    def _has_added(self, pid: int) -> bool:
+        members = f"{self._folder}/cgroup.procs"
+        for _ in range(TRIES):
+            added = read(members).split()
+            missing = [member for member in processes.family(pid) if str(member) not in added]
+            if not missing:
+                return True
+            for member in missing:
+                try:
+                    with open(members, "w") as file:
+                        file.write(str(member))
+                except ProcessLookupError:
+                    # It has ended since.
+                    continue
+                except OSError:
+                    return False
+        return False
+
+    def cpu_s(self) -> float | None:
+        """Return the CPU time of all processes that are or were in the group; None if it is unknown."""
+        if not self._folder:
+            return None
+        used_us = number_in(self._folder / "cpu.stat", "usage_usec")
+        return None if used_us is None else used_us / 1e6
+
+    def close(self) -> None:
+        """Remove the group. One with processes, which only a server that still runs has, stays."""
+        if self._folder:
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
+        self._folder = None
+
+
+def _make_folder() -> Path | None:
+    """Make the folder of a group, and return it; None if the kernel does not allow it."""
+    # This process's own group in version 2, which has no name of a controller.
+    above = next((group.folder for group in groups("cpu") if group.version == 2), None)
+    if above is None:
+        return None
+    _remove_left_groups(above)
+    folder = above / f"{NAME}{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError:
+        return None
+    # With a controller, the group would get a share of the processors of its own.
+    if read(folder / "cgroup.controllers").strip():
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        return None
+    return folder
+
+
+def _remove_left_groups(above: Path) -> None:
+    """Remove the groups of processes that were killed. The kernel refuses that for a group in use."""
+    for folder in above.glob(f"{NAME}*"):
+        pid = folder.name.removeprefix(NAME)
+        if not Path("/proc", pid).exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
