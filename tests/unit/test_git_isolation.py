@@ -1,15 +1,14 @@
 """No program, setting, pipe or device of a git repository takes part when it is read."""
 
 import os
-import re
 import shutil
-import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fuzz import limits
+from git_canaries import FORMAT_KEYS, HOOKS, PROGRAM_KEYS, canary, program_keys
 from git_histories import (
     CONTENT,
     FILE,
@@ -23,47 +22,18 @@ from git_histories import (
     read_everything,
     refusal,
     resolve,
-    run,
     write_blob,
 )
-from project import open_folder, write_program
+from project import open_folder
 from vcsbench import sources
 from vcsbench.errors import UserError
 
 pytestmark = needs_git
 
-HOOKS = (
-    "post-checkout", "post-merge", "post-rewrite", "post-index-change", "pre-auto-gc", "pre-commit",
-    "pre-receive", "update", "proc-receive", "reference-transaction", "fsmonitor-watchman",
-)  # fmt: skip
-# Keys of the format of a repository. They name no program, and git refuses wrong values.
-FORMAT_KEYS = re.compile(
-    r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|gc|feature)\b", re.I
-)
-PROGRAM_KEYS = ("core.fsmonitor", "filter.canary.smudge", "filter.canary.process")
 PROGRAM_VARIABLES = (
     "GIT_EXTERNAL_DIFF", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PAGER", "GIT_EDITOR",
     "GIT_SEQUENCE_EDITOR", "GIT_PROXY_COMMAND", "PAGER", "EDITOR", "SSH_ASKPASS",
 )  # fmt: skip
-
-
-def canary(folder):
-    """Return a program that leaves the file CANARY next to it."""
-    return write_program(
-        folder / "canary", f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n"
-    )
-
-
-def program_keys():
-    """Return every configuration key of the installed git, with names in place of the placeholders."""
-    words = ("git", "help", "--config-for-completion")
-    keys = subprocess.run(words, capture_output=True, text=True).stdout.split()
-    known = run("git", "help", "--config").decode().split()
-    keys += [word for word in known if "." in word and "'" not in word]
-    keys = [re.sub(r"<[^>]*>|\*", "canary", key) for key in keys]
-    keys += ["diff.canary.textconv", "diff.canary.command", *PROGRAM_KEYS]
-    pattern = re.compile(r"[A-Za-z0-9-]+(\.[\w.-]+)*\.[A-Za-z][A-Za-z0-9-]*")
-    return sorted({key for key in keys if pattern.fullmatch(key)})
 
 
 def check_read(path, folder):

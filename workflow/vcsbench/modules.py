@@ -27,6 +27,8 @@ PACKAGE = Path(__file__).parent
 # 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 ENTRY = "run.cell"
+# An edit of these measures no cell of another system again.
+GIT_MODULES = ("systems.git", "systems.git_program", "systems.git_shape", "systems.git_store")
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
     re.MULTILINE,
@@ -46,6 +48,8 @@ def cell_code(recipe: Recipe) -> str:
         unused += ["subjects.tree", "subjects.tree_stores"]
     if "working_copy" not in kinds:
         unused.append("subjects.working_copy")
+    if recipe.get("repository", {}).get("system") != "git":
+        unused += GIT_MODULES
     return _cell_code_without(tuple(unused))
 
 

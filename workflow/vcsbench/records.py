@@ -88,6 +88,9 @@ class RecipeRepository(TypedDict, total=False):
     fsfs_settings: dict[str, str]
     packing: str
     packed: bool
+    upkeep: str  # from here on: of a git repository (systems.git_store)
+    refs: str
+    ref_storage: str
 
 
 class RecipeRules(TypedDict):
@@ -366,6 +369,9 @@ class RepositoryFacts(RecipeRepository, total=False):
     repo: str
     youngest: int
     packed_shards: int
+    packs: int  # of a git repository, as the next two
+    refs_count: int
+    head_ref: str
     files: int
     bytes: int
     fragmentation_kib: float

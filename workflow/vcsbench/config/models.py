@@ -187,8 +187,8 @@ class RepositorySettings(Model):
     """`svn`: a URL instead of `path`. svnrdump copies the repository."""
     branch: Text | None = None
     """`git`: the branch whose history becomes trunk (default: HEAD)."""
-    history: Literal["first-parent", "whole"] | None = None
-    """`git`: one line of history, or branches and tags as well."""
+    history: Literal["first-parent", "whole", "as-is"] | None = None
+    """`git`: one line of history, or branches and tags as well, or as it is for a study of git."""
     tree: str | None = None
     """The folder that is exported (default: `trunk` if there is one, otherwise all)."""
     studies: list[Text] | None = key(None, min_length=1)

@@ -1,10 +1,14 @@
 """The preparation of each system."""
 
+from vcsbench.prepare.git_preparation import GitPreparation
 from vcsbench.prepare.preparation import Preparation
 from vcsbench.prepare.subversion_loader import SubversionPreparation
-from vcsbench.systems import SUBVERSION, system_of
+from vcsbench.systems import GIT, SUBVERSION, system_of
 
-_PREPARATIONS: dict[str, Preparation] = {SUBVERSION.name: SubversionPreparation()}
+_PREPARATIONS: dict[str, Preparation] = {
+    SUBVERSION.name: SubversionPreparation(),
+    GIT.name: GitPreparation(),
+}
 
 
 def preparation_of(fmt: str) -> Preparation:

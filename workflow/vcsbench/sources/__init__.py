@@ -22,6 +22,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
+from vcsbench.sources.git_copy_source import AS_IS_HISTORY, GitCopySource
 from vcsbench.sources.git_repository import open_repository
 from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.git_tree import write_tree
@@ -56,6 +57,8 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
     kind = definition["source"]
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
+    if kind == GitSource.kind and definition.get("history") == AS_IS_HISTORY:
+        return GitCopySource(name, definition, where)
     return KINDS[kind](name, definition, where)
 
 

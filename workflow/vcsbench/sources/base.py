@@ -63,7 +63,7 @@ def format_notes(counts: Mapping[str, int]) -> list[str]:
 
 
 class Source(Protocol):
-    """A history that can be written as a dump stream, the same bytes each time.
+    """A history that can be written as a dump stream or a stream for git, the same bytes each time.
 
     The methods with a body fit a user's source.
     """

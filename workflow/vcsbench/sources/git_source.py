@@ -52,7 +52,7 @@ class GitSource(LocalSource):
 
     kind = "git"
     doing = "converting and loading"
-    keys = ("path", "branch", "history")
+    keys: tuple[str, ...] = ("path", "branch", "history")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcsbench.systems.base import System
+from vcsbench.systems.git import GitSystem
 from vcsbench.systems.subversion import Subversion
 
 if TYPE_CHECKING:
     from vcsbench.records import RecipeRepository
 
 SUBVERSION = Subversion()
-SYSTEMS: dict[str, System] = {system.name: system for system in (SUBVERSION,)}
+GIT = GitSystem()
+SYSTEMS: dict[str, System] = {system.name: system for system in (SUBVERSION, GIT)}
 
 
 def system_of(fmt: str) -> System:

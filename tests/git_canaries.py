@@ -1,0 +1,36 @@
+"""Programs that leave a file if git runs them, and all configuration keys that may name one."""
+
+import re
+import subprocess
+
+from git_histories import run
+from project import write_program
+
+HOOKS = (
+    "post-checkout", "post-merge", "post-rewrite", "post-index-change", "pre-auto-gc", "pre-commit",
+    "pre-receive", "update", "proc-receive", "reference-transaction", "fsmonitor-watchman",
+)  # fmt: skip
+# Keys of the format of a repository. They name no program, and git refuses wrong values.
+FORMAT_KEYS = re.compile(
+    r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|gc|feature)\b", re.I
+)
+PROGRAM_KEYS = ("core.fsmonitor", "filter.canary.smudge", "filter.canary.process")
+
+
+def canary(folder):
+    """Return a program that leaves the file CANARY next to it."""
+    return write_program(
+        folder / "canary", f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n"
+    )
+
+
+def program_keys():
+    """Return every configuration key of the installed git, with names in place of the placeholders."""
+    words = ("git", "help", "--config-for-completion")
+    keys = subprocess.run(words, capture_output=True, text=True).stdout.split()
+    known = run("git", "help", "--config").decode().split()
+    keys += [word for word in known if "." in word and "'" not in word]
+    keys = [re.sub(r"<[^>]*>|\*", "canary", key) for key in keys]
+    keys += ["diff.canary.textconv", "diff.canary.command", *PROGRAM_KEYS]
+    pattern = re.compile(r"[A-Za-z0-9-]+(\.[\w.-]+)*\.[A-Za-z][A-Za-z0-9-]*")
+    return sorted({key for key in keys if pattern.fullmatch(key)})

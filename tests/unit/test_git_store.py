@@ -1,0 +1,258 @@
+"""git repositories in all states of upkeep and refs, by real git: made, labelled, copied, verified."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from git_histories import git, run
+from project import needs
+from vcsbench import sources
+from vcsbench.errors import UserError
+from vcsbench.prepare import git_preparation, verify
+from vcsbench.prepare.copies import CopySettings, make_copies
+from vcsbench.prepare.git_preparation import digest_objects, make_state
+from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.preparations import preparation_of
+from vcsbench.storages.filesystems import mounted_at
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects.repository import REPOSITORIES, Variant, check_copy, copy_path, variant_of
+from vcsbench.systems import GIT, SUBVERSION, system_of
+from vcsbench.systems.git_shape import read_git_shape
+from vcsbench.systems.git_store import UPKEEPS, GitState, parse_state, why_no_state
+
+pytestmark = needs("git")
+
+SMALL = {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}
+COMMITS = 89
+MADE = [
+    *(upkeep for upkeep in UPKEEPS if upkeep != "as-is"),
+    *("one-pack_10-packed", "bitmap_300-loose", "as-is_1-packed", "one-pack_as-is-loose"),
+]
+# The parts that a repository of each upkeep has: bitmap, multi-pack index, its bitmap, commit-graph, filters.
+PARTS = {
+    "many-packs": "", "one-pack": "", "bitmap": "b", "commit-graph": "g", "changed-paths": "gp",
+    "midx-bitmap": "mx", "geometric": "",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """A folder with the loaded repository, and one in each state."""
+    into = tmp_path_factory.mktemp("loaded")
+    facts = load_source(sources.open_source("ruby", SMALL), "git", into)
+    assert facts["revisions"] == COMMITS and facts["packing"] == "as-is"
+    preparation_of("git").make_states(into / "git.as-is", sorted(MADE))
+    return into
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_state_has_the_shape_of_its_label(loaded, name):
+    state, shape = parse_state(name), read_git_shape(loaded / f"git.{name}")
+    # Commits of a branch that is left out do not count.
+    assert shape.commits == COMMITS or (name == "as-is_1-packed" and shape.commits < COMMITS)
+    assert shape.loose_objects == 0
+    parts = [
+        *("b" * shape.has_bitmap, "m" * shape.has_midx, "x" * shape.has_midx_bitmap),
+        *("g" * shape.has_graph, "p" * shape.has_changed_paths),
+    ]
+    assert "".join(parts) == PARTS.get(state.upkeep, "")
+    expected = {"many-packs": (30, 51), "midx-bitmap": (30, 51), "geometric": (2, 8)}
+    least, most = expected.get(state.upkeep, (1, 1))
+    assert least <= shape.packs <= most
+    number = {"as-is": read_git_shape(loaded / "git.as-is").refs}.get(state.refs) or int(state.refs)
+    loose = state.ref_storage == "loose"
+    assert (shape.loose_refs, shape.packed_refs) == ((number, 0) if loose else (0, number))
+    refs = git(loaded / f"git.{name}", "for-each-ref", "--format=%(refname)").decode().split()
+    assert len(refs) == number and "refs/heads/trunk" in refs
+    assert git(loaded / f"git.{name}", "rev-parse", "HEAD") == git(
+        loaded / "git.as-is", "rev-parse", "refs/heads/trunk"
+    )
+
+
+def test_label_fits_repositories_of_its_own_state_only(loaded):
+    store = GIT.store
+    for name in MADE:
+        fitting = [
+            other for other in MADE if not store.mismatch(loaded / f"git.{other}", "git", name)
+        ]
+        label = parse_state(name)
+        for other in fitting:
+            state = parse_state(other)
+            # The loaded repository has one pack, and a geometric one has several packs, too.
+            same_upkeep = {label.upkeep, state.upkeep} <= {"geometric", "many-packs"}
+            is_as_is = label.upkeep == "as-is"
+            assert same_upkeep or is_as_is or label.upkeep in (state.upkeep, "one-pack"), other
+            assert label.ref_storage == state.ref_storage
+            assert label.refs in ("as-is", state.refs)
+        assert name in fitting
+
+
+CHANGES = {
+    "one-pack": (["repack", "-a", "-d", "-b", "-q"], "it has a bitmap"),
+    "bitmap": (["repack", "-a", "-d", "-q", "--no-write-bitmap-index"], "it has no bitmap"),
+    "commit-graph": (
+        ["commit-graph", "write", "--changed-paths", "--reachable"],
+        "it has a filter",
+    ),
+    "changed-paths": (["repack", "-a", "-d", "-b", "-q"], "it has a bitmap"),
+    "many-packs": (["gc", "-q"], "it has 1 pack, and not many"),
+    "geometric": (["multi-pack-index", "write"], "it has a multi-pack index"),
+    "one-pack_10-packed": (["update-ref", "refs/tags/new", "HEAD"], "1 of its refs are files"),
+    "bitmap_300-loose": (["pack-refs", "--all"], "300 of its refs are packed"),
+    "one-pack_as-is-loose": (["hash-object", "-w", "--stdin"], "it has 1 loose objects"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_mismatch_names_what_git_has_changed(loaded, tmp_path, name):
+    command, expected = CHANGES[name]
+    copy = shutil.copytree(loaded / f"git.{name}", tmp_path / "copy")
+    assert GIT.store.mismatch(copy, "git", name, COMMITS) == ""
+    assert "commits, not 1" in GIT.store.mismatch(copy, "git", name, 1)
+    git(copy, *command, stdin=b"new")
+    assert GIT.store.mismatch(copy, "git", name).startswith(expected)
+
+
+def test_mismatch_of_no_repository_is_a_clause(tmp_path):
+    assert "cannot be read as a git" in GIT.store.mismatch(tmp_path, "git", "one-pack")
+
+
+def test_states_have_equal_objects_and_are_made_equal_again(loaded, tmp_path):
+    digests = {digest_objects(loaded / f"git.{n}") for n in MADE if parse_state(n).refs == "as-is"}
+    assert len(digests) == 1
+    shutil.copytree(loaded / "git.as-is", tmp_path / "git.as-is")
+    for name in ("bitmap", "many-packs"):
+        again = make_state(tmp_path / "git.as-is", parse_state(name))
+
+        def content(path):
+            packs = sorted((path / "objects" / "pack").iterdir())
+            return {pack.name: pack.read_bytes() for pack in packs}
+
+        assert content(again) == content(loaded / f"git.{name}")
+
+
+def test_made_repositories_have_no_hook_and_a_quiet_configuration(loaded):
+    path = loaded / "git.bitmap"
+    assert {file.name for file in path.iterdir()} <= {
+        *("HEAD", "config", "objects", "packed-refs", "refs", "vcsbench-commits"),
+    }
+    settings = git(path, "config", "--file", "config", "--list").decode().split()
+    assert {"gc.auto=0", "maintenance.auto=false", "uploadpack.allowfilter=true"} <= {*settings}
+    assert not [line for line in settings if line.startswith("pack.")]
+
+
+@pytest.fixture
+def into(loaded, tmp_path):
+    for name in ("as-is", "one-pack", "many-packs"):
+        shutil.copytree(loaded / f"git.{name}", tmp_path / "ruby" / "git" / f"git.{name}")
+    return tmp_path / "ruby" / "git"
+
+
+def test_verify_finds_a_flipped_bit_and_other_refs(into):
+    # A killed job leaves such a folder.
+    (into / "git.bitmap.new").mkdir()
+    verify.verify_all(into)
+    git(into / "git.one-pack", "update-ref", "refs/heads/trunk", "HEAD~1")
+    with pytest.raises(verify.DamagedError, match="other objects or refs") as raised:
+        verify.verify_all(into)
+    assert raised.value.staging == into
+    (pack,) = (into / "git.as-is" / "objects" / "pack").glob("*.pack")
+    pack.chmod(0o644)
+    content = bytearray(pack.read_bytes())
+    content[len(content) // 2] ^= 1
+    pack.write_bytes(content)
+    with pytest.raises(verify.DamagedError, match="git fsck failed"):
+        verify.verify_all(into)
+
+
+def test_copies_of_git_are_equal_checked_and_served_readable(into):
+    workdir = WorkDir(into.parents[1], into)
+    variants = [Variant("ruby", "git", name, "i1") for name in ("one-pack", "many-packs")]
+    record = {"identity": "i1", "path": str(into), "tree": "", "folder": "", "notes": []}
+    settings = CopySettings(2, 0, seed=1, mounted=mounted_at(workdir.path))
+    facts = make_copies(workdir, variants, {("ruby", "git"): record}, settings)
+    assert facts["ruby.git.many-packs"]["upkeep"] == "many-packs"
+    assert facts["ruby.git.one-pack"].items() >= {
+        "system": "git", "youngest": COMMITS, "packs": 1, "head_ref": "refs/heads/trunk", "repo": "ruby",
+        "refs": "as-is", "ref_storage": "packed", "identity": "i1",
+    }.items()  # fmt: skip
+    for variant in variants:
+        copy = copy_path(workdir.path, variant.name, 2)
+        check_copy(workdir.path, variant, 2)
+        git(copy, "fsck", "--full")
+        assert not [p for p in copy.rglob("*") if not p.stat().st_mode & 0o004]
+        # The youngest pack is still the youngest one.
+        names = [
+            [file.name for file in sorted(packs, key=lambda file: file.stat().st_mtime_ns)]
+            for folder in (into / f"git.{variant.state}", copy)
+            if (packs := list((folder / "objects" / "pack").glob("*.pack")))
+        ]
+        assert names[0] == names[1]
+    empty = workdir.path / REPOSITORIES / GIT.empty_name
+    assert git(empty, "rev-list", "--count", "--all") == b"1\n"
+    # Without a variant of Subversion, its empty repository is not needed.
+    assert not (workdir.path / REPOSITORIES / SUBVERSION.empty_name).exists()
+    git(copy_path(workdir.path, variants[0].name, 1), "update-ref", "refs/heads/new", "HEAD")
+    with pytest.raises(UserError, match="1 of its refs are files"):
+        check_copy(workdir.path, variants[0], 1)
+    git(copy_path(workdir.path, variants[1].name, 1), "config", "pack.threads", "1")
+    with pytest.raises(UserError, match="something changed in its folder"):
+        check_copy(workdir.path, variants[1], 1)
+
+
+def test_failed_state_leaves_nothing(into, monkeypatch):
+    monkeypatch.setattr(git_preparation, "REPACK", ("repack", "--no-such-option"))
+    with pytest.raises(UserError, match="git repack failed"):
+        make_state(into / "git.as-is", GitState("commit-graph"))
+    assert not list(into.glob("*graph*"))
+
+
+def test_state_that_git_does_not_make_is_refused(into, monkeypatch):
+    monkeypatch.setattr(git_preparation, "REPACK", ("repack", "-a", "-d", "-q", "-b"))
+    with pytest.raises(UserError, match=r"another state: it has a bitmap\. Use"):
+        make_state(into / "git.as-is", GitState("commit-graph"))
+
+
+def test_reftable_needs_git_2_45(into):
+    state = GitState("one-pack", "20000", "reftable")
+    assert why_no_state(state, "2.45.1") == "" == why_no_state(state, "3.0")
+    assert why_no_state(GitState("one-pack"), "2.20.1") == ""
+    assert "2.45 or later, and git is 2.39.5" in why_no_state(state, "2.39.5")
+    if why_no_state(state, run("git", "--version").decode().split()[2]):
+        with pytest.raises(UserError, match="reftable needs git"):
+            make_state(into / "git.as-is", state)
+    else:
+        shape = read_git_shape(make_state(into / "git.as-is", state))
+        assert shape.has_reftable
+
+
+@pytest.mark.parametrize("name", [*UPKEEPS, *MADE, "bitmap_20000-reftable"])
+def test_state_has_a_name_that_gives_it_back(name):
+    assert parse_state(name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "two-packs", "one-pack_x-packed", "one-pack_10-heap"])
+def test_wrong_state_is_refused(name):
+    with pytest.raises(ValueError, match="is no state"):
+        parse_state(name)
+
+
+def test_recipe_decides_on_system_and_variant():
+    recipe = {"name": "ruby", "system": "git", "upkeep": "bitmap", "identity": "i1"}
+    assert variant_of(recipe) == Variant("ruby", "git", "bitmap", "i1")
+    more = {**recipe, "refs": "10", "ref_storage": "loose"}
+    assert variant_of(more).name == "ruby.git.bitmap_10-loose"
+    assert variant_of(more).system is GIT is system_of("git") and variant_of(more).is_made
+    subversion = {"name": "ruby", "format": "f7", "packing": "pack", "identity": "i1"}
+    assert variant_of(subversion).system is SUBVERSION is system_of("as-is-to-f8")
+    with pytest.raises(UserError, match=r"needs repo, upkeep\. The study has no upkeep"):
+        variant_of({"name": "ruby", "system": "git", "identity": "i1"})
+
+
+def test_load_of_a_source_without_git_is_refused(tmp_path):
+    svn = tmp_path / "svn.dump"
+    svn.write_bytes(b"SVN-fs-dump-format-version: 2\n\n")
+    source = sources.open_source("it", {"source": "dump", "path": str(svn)})
+    with pytest.raises(UserError, match=r"can be loaded into git\. Use one"):
+        load_source(source, "git", Path(tmp_path))

@@ -1,0 +1,275 @@
+"""Load a source into a bare git repository, bring copies of it into states, and verify them."""
+
+import contextlib
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from vcsbench import processes, progress, words
+from vcsbench.errors import UserError
+from vcsbench.prepare.git_refs import set_refs
+from vcsbench.prepare.preparation import Preparation, Task, check_stop, print_progress
+from vcsbench.records import LoadRecord
+from vcsbench.sources import Source
+from vcsbench.sources.base import Facts
+from vcsbench.sources.git_copy_source import GitCopySource
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.filesystems import raise_write_error
+from vcsbench.systems.git_program import git_version, run_git, start_git
+from vcsbench.systems.git_shape import COMMITS, GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
+from vcsbench.systems.git_store import (
+    AS_IS_REFS,
+    AS_IS_UPKEEP,
+    BITMAP,
+    CHANGED_PATHS,
+    COMMIT_GRAPH,
+    GEOMETRIC,
+    GIT_FORMAT,
+    MANY_PACKS,
+    MIDX_BITMAP,
+    ONE_PACK,
+    GitState,
+    GitStore,
+    create_bare,
+    parse_state,
+    why_no_state,
+    write_commit_count,
+)
+
+# The number of pushes that make many packs: from 50 packs on, git repacks by default.
+PUSHES = 50
+# After this number of pushes, the geometric upkeep repacks. It leaves a few packs of different sizes.
+PUSHES_PER_REPACK = 7
+GEOMETRIC_REPACK = ("repack", "--geometric=2", "-d", "-q", "--no-write-bitmap-index")
+PUSHED = "refs/vcsbench-pushed/"
+# By default, a server unpacks pushes of less than 100 objects. With this, each push is a pack.
+RECEIVE = "git -c receive.unpackLimit=1 receive-pack"
+REPACK = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
+DIGEST_MODULUS = 1 << 256
+# Old objects of many histories have these faults, which are no damage.
+TOLERATED_FAULTS = (
+    *("zeroPaddedFilemode", "missingSpaceBeforeDate", "missingSpaceBeforeEmail", "missingEmail"),
+    *("missingNameBeforeEmail", "badDate", "badDateOverflow", "badEmail", "badName", "badTimezone"),
+    *("zeroPaddedDate", "multipleAuthors", "missingTaggerEntry", "badTagName"),
+)
+CHECK_AGAIN = "Run again to make it again."
+
+
+class GitPreparation(Preparation):
+    """The preparation of bare git repositories."""
+
+    def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
+        """Load a source as it is, into the repository `git.as-is`."""
+        begun = time.monotonic()
+        path = staging / f"{fmt}.{AS_IS_UPKEEP}"
+        with progress.stage(source.doing, unit="commits"):
+            if isinstance(source, GitCopySource):
+                create_bare(path, source.object_format())
+                facts = source.copy_to(path)
+                verify_git(path, f"{source.describe()}: the repository is damaged")
+            else:
+                facts = _import(source, path)
+        commits = write_commit_count(path)
+        seconds = round(time.monotonic() - begun, 1)
+        print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+        mismatch = GitStore().mismatch(path, fmt, AS_IS_UPKEEP)
+        if mismatch:
+            raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
+        odd_paths = source.odd_paths()
+        return {
+            "packing": AS_IS_UPKEEP,
+            "revisions": commits,
+            "notes": list(facts.notes),
+            "load_options": [],
+            "tree": "",
+            "folder": "",
+            "long_names": odd_paths.impossible,
+            "reserved_names": odd_paths.reserved,
+            "seconds": seconds,
+        }
+
+    def make_states(self, loaded: Path, states: Sequence[str]) -> float:
+        begun = time.monotonic()
+        with progress.stage("making states", len(states), "states") as at:
+            for at.done, state in enumerate(states):
+                make_state(loaded, parse_state(state))
+        return time.monotonic() - begun
+
+    def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
+        # A killed job may have left an incomplete one, whose name ends with `.new`.
+        paths = [path for path in sorted(folder.glob(f"{GIT_FORMAT}.*")) if path.suffix != ".new"]
+        return [partial(_verify_states, paths, stop)]
+
+
+def _import(source: Source, path: Path) -> Facts:
+    """Make a repository of what a source writes for fast-import, in one pack with good deltas."""
+    create_bare(path)
+    facts = None
+    # The pack is written again below, so it need not be small.
+    settings = {"pack.compression": "1", "core.compression": "1"}
+    arguments = ("fast-import", "--quiet", "--done")
+    with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
+        # If git fails, it ends early, and we cannot write on. Its messages have the reason.
+        with contextlib.suppress(BrokenPipeError):
+            facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
+        program.close_input()
+        if program.process.wait() != 0:
+            raise_write_error(program.errors(), path)
+            raise program.failed()
+    if not facts:
+        raise UserError(f"{path}: git fast-import did not read all of the history. Run again.")
+    # fast-import searches no deltas.
+    run_git(path, *REPACK, "-f")
+    run_git(path, "pack-refs", "--all")
+    return facts
+
+
+def make_state(loaded: Path, state: GitState) -> Path:
+    """Make a repository with the commits of a loaded one, in another state, next to it, and return its path.
+
+    After an error, no incomplete one is left. Raise UserError if git fails, or makes another state.
+    """
+    reason = why_no_state(state, git_version())
+    if reason:
+        raise UserError(f"{loaded}: {reason}. Leave such cells out of the grid.")
+    path = loaded.with_name(f"{GIT_FORMAT}.{state.name}")
+    new = path.with_name(f"{path.name}.new")
+    for old in (path, new):
+        remove_path(old)
+    try:
+        many = loaded.with_name(f"{GIT_FORMAT}.{MANY_PACKS}")
+        if state.upkeep == MIDX_BITMAP and not GitStore().mismatch(many, GIT_FORMAT, MANY_PACKS):
+            shutil.copytree(many, new)
+        elif state.upkeep in (MANY_PACKS, MIDX_BITMAP, GEOMETRIC):
+            _push_in_parts(loaded, new, is_geometric=state.upkeep == GEOMETRIC)
+        else:
+            shutil.copytree(loaded, new)
+        # Bitmaps and commit-graphs are made for the refs that there are.
+        set_refs(new, loaded, state)
+        _keep_up(new, state.upkeep)
+        (new / COMMITS).unlink(missing_ok=True)
+        write_commit_count(new)
+        mismatch = GitStore().mismatch(new, GIT_FORMAT, state.name)
+        if mismatch:
+            raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
+    except BaseException:
+        remove_path(new)
+        raise
+    new.rename(path)
+    return path
+
+
+def _keep_up(path: Path, upkeep: str) -> None:
+    """Bring the objects of a repository into a state of upkeep."""
+    if upkeep in (ONE_PACK, BITMAP, COMMIT_GRAPH, CHANGED_PATHS):
+        # The user's repository may have these. They describe other packs than the one that is made.
+        for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
+            remove_path(part)
+        run_git(path, *REPACK)
+        # Loose objects that no ref leads to are left.
+        run_git(path, "prune", "--expire=now")
+    if upkeep == BITMAP:
+        run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
+    elif upkeep == COMMIT_GRAPH:
+        run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
+    elif upkeep == CHANGED_PATHS:
+        run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
+    elif upkeep == MIDX_BITMAP:
+        run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")
+    elif upkeep == GEOMETRIC:
+        run_git(path, *GEOMETRIC_REPACK)
+
+
+def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
+    """Make a repository by PUSHES pushes of the commits of a loaded one, the oldest first.
+
+    With `is_geometric`, it is repacked between pushes, as a server does.
+    """
+    create_bare(path, _object_format(loaded))
+    commits = _list_commits(loaded)
+    if len(commits) < 2:
+        raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
+    parts = min(PUSHES, len(commits))
+    ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
+    # The commits so far without a child among them. They lead to all others.
+    heads: dict[str, None] = {}
+    number = 0
+    with progress.stage("pushing", len(commits), "commits") as at:
+        for at.done, (commit, parents) in enumerate(commits):
+            for parent in parents:
+                heads.pop(parent, None)
+            heads[commit] = None
+            if at.done in ends:
+                number += 1
+                _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
+                if is_geometric and number % PUSHES_PER_REPACK == 0:
+                    run_git(path, *GEOMETRIC_REPACK)
+    # Tags with a message are objects of their own.
+    _push(loaded, path, ["+refs/*:refs/*"])
+
+
+def _push(loaded: Path, path: Path, refspecs: Sequence[str]) -> None:
+    run_git(loaded, "push", "-q", f"--receive-pack={RECEIVE}", str(path), *refspecs)
+
+
+def _list_commits(path: Path) -> list[tuple[str, list[str]]]:
+    """Return all commits, parents before their children, each with its parents."""
+    arguments = ("rev-list", "--date-order", "--reverse", "--parents", "--all")
+    commits = []
+    for line in run_git(path, *arguments).decode("ascii").splitlines():
+        commit, *parents = line.split()
+        commits.append((commit, parents))
+    return commits
+
+
+def _object_format(path: Path) -> str:
+    return run_git(path, "rev-parse", "--show-object-format").decode("ascii").strip()
+
+
+def verify_git(path: Path, failure: str = "") -> None:
+    """Check all objects, packs, indices and refs of a repository. Raise UserError for a damaged one.
+
+    `failure` begins the error; by default, it is git's.
+    """
+    settings = {f"fsck.{name}": "ignore" for name in TOLERATED_FAULTS}
+    arguments = ("fsck", "--full", "--no-dangling", "--no-progress")
+    try:
+        run_git(path, *arguments, settings=settings)
+    except UserError as error:
+        if not failure:
+            raise
+        reason = str(error).partition("git fsck failed: ")[2].replace(f"{path}/", "")
+        raise UserError(f"{failure}: {reason}. `git fsck` in it lists the faults.") from error
+
+
+def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
+    """Verify repositories, and that those with the refs of the history have the same objects.
+
+    Raise UserError for a damaged one.
+    """
+    digests: dict[str, Path] = {}
+    with progress.stage("verifying", len(paths), "repositories") as at:
+        for at.done, path in enumerate(paths):
+            check_stop(stop)
+            verify_git(path)
+            if parse_state(path.name.partition(".")[2]).refs == AS_IS_REFS:
+                digests[digest_objects(path)] = path
+    if len(digests) > 1:
+        first, second, *_ = digests.values()
+        raise UserError(f"{second}: has other objects or refs than {first.name}. {CHECK_AGAIN}")
+
+
+def digest_objects(path: Path) -> str:
+    """Return a digest of all objects that the refs of a repository lead to, and of the refs."""
+    total = 0
+    with start_git(path, "rev-list", "--objects", "--no-object-names", "--all") as program:
+        for line in program.stdout:
+            # Each state may list them in another order.
+            total += int(line, 16)
+        program.finish()
+    refs = run_git(path, "for-each-ref", "--format=%(objectname) %(refname)")
+    return f"{total % DIGEST_MODULUS:064x} {refs.decode('utf-8', 'surrogateescape')}"

@@ -1,0 +1,87 @@
+"""Give a bare git repository a number of refs, in one of git's storages of refs."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.systems.git_program import init_reftable, run_git
+from vcsbench.systems.git_store import (
+    AS_IS_REFS,
+    PACKED_REFS,
+    REFTABLE,
+    GitState,
+    create_bare,
+)
+
+ADDED_TAG = "refs/tags/build-{:05}"
+
+
+class StoredRef(NamedTuple):
+    """A ref, the object that it names, and for a symbolic ref the name of the other ref."""
+
+    name: bytes
+    target: bytes
+    symbolic: bytes
+
+
+def set_refs(path: Path, loaded: Path, state: GitState) -> None:
+    """Give the repository at `path` the refs that a state has. `loaded` has the refs of the history.
+
+    A number of refs is that of the branch of HEAD, of further refs of the history, and of added tags of
+    commits.
+    """
+    refs = _list_refs(loaded)
+    if state.refs != AS_IS_REFS:
+        refs = _choose_refs(refs, int(state.refs), loaded)
+    _clear_refs(path, loaded, state.ref_storage)
+    commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
+    run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
+    if state.ref_storage == PACKED_REFS:
+        run_git(path, "pack-refs", "--all")
+    for ref in refs:
+        if ref.symbolic:
+            run_git(path, "symbolic-ref", ref.name.decode(), ref.symbolic.decode())
+
+
+def _list_refs(path: Path) -> list[StoredRef]:
+    listed = run_git(path, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)")
+    return [StoredRef(*line.split(b"\0")) for line in listed.splitlines()]
+
+
+def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[StoredRef]:
+    """Return this number of refs: the branch of HEAD, refs of the history, and added tags."""
+    head = (loaded / "HEAD").read_bytes().removeprefix(b"ref: ").strip()
+    # A symbolic ref would count, and is nowhere packed.
+    plain = [ref for ref in refs if not ref.symbolic]
+    plain.sort(key=lambda ref: (ref.name != head, ref.name))
+    chosen = plain[:number]
+    if len(chosen) < number:
+        commits = run_git(loaded, "rev-list", "--first-parent", "HEAD").split()
+        for i in range(number - len(chosen)):
+            name = ADDED_TAG.format(i + 1).encode("ascii")
+            chosen.append(StoredRef(name, commits[i % len(commits)], b""))
+    return chosen
+
+
+def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
+    """Remove all refs of a repository, and prepare the given storage. HEAD becomes that of `loaded`."""
+    for name in ("packed-refs", "refs", "reftable"):
+        remove_path(path / name)
+    object_format = run_git(loaded, "rev-parse", "--show-object-format").decode("ascii").strip()
+    fresh = path / "fresh"
+    create_bare(fresh, object_format, storage)
+    (fresh / "config").replace(path / "config")
+    head = (loaded / "HEAD").read_bytes()
+    if storage == REFTABLE:
+        # git itself makes the files of an empty reftable, and keeps HEAD in it.
+        remove_path(fresh)
+        init_reftable(fresh, object_format)
+        (fresh / "reftable").replace(path / "reftable")
+        (path / "HEAD").write_bytes((fresh / "HEAD").read_bytes())
+        name = head.removeprefix(b"ref: ").strip().decode()
+        run_git(path, "symbolic-ref", "HEAD", name)
+    else:
+        (path / "HEAD").write_bytes(head)
+    (fresh / "refs").replace(path / "refs")
+    remove_path(fresh)

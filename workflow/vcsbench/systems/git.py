@@ -1,0 +1,48 @@
+"""git as a system: bare repositories in a state of upkeep and refs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcsbench.systems.base import System
+from vcsbench.systems.git_store import (
+    AS_IS_REFS,
+    AS_IS_UPKEEP,
+    GIT_FORMAT,
+    PACKED_REFS,
+    GitState,
+    GitStore,
+    parse_state,
+)
+
+if TYPE_CHECKING:
+    from vcsbench.records import RecipeRepository
+
+
+class GitSystem(System):
+    """git."""
+
+    name = "git"
+    title = "git"
+    unit = "commits"
+    programs = ("git",)
+    axes = ("upkeep",)
+    empty_name = "empty-git"
+    store = GitStore()
+
+    def has_format(self, fmt: str) -> bool:
+        return fmt == GIT_FORMAT
+
+    def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
+        state = GitState(
+            repository["upkeep"],
+            repository.get("refs", AS_IS_REFS),
+            repository.get("ref_storage", PACKED_REFS),
+        )
+        return GIT_FORMAT, state.name
+
+    def describe(self, fmt: str, state: str) -> dict[str, str]:
+        return {"system": self.name, **parse_state(state)._asdict()}
+
+    def is_made(self, state: str) -> bool:
+        return state != AS_IS_UPKEEP

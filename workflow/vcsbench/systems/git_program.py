@@ -1,0 +1,89 @@
+"""Run git on repositories of vcsbench, the same way on each machine."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from vcsbench import processes
+from vcsbench.environment import program_environment
+from vcsbench.processes import Program
+
+# No configuration, attribute, hook or variable of the user takes part, and nothing runs in the background.
+GIT_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+# Several threads find other deltas in each run. By default, git makes files that a state does not have.
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "pack.threads": "1",
+    "repack.updateServerInfo": "false",
+    "repack.writeBitmaps": "false",
+    "gc.writeCommitGraph": "false",
+    "fetch.writeCommitGraph": "false",
+    "fastimport.unpackLimit": "0",
+}
+
+
+def start_git(
+    path: Path,
+    *arguments: str,
+    stdin: int | IO[Any] = processes.DEVNULL,
+    settings: Mapping[str, str] | None = None,
+) -> Program:
+    """Start a command of git on the bare repository at `path`, such as start_git(path, "repack", "-a").
+
+    Its error names the repository and the command. `settings` are added to SETTINGS.
+    """
+    variables = {**GIT_ENVIRONMENT, "HOME": str(path), "XDG_CONFIG_HOME": str(path)}
+    argv = ["git", f"--git-dir={path}"]
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        argv += ["-c", f"{key}={value}"]
+    failure = f"{path}: git {arguments[0]} failed"
+    # With this umask, all users may read what git makes: servers run as another user.
+    return Program([*argv, *arguments], failure, program_environment(variables), stdin, umask=0o022)
+
+
+def run_git(
+    path: Path, *arguments: str, stdin: bytes = b"", settings: Mapping[str, str] | None = None
+) -> bytes:
+    """Return the output of a command of git on the bare repository at `path`. Raise UserError if it fails."""
+    with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
+        output, _ = program.process.communicate(stdin)
+        program.finish()
+    return output
+
+
+def init_reftable(path: Path, object_format: str) -> None:
+    """Let git 2.45 or later make a bare repository whose refs are in a reftable."""
+    options = ["--ref-format=reftable", f"--object-format={object_format}", "--template="]
+    argv = ["git", "init", "-q", "--bare", *options, str(path)]
+    processes.run_program(argv, env=program_environment(GIT_ENVIRONMENT))
+
+
+@cache
+def git_program(name: str) -> str:
+    """Return the path of git or of a program of its own, such as git-daemon; "" if it is missing."""
+    done = processes.run_program(["git", "--exec-path"], may_fail=True)
+    if done.code:
+        return ""
+    path = os.path.join(done.output.strip(), name)
+    return path if os.access(path, os.X_OK) else ""
+
+
+@cache
+def git_version() -> str:
+    """Return the version of git, such as 2.39.5; "" without git."""
+    done = processes.run_program(["git", "--version"], may_fail=True)
+    words = done.output.split()
+    # `git version 2.39.5`, on some systems with the name of the maker behind it.
+    return words[2] if not done.code and len(words) > 2 else ""

@@ -1,0 +1,140 @@
+"""Read the shape of a bare git repository from its own files, without git: its packs, indices and refs."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.external import read_number
+from vcsbench.storages.folder_states import join, walk
+
+OBJECTS = Path("objects")
+PACKS = OBJECTS / "pack"
+GRAPH = OBJECTS / "info" / "commit-graph"
+GRAPHS = OBJECTS / "info" / "commit-graphs"
+MULTI_PACK_INDEX = "multi-pack-index"
+# The number of commits, which vcsbench writes next to git's files: git itself would have to count them.
+COMMITS = "vcsbench-commits"
+_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+# The chunk of a commit-graph that has the filters of changed paths.
+_PATHS_CHUNK = b"BDAT"
+# A pack index of version 2 has two words in front of 256 sums: the last one is the number of objects.
+_INDEX_COUNT = 8 + 255 * 4
+MOST_COMMITS = 1 << 40
+# With SHA-1 and SHA-256.
+REF_SIZES = (40 + 1, 64 + 1)
+
+
+class GitShape(NamedTuple):
+    """A repository by its own files.
+
+    `packed_objects` has the number of objects of each pack, the smallest first. `loose_refs` are files, and
+    `packed_refs` lines of one file; with `has_reftable`, both are unknown (0).
+    """
+
+    commits: int
+    packed_objects: tuple[int, ...]
+    loose_objects: int
+    has_bitmap: bool
+    has_midx: bool
+    has_midx_bitmap: bool
+    has_graph: bool
+    has_changed_paths: bool
+    has_reftable: bool
+    loose_refs: int
+    packed_refs: int
+
+    @property
+    def packs(self) -> int:
+        return len(self.packed_objects)
+
+    @property
+    def refs(self) -> int:
+        return self.loose_refs + self.packed_refs
+
+
+def read_git_shape(path: Path) -> GitShape:
+    """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
+    names = os.listdir(path / PACKS)
+    counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
+    packs = [name for name in names if name.endswith(".pack")]
+    if len(packs) != len(counts):
+        raise ValueError(f"it has {len(packs)} packs and {len(counts)} indices of packs")
+    loose_objects = 0
+    for name in os.listdir(path / OBJECTS):
+        if len(name) == 2 and _HEXADECIMAL.fullmatch(name):
+            loose_objects += len(os.listdir(path / OBJECTS / name))
+    graphs = _list_graphs(path)
+    has_reftable = (path / "reftable").exists()
+    loose, packed = (set(), set()) if has_reftable else (_loose_refs(path), _packed_refs(path))
+    return GitShape(
+        commits=read_number(path / COMMITS, MOST_COMMITS),
+        packed_objects=tuple(sorted(counts)),
+        loose_objects=loose_objects,
+        has_bitmap=any(_is_bitmap(name) and not _is_of_midx(name) for name in names),
+        has_midx=MULTI_PACK_INDEX in names,
+        has_midx_bitmap=any(_is_bitmap(name) and _is_of_midx(name) for name in names),
+        has_graph=bool(graphs),
+        has_changed_paths=bool(graphs) and all(map(_has_changed_paths, graphs)),
+        has_reftable=has_reftable,
+        loose_refs=len(loose),
+        # A loose ref precedes a packed one of the same name.
+        packed_refs=len(packed - loose),
+    )
+
+
+def _is_bitmap(name: str) -> bool:
+    return name.endswith(".bitmap")
+
+
+def _is_of_midx(name: str) -> bool:
+    return name.startswith(MULTI_PACK_INDEX)
+
+
+def _count_objects(index: Path) -> int:
+    with index.open("rb") as file:
+        file.seek(_INDEX_COUNT)
+        count = file.read(4)
+    if len(count) != 4:
+        raise ValueError(f"{index.name} is too short")
+    return int.from_bytes(count, "big")
+
+
+def _list_graphs(path: Path) -> list[Path]:
+    """Return the files of the commit-graph: one, or a chain of several."""
+    graphs = [path / GRAPH] if (path / GRAPH).exists() else []
+    return graphs + sorted((path / GRAPHS).glob("graph-*.graph"))
+
+
+def _has_changed_paths(graph: Path) -> bool:
+    """Return True if a file of the commit-graph has the filters of changed paths in its table of chunks."""
+    with graph.open("rb") as file:
+        # CGPH, the version, the kind of digests, the number of chunks, and of earlier files.
+        chunks = file.read(8)[6]
+        table = file.read(12 * chunks)
+    return any(table[start : start + 4] == _PATHS_CHUNK for start in range(0, len(table), 12))
+
+
+def _loose_refs(path: Path) -> set[str]:
+    """Return the names of the refs that are files. A symbolic ref, which is always a file, does not count."""
+    refs = set()
+    for folder, entries in walk(path / "refs"):
+        for name, status in entries:
+            # The name of an object and a line end. There may be too many files to read them all.
+            if stat.S_ISREG(status.st_mode) and status.st_size in REF_SIZES:
+                refs.add(f"refs/{join(folder, name)}")
+    return refs
+
+
+def _packed_refs(path: Path) -> set[str]:
+    """Return the names in packed-refs. Other lines are the header, and the commits that tags lead to."""
+    try:
+        text = (path / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return set()
+    refs = set()
+    for line in text.splitlines():
+        if not line.startswith((b"#", b"^")):
+            refs.add(os.fsdecode(line.partition(b" ")[2]))
+    return refs

@@ -1,0 +1,210 @@
+"""Describe git repositories on disk: their states of upkeep and refs, and the check of a label.
+
+A state has a name such as `one-pack`, or `bitmap_20000-loose` with a number and a storage of refs.
+"""
+
+from __future__ import annotations
+
+import stat
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcsbench.errors import UserError
+from vcsbench.storages.folder_states import StoredFile, join, walk
+from vcsbench.systems.base import Steps, Store
+from vcsbench.systems.git_program import run_git
+from vcsbench.systems.git_shape import COMMITS, PACKS, GitShape, read_git_shape
+
+GIT_FORMAT = "git"
+AS_IS_UPKEEP = "as-is"
+MANY_PACKS, ONE_PACK, GEOMETRIC = "many-packs", "one-pack", "geometric"
+BITMAP, COMMIT_GRAPH, CHANGED_PATHS = "bitmap", "commit-graph", "changed-paths"
+MIDX_BITMAP = "midx-bitmap"
+# - many-packs: a pack for each of many pushes.
+# - one-pack: one pack without more. bitmap, commit-graph and changed-paths: one pack with that in addition.
+# - midx-bitmap: many packs with a multi-pack index and its bitmap.
+# - geometric: many packs after `git repack --geometric=2`.
+UPKEEPS = (
+    *(AS_IS_UPKEEP, MANY_PACKS, ONE_PACK, BITMAP, COMMIT_GRAPH, CHANGED_PATHS),
+    *(MIDX_BITMAP, GEOMETRIC),
+)
+AS_IS_REFS = "as-is"
+PACKED_REFS, LOOSE_REFS, REFTABLE = "packed", "loose", "reftable"
+REF_STORAGES = (PACKED_REFS, LOOSE_REFS, REFTABLE)
+# The first release with `git init --ref-format`.
+REFTABLE_RELEASE = (2, 45)
+FIRST_COMMIT = (
+    b"commit refs/heads/trunk\ncommitter vcsbench <vcsbench@localhost> 1388534400 +0000\n"
+    b"data 10\nAdd trunk.\ndone\n"
+)
+# Partial clones are allowed: a server that refuses a filter sends everything, with a warning only.
+CONFIGURATION = """\
+[core]
+	repositoryformatversion = {version}
+	filemode = true
+	bare = true
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[uploadpack]
+	allowFilter = true
+{extensions}"""
+
+
+class GitState(NamedTuple):
+    """A state: one of UPKEEPS, the number of refs as a text or "as-is", and one of REF_STORAGES."""
+
+    upkeep: str
+    refs: str = AS_IS_REFS
+    ref_storage: str = PACKED_REFS
+
+    @property
+    def name(self) -> str:
+        if (self.refs, self.ref_storage) == (AS_IS_REFS, PACKED_REFS):
+            return self.upkeep
+        return f"{self.upkeep}_{self.refs}-{self.ref_storage}"
+
+    @property
+    def is_as_loaded(self) -> bool:
+        """Return True for the loaded repository, which stays as it is."""
+        return self.name == AS_IS_UPKEEP
+
+
+def parse_state(name: str) -> GitState:
+    """Return the state with a name (GitState.name). Raise ValueError for another text."""
+    upkeep, _, refs = name.partition("_")
+    number, _, storage = refs.rpartition("-")
+    state = GitState(upkeep, number, storage) if refs else GitState(upkeep)
+    is_number = state.refs == AS_IS_REFS or state.refs.isdecimal()
+    if upkeep not in UPKEEPS or state.ref_storage not in REF_STORAGES or not is_number:
+        raise ValueError(f"{name} is no state of a git repository")
+    return state
+
+
+def why_no_state(state: GitState, version: str) -> str:
+    """Return why a release of git, such as "2.39.5", cannot have a state, as a clause; "" if it can."""
+    if state.ref_storage != REFTABLE:
+        return ""
+    numbers = tuple(int(word) for word in version.split(".")[:2] if word.isdecimal())
+    if numbers >= REFTABLE_RELEASE:
+        return ""
+    return f"reftable needs git 2.45 or later, and git is {version or 'not installed'}"
+
+
+def create_bare(path: Path, object_format: str = "sha1", ref_storage: str = PACKED_REFS) -> None:
+    """Make a bare repository without commits, and without the files of git's templates."""
+    for folder in ("objects/pack", "objects/info", "refs/heads", "refs/tags"):
+        (path / folder).mkdir(parents=True)
+    extensions = []
+    if object_format != "sha1":
+        extensions.append(f"\tobjectFormat = {object_format}\n")
+    if ref_storage == REFTABLE:
+        extensions.append("\trefStorage = reftable\n")
+    text = "".join(["[extensions]\n", *extensions]) if extensions else ""
+    version = 1 if extensions else 0
+    (path / "HEAD").write_text("ref: refs/heads/trunk\n")
+    (path / "config").write_text(CONFIGURATION.format(version=version, extensions=text))
+
+
+def write_commit_count(path: Path) -> int:
+    """Count the commits that refs lead to, write their number next to git's files, and return it."""
+    count = int(run_git(path, "rev-list", "--count", "--all"))
+    (path / COMMITS).write_text(f"{count}\n")
+    return count
+
+
+class GitStore(Store):
+    """Bare git repositories."""
+
+    def create_empty(self, path: Path) -> None:
+        """Make a repository with one commit of an empty tree, in one pack."""
+        create_bare(path)
+        run_git(path, "fast-import", "--quiet", "--done", stdin=FIRST_COMMIT)
+        run_git(path, "pack-refs", "--all")
+        write_commit_count(path)
+
+    def mismatch(self, path: Path, fmt: str, state: str, last: int | None = None) -> str:
+        try:
+            shape = read_git_shape(path)
+            label = parse_state(state)
+        except (OSError, ValueError, UserError) as error:
+            return f"it cannot be read as a git repository: {error}"
+        if last is not None and shape.commits != last:
+            return f"it has {shape.commits} commits, not {last}"
+        if label.is_as_loaded:
+            return ""
+        return _upkeep_mismatch(shape, label.upkeep) or _refs_mismatch(shape, label)
+
+    def facts(self, path: Path) -> dict[str, Any]:
+        shape = read_git_shape(path)
+        return {
+            "youngest": shape.commits,
+            "packs": shape.packs,
+            "refs_count": shape.refs,
+            "head_ref": (path / "HEAD").read_text().removeprefix("ref: ").strip(),
+        }
+
+    def list_files(self, path: Path) -> list[StoredFile]:
+        """Return the files in the order of their times: git prefers the youngest pack."""
+        files = []
+        for folder, entries in walk(path):
+            for name, status in entries:
+                relative = join(folder, name)
+                if stat.S_ISREG(status.st_mode):
+                    files.append((status.st_mtime_ns, relative, status))
+                elif not stat.S_ISDIR(status.st_mode):
+                    raise OSError(f"{path / relative} is neither a file nor a folder")
+        listed = []
+        for step, (_, name, status) in enumerate(sorted(files, key=lambda file: file[:2])):
+            listed.append(StoredFile(step, name, status.st_size, status.st_mode & 0o777))
+        return listed
+
+    def steps(self, path: Path) -> Steps:
+        """Return the packs, the oldest first."""
+        packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
+        kind = f"{len(packs)} packs"
+        return Steps(kind, {kind: len(packs)}, len(packs) - 1, lambda step: packs[step])
+
+
+def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
+    """Return the first difference between the files of a repository and a state of upkeep, "" if none."""
+    if upkeep == AS_IS_UPKEEP:
+        return ""
+    if shape.loose_objects:
+        return f"it has {shape.loose_objects} loose objects"
+    if upkeep in (MANY_PACKS, MIDX_BITMAP, GEOMETRIC):
+        if shape.packs < 2:
+            return f"it has {shape.packs} pack, and not many"
+    elif shape.packs != 1:
+        return f"it has {shape.packs} packs, and not one"
+    counts = shape.packed_objects
+    if upkeep == GEOMETRIC and any(b < 2 * a for a, b in pairwise(counts)):
+        return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
+    parts = {
+        "bitmap": (shape.has_bitmap, upkeep == BITMAP),
+        "multi-pack index": (shape.has_midx, upkeep == MIDX_BITMAP),
+        "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == MIDX_BITMAP),
+        "commit-graph": (shape.has_graph, upkeep in (COMMIT_GRAPH, CHANGED_PATHS)),
+        "filter of changed paths": (shape.has_changed_paths, upkeep == CHANGED_PATHS),
+    }
+    for part, (is_there, is_expected) in parts.items():
+        if is_there != is_expected:
+            return f"it has no {part}" if is_expected else f"it has a {part}"
+    return ""
+
+
+def _refs_mismatch(shape: GitShape, label: GitState) -> str:
+    """Return the first difference between the refs of a repository and its label, "" if there is none."""
+    if shape.has_reftable != (label.ref_storage == REFTABLE):
+        return "it has a reftable" if shape.has_reftable else "it has no reftable"
+    if shape.has_reftable:
+        return ""
+    if label.ref_storage == PACKED_REFS and shape.loose_refs:
+        return f"{shape.loose_refs} of its refs are files"
+    if label.ref_storage == LOOSE_REFS and shape.packed_refs:
+        return f"{shape.packed_refs} of its refs are packed"
+    if label.refs != AS_IS_REFS and shape.refs != int(label.refs):
+        return f"it has {shape.refs} refs, not {label.refs}"
+    return ""
