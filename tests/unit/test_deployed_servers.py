@@ -1,0 +1,341 @@
+"""Real servers with https, passwords and access rules: they refuse what they must, and keep secrets."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import stat
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from project import CONFIG, needs, needs_root, start_python
+from vcsbench import processes
+from vcsbench.deployment import access_rules, credentials
+from vcsbench.deployment.deployed_server import Deployment
+from vcsbench.errors import UserError
+from vcsbench.measure.server import HOST, SERVER_KINDS
+from vcsbench.programs import Programs
+from vcsbench.storages.workdir import remove_abandoned
+
+DEFAULT = CONFIG / "servers" / "default"
+needs_httpd = pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
+NO_SASL = credentials.why_no_sasl(shutil.which("svnserve") or "svnserve")
+HTTPS = pytest.param(
+    ("httpd", {"is_encrypted": True}), marks=[needs_httpd, needs("openssl")], id="https"
+)
+WITH_PASSWORD = [
+    pytest.param(
+        ("httpd", {"authentication": "basic-bcrypt"}),
+        marks=[needs_httpd, needs("htpasswd")],
+        id="bcrypt",
+    ),
+    pytest.param(
+        ("httpd", {"authentication": "basic-md5", "is_encrypted": True}),
+        marks=[needs_httpd, needs("htpasswd", "openssl")],
+        id="md5 over https",
+    ),
+    pytest.param(
+        ("svnserve", {"authentication": "password"}), marks=needs("svnserve"), id="password"
+    ),
+    pytest.param(
+        ("svnserve", {"authentication": "sasl"}),
+        marks=pytest.mark.skipif(bool(NO_SASL), reason=NO_SASL),
+        id="sasl",
+    ),
+]
+WITH_RULES = [
+    pytest.param(("httpd", {"has_rules": True}), marks=needs_httpd, id="httpd"),
+    pytest.param(("svnserve", {"has_rules": True}), marks=needs("svnserve"), id="svnserve"),
+]
+
+
+@pytest.fixture
+def folder(folder):
+    (folder / "run").mkdir(mode=0o700)
+    (folder / "root").mkdir()
+    (folder / "client").mkdir()
+    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
+    tree = ["mkdir", "trunk", "mkdir", "trunk/lib", "mkdir", "trunk/lib/a b"]
+    make = ["svnmucc", "-q", "-m", "", "-U", f"file://{folder}/root/one", *tree]
+    subprocess.run(make, check=True)
+    return folder
+
+
+@pytest.fixture
+def make_server(folder):
+    servers = []
+
+    def make(kind, settings, files=DEFAULT):
+        server = SERVER_KINDS[kind](
+            folder / "root", files, folder / "run", deployment=Deployment(**settings)
+        )
+        servers.append(server)
+        server.rules = access_rules.write_rules(["/trunk/lib"], 10)
+        if server.credentials:
+            credentials.store_credentials(folder / "client", server.realm, server.credentials)
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def server(make_server, request):
+    return make_server(*request.param)
+
+
+def svn(server, config, *arguments, path=""):
+    url = f"{server.scheme}://{HOST}:{server.port}/one{path}"
+    argv = ["svn", *(word.replace("URL", url) for word in arguments)]
+    argv += ["--non-interactive", "--config-dir", str(config)]
+    if server.authority():
+        argv += ["--config-option", f"servers:global:ssl-authority-files={server.authority()}"]
+    return subprocess.run(argv, capture_output=True, text=True)
+
+
+def info(server, config, path=""):
+    return svn(server, config, "info", "--show-item", "revision", "URL", path=path)
+
+
+@pytest.mark.parametrize("server", [HTTPS], indirect=True)
+def test_https_server_has_tls_1_3_only_and_its_own_certificate(server, folder):
+    server.start()
+    assert info(server, folder / "client").stdout == "1\n"
+    context = ssl.create_default_context(cafile=server.authority())
+    plain = socket.create_connection((HOST, server.port))
+    with context.wrap_socket(plain, server_hostname=HOST) as encrypted:
+        assert encrypted.version() == "TLSv1.3"
+        assert ("IP Address", HOST) in encrypted.getpeercert()["subjectAltName"]
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_connection((HOST, server.port)) as plain, pytest.raises(ssl.SSLError):
+        context.wrap_socket(plain, server_hostname=HOST)
+    url = f"https://{HOST}:{server.port}/one"
+    argv = ["svn", "info", "--non-interactive", "--config-dir", folder / "other", url]
+    distrusting = subprocess.run(argv, capture_output=True, text=True)
+    assert distrusting.returncode == 1 and "certificate" in distrusting.stderr
+
+
+@pytest.mark.parametrize("server", [HTTPS], indirect=True)
+def test_https_key_is_ecdsa_and_readable_by_the_servers_only(server, folder):
+    server.start()
+    key = folder / "run" / "key.pem"
+    shown = subprocess.run(["openssl", "pkey", "-in", key, "-text", "-noout"], capture_output=True)
+    assert b"NIST CURVE: P-256" in shown.stdout
+    assert_private(key)
+
+
+def assert_private(file):
+    status = file.stat()
+    ids = processes.server_ids()
+    assert stat.S_IMODE(status.st_mode) == (0o640 if ids else 0o600), file
+    assert status.st_uid == os.geteuid() and status.st_gid == (ids.gid if ids else os.getegid())
+
+
+@pytest.mark.parametrize("server", WITH_PASSWORD, indirect=True)
+def test_server_with_password_refuses_clients_without_it_and_with_another(server, folder):
+    server.start()
+    assert info(server, folder / "client").stdout == "1\n"
+    anonymous = info(server, folder / "anonymous")
+    assert anonymous.returncode == 1 and anonymous.stdout == ""
+    wrong = server.credentials._replace(password="another")
+    credentials.store_credentials(folder / "wrong", server.realm, wrong)
+    refused = info(server, folder / "wrong")
+    assert refused.returncode == 1 and refused.stdout == ""
+
+
+@pytest.mark.parametrize("server", WITH_PASSWORD, indirect=True)
+def test_server_password_is_in_private_files_only(server, folder):
+    server.start()
+    assert info(server, folder / "client").returncode == 0
+    password = server.credentials.password
+    assert len(password) == 36 and password not in repr(server.credentials)
+    for pid in processes.family(server.pid):
+        words = [*processes.command_line(pid), *processes.environment(pid)]
+        assert not any(password in word for word in words)
+    assert password not in server.settings and password not in " ".join(server.last_output())
+    for file in (folder / "run").rglob("*"):
+        if file.is_file() and file.name not in ("output", "httpd.pid"):
+            assert_private(file)
+    (stored,) = (folder / "client").rglob("svn.simple/*")
+    assert password in stored.read_text() and stat.S_IMODE(stored.stat().st_mode) == 0o600
+    assert svn(server, folder / "client", "mkdir", "-m", "", "URL/new").returncode == 1
+
+
+@needs("htpasswd")
+@pytest.mark.parametrize(
+    ("authentication", "start"), [("basic-bcrypt", "$2y$05$"), ("basic-md5", "$apr1$")]
+)
+def test_hash_password_has_the_kind_of_its_label(authentication, start):
+    user = credentials.make_credentials()
+    line = credentials.hash_password(user, authentication)
+    assert line.startswith(f"vcsbench:{start}") and line.count("\n") == 1
+    assert credentials.make_credentials().password != user.password
+
+
+@pytest.mark.parametrize("server", WITH_RULES, indirect=True)
+def test_server_with_rules_refuses_a_forbidden_path_only(server, folder):
+    server.start()
+    assert info(server, folder / "client").stdout == "1\n"
+    listed = svn(server, folder / "client", "ls", "-R", "URL")
+    assert listed.stdout == "trunk/\ntrunk/lib/\ntrunk/lib/a b/\n"
+    path = f"/{access_rules.FORBIDDEN}"
+    refused = info(server, folder / "client", path)
+    assert re.search("E175013|E170001", refused.stderr), refused.stderr
+    missing = info(server, folder / "client", "/missing")
+    assert missing.returncode == 1 and not re.search("E175013|E170001", missing.stderr)
+
+
+@needs_httpd
+@pytest.mark.parametrize("path_authz", ["on", "short_circuit", "off"])
+def test_path_authz_decides_whether_rules_are_read_for_each_path(make_server, folder, path_authz):
+    server = make_server("httpd", {"has_rules": True, "path_authz": path_authz})
+    server.rules = "[/]\n* = r\n[/trunk/lib]\n* =\n"
+    server.start()
+    assert f"    SVNPathAuthz {path_authz}\n" in server.settings
+    listed = svn(server, folder / "client", "export", "-q", "URL/trunk", str(folder / "exported"))
+    assert listed.returncode == 0, listed.stderr
+    assert (folder / "exported" / "lib").exists() is (path_authz == "off")
+
+
+@needs_httpd
+def test_short_circuit_without_rules_forbids_everything(make_server, folder):
+    """So the axis `path_authz` skips such cells."""
+    server = make_server("httpd", {"path_authz": "short_circuit"})
+    server.start()
+    assert svn(server, folder / "client", "log", "-v", "URL").returncode == 1
+
+
+@needs_httpd
+@pytest.mark.parametrize("keep_alive", ["on", "off"])
+def test_keep_alive_replaces_the_directive_of_the_configuration(make_server, folder, keep_alive):
+    files = folder / "files"
+    files.mkdir()
+    (files / "httpd.conf").write_text(f"KeepAlive {'off' if keep_alive == 'on' else 'on'}\n")
+    server = make_server("httpd", {"keep_alive": keep_alive}, files)
+    server.start()
+    request = b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection((HOST, server.port), timeout=5) as connection:
+        connection.sendall(request)
+        assert connection.recv(4096)
+        connection.sendall(request)
+        assert bool(connection.recv(4096)) is (keep_alive == "on")
+
+
+@needs_httpd
+def test_server_that_does_not_keep_connections_is_refused_with_keep_alive_on(make_server, folder):
+    files = folder / "files"
+    files.mkdir()
+    (files / "httpd.conf").write_text("MaxKeepAliveRequests 1\n")
+    with pytest.raises(UserError, match="does not use `KeepAlive on`"):
+        make_server("httpd", {"keep_alive": "on"}, files).start()
+
+
+def paths_of(rules):
+    return re.findall(r"^\[(/.*)\]$", rules, re.MULTILINE)
+
+
+FOLDERS = [f"/trunk/folder {number}/lib" for number in range(700)]
+
+
+@pytest.mark.parametrize("count", [10, 1000, 10_000])
+@pytest.mark.parametrize("folders", [[], FOLDERS[:3], FOLDERS])
+def test_write_rules_has_the_number_of_paths(count, folders):
+    rules = access_rules.write_rules(folders, count)
+    paths = paths_of(rules)
+    assert len(paths) == count and Counter(paths).most_common(1)[0][1] == 1
+    assert rules.count("\n[") == count
+    named = set(paths) & set(folders)
+    assert len(named) == min(len(folders), (count - 2) // 2)
+    # Half of the rest has rules that Subversion has to look at.
+    generated = [path for path in paths if access_rules.GENERATED in path]
+    assert len(generated) == count - 2 - len(named)
+    assert all(re.sub(r"/vcsbench-private-\d+$", "", p) in {*folders, ""} for p in generated)
+
+
+@needs("svnauthz")
+@pytest.mark.parametrize("user", [None, "vcsbench"])
+def test_write_rules_let_all_users_read_and_write_what_exists(tmp_path, user):
+    file = tmp_path / "authz"
+    file.write_text(access_rules.write_rules(FOLDERS, 1000))
+    assert subprocess.run(["svnauthz", "validate", file]).returncode == 0
+
+    def rights(path):
+        argv = ["svnauthz", "accessof", file, "--path", path]
+        argv += ["--username", user] if user else []
+        return subprocess.run(argv, capture_output=True, text=True).stdout.strip()
+
+    for path in ("/", "/trunk", FOLDERS[0], f"{FOLDERS[-1]}/new/file", "/branches/new"):
+        assert rights(path) == "rw", path
+    for path in (f"/{access_rules.FORBIDDEN}", f"{FOLDERS[0]}/{access_rules.GENERATED}-0"):
+        assert rights(path) == "no", path
+
+
+@needs("svnlook", "svnmucc")
+def test_list_tree_folders_has_folders_that_rules_can_name(tmp_path):
+    repository = tmp_path / "one"
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    names = (
+        "trunk",
+        "trunk/a b",
+        "trunk/a b/c",
+        "trunk/gr\u00fcn",
+        "trunk/x]y",
+        "trunk/d:e",
+        "tags",
+    )
+    make = [word for name in names for word in ("mkdir", name)]
+    make += ["put", os.devnull, "trunk/file"]
+    argv = ["svnmucc", "-q", "-m", "", "-U", f"file://{repository}", *make]
+    subprocess.run(argv, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+    def found(tree):
+        return set(access_rules.list_tree_folders("svnlook", repository, tree))
+
+    usable = {"/trunk", "/trunk/a b", "/trunk/a b/c", "/trunk/gr\u00fcn"}
+    assert found("trunk") == usable
+    assert found("") == {*usable, "/tags"}
+    with pytest.raises(UserError, match="svnlook tree failed"):
+        found("missing")
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from vcsbench.deployment.credentials import make_certificate, make_credentials, store_credentials
+from vcsbench.storages.workdir import run_folder
+with run_folder(".") as folder:
+    make_certificate(folder, "127.0.0.1")
+    store_credentials(folder / "client", "<http://x> y", make_credentials())
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@needs("openssl")
+def test_secrets_of_a_killed_run_are_removed_by_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with start_python(HOLD, start=("env", f"TMPDIR={tmp_path}")) as run:
+        folder = Path(run.stdout.readline().strip())
+        assert (folder / "key.pem").exists() and stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert remove_abandoned(os.getcwd(), []) == []
+        run.kill()
+    assert remove_abandoned(os.getcwd(), []) == [folder]
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_root
+@pytest.mark.parametrize("server", [HTTPS, *WITH_PASSWORD], indirect=True)
+def test_secrets_cannot_be_read_by_another_daemon_of_the_servers_user(server, folder):
+    server.start()
+    (folder / "run").chmod(0o755)
+    names = ("key.pem", "passwords", "sasl/sasldb", "svnserve.conf")
+    argv = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--", "cat"]
+    for name in names:
+        if (folder / "run" / name).exists():
+            done = subprocess.run([*argv, folder / "run" / name], capture_output=True)
+            assert done.returncode != 0 and done.stdout == b"", name
