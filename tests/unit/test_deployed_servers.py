@@ -60,7 +60,7 @@ def folder(folder):
     (folder / "client").mkdir()
     subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
     tree = ["mkdir", "trunk", "mkdir", "trunk/lib", "mkdir", "trunk/lib/a b"]
-    make = ["svnmucc", "-q", "-m", "", "-U", f"file://{folder}/root/one", *tree]
+    make = ["svnmucc", "-m", "", "-U", f"file://{folder}/root/one", *tree]
     subprocess.run(make, check=True)
     return folder
 
@@ -203,14 +203,6 @@ def test_path_authz_decides_whether_rules_are_read_for_each_path(make_server, fo
 
 
 @needs_httpd
-def test_short_circuit_without_rules_forbids_everything(make_server, folder):
-    """So the axis `path_authz` skips such cells."""
-    server = make_server("httpd", {"path_authz": "short_circuit"})
-    server.start()
-    assert svn(server, folder / "client", "log", "-v", "URL").returncode == 1
-
-
-@needs_httpd
 @pytest.mark.parametrize("keep_alive", ["on", "off"])
 def test_keep_alive_replaces_the_directive_of_the_configuration(make_server, folder, keep_alive):
     files = folder / "files"
@@ -227,12 +219,15 @@ def test_keep_alive_replaces_the_directive_of_the_configuration(make_server, fol
 
 
 @needs_httpd
-def test_server_that_does_not_keep_connections_is_refused_with_keep_alive_on(make_server, folder):
-    files = folder / "files"
-    files.mkdir()
-    (files / "httpd.conf").write_text("MaxKeepAliveRequests 1\n")
-    with pytest.raises(UserError, match="does not use `KeepAlive on`"):
-        make_server("httpd", {"keep_alive": "on"}, files).start()
+@pytest.mark.parametrize(("before", "after"), [("on", "off"), ("off", "on")])
+def test_server_with_another_keep_alive_than_its_label_is_refused(make_server, before, after):
+    server = make_server("httpd", {"keep_alive": before})
+    server.start()
+    server.stop()
+    # Its configuration is written only once.
+    server.deployment = Deployment(keep_alive=after)
+    with pytest.raises(UserError, match=f"does not use `KeepAlive {after}`"):
+        server.start()
 
 
 def paths_of(rules):
@@ -290,7 +285,7 @@ def test_list_tree_folders_has_folders_that_rules_can_name(tmp_path):
     )
     make = [word for name in names for word in ("mkdir", name)]
     make += ["put", os.devnull, "trunk/file"]
-    argv = ["svnmucc", "-q", "-m", "", "-U", f"file://{repository}", *make]
+    argv = ["svnmucc", "-m", "", "-U", f"file://{repository}", *make]
     subprocess.run(argv, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
 
     def found(tree):

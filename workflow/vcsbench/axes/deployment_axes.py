@@ -94,7 +94,7 @@ def _why_no_rules(value: str, draft: Recipe, env: Environment) -> str:
 def _why_no_short_circuit(value: str, draft: Recipe, env: Environment) -> str:
     """Return why mod_authz_svn cannot be asked directly in a cell, in a clause; "" if it can, or is not."""
     if draft.get("path_authz") == SHORT_CIRCUIT and "access_rules" not in draft:
-        # mod_authz_svn then forbids each path.
+        # Without rules, httpd would do the same as with `on`.
         return f"`SVNPathAuthz {SHORT_CIRCUIT}` needs access rules"
     return ""
 

@@ -1,0 +1,176 @@
+"""Cells of deployed servers: equal work, no secret in results, and a check of what a server refuses."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from project import needs, servers_of
+from vcsbench.deployment.credentials import make_credentials
+from vcsbench.programs import Programs
+
+pytestmark = [
+    needs("svn", "svnserve", "hyperfine", "openssl", "htpasswd"),
+    pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
+]
+
+NAME = "deployed-test"
+STUDY = """
+title: "Deployed servers"
+source: A test.
+axes:
+  command: [log, export]
+  ra: [http, https, svn, file]
+  authentication: [none, basic-bcrypt, basic-md5, password, sasl]
+  access_rules: ["0", "10", "1000"]
+  path_authz: ["on", short_circuit, "off"]
+  keep_alive: ["on", "off"]
+  http_connections: ["1", "4"]
+  bulk_updates: ["on", "off"]
+  repo: repositories
+defaults: {format: f7, packing: nopack, config: default, cache: hot-os}
+block: [command]
+variance_group: [command]
+scenario_axes: [ra, command, repo]
+commands:
+  log:
+    argv: "{svn} log -v {url}"
+    input: repository
+    work: log
+  export:
+    argv: "{svn} export -q {url}/{tree} {target}"
+    input: repository
+    output: target
+    work: tree
+tables:
+  elapsed:
+    metric: elapsed_s
+    rows: [ra, authentication, access_rules, path_authz]
+    columns: [keep_alive, http_connections, bulk_updates]
+"""
+PLAIN = {
+    "ra": "http",
+    "authentication": "none",
+    "access_rules": "0",
+    "path_authz": "on",
+    "keep_alive": "on",
+    "http_connections": "4",
+    "bulk_updates": "off",
+}
+CELLS = [
+    PLAIN,
+    {**PLAIN, "ra": "https", "authentication": "basic-bcrypt", "access_rules": "1000"},
+    {**PLAIN, "ra": "https", "keep_alive": "off", "http_connections": "1", "bulk_updates": "on"},
+    {**PLAIN, "authentication": "basic-md5", "access_rules": "10", "path_authz": "short_circuit"},
+    {**PLAIN, "access_rules": "10", "path_authz": "off"},
+    {**PLAIN, "ra": "svn"},
+    {**PLAIN, "ra": "svn", "authentication": "password", "access_rules": "1000"},
+    {**PLAIN, "ra": "file"},
+]
+# The forms of a password, of hashes of it, and of a key.
+SECRETS = {
+    "password": rb"(?<![0-9a-f])[0-9a-f]{36}(?![0-9a-f])",
+    "hash": rb"\$2y\$|\$apr1\$",
+    "key": rb"PRIVATE KEY",
+}
+
+
+@pytest.fixture(scope="module")
+def measured(shared_project):
+    project = shared_project
+    (project.path / "config" / "studies" / f"{NAME}.yaml").write_text(STUDY)
+    project.configure(*CELLS, study=NAME)
+    project.succeed("measured", f"results/tables/{NAME}")
+    return project
+
+
+def runs_of(project, command):
+    return [run for run in project.rows(f"measurements/{NAME}.csv") if run["command"] == command]
+
+
+def contexts_where(project, **axes):
+    found = [c for c in project.contexts().values() if axes.items() <= c["axes"].items()]
+    assert found
+    return found
+
+
+def test_cells_of_all_settings_do_the_same_work(measured):
+    for command in ("log", "export"):
+        runs = runs_of(measured, command)
+        assert len({run["work"] for run in runs}) == 1 and runs[0]["work"]
+        assert len(runs) == len(CELLS)
+    assert servers_of(measured) == []
+
+
+def test_context_has_settings_of_the_server_and_the_client(measured):
+    (bcrypt, *_) = contexts_where(measured, authentication="basic-bcrypt", command="log")
+    settings = bcrypt["server"]["settings"]
+    for line in ("SSLProtocol -all +TLSv1.3", "Require valid-user", "SVNPathAuthz on"):
+        assert line in settings
+    assert "AuthzSVNAccessFile" in settings
+    (client, *_) = contexts_where(measured, keep_alive="off", command="log")
+    words = " ".join(client["argv"])
+    assert "http-max-connections=1" in words and "http-bulk-updates=yes" in words
+    assert "ssl-authority-files=" in words and "KeepAlive Off" in client["server"]["settings"]
+    (svn, *_) = contexts_where(measured, authentication="password", command="log")
+    assert "anon-access = none" in svn["server"]["settings"]
+    (plain, *_) = contexts_where(measured, ra="svn", authentication="none", command="log")
+    assert plain["server"]["settings"] == "" and "--config-file" not in plain["server"]["argv"]
+
+
+def test_no_file_has_a_secret(measured):
+    assert re.fullmatch(SECRETS["password"], make_credentials().password.encode())
+    files = [path for path in measured.path.rglob("*") if path.is_file() and not path.is_symlink()]
+    own = {measured.path / name for name in ("workflow", "config", "envs")}
+    made = [path for path in files if own.isdisjoint(path.parents)]
+    assert len([path for path in made if path.suffix == ".json"]) > 2 * len(CELLS)
+    for name, pattern in SECRETS.items():
+        assert [path for path in made if re.search(pattern, path.read_bytes())] == [], name
+
+
+def test_no_run_folder_is_left(measured):
+    for folder in Path(tempfile.gettempdir()).glob("vcsbench-*"):
+        assert not list(folder.rglob("key.pem")), folder
+
+
+def test_cells_that_a_server_cannot_have_are_skipped_with_the_reason(measured):
+    parts = [{**PLAIN, "ra": "svn", "authentication": "basic-md5"}]
+    parts.append({**PLAIN, "path_authz": "short_circuit"})
+    measured.configure(*parts, study=NAME)
+    measured.succeed(f"results/grid/{NAME}.csv")
+    grid = measured.rows(f"grid/{NAME}.csv")
+    reasons = {row["ra"]: row["skip"] for row in grid if row["command"] == "log"}
+    assert "authentication of httpd" in reasons["svn"]
+    assert "needs access rules" in reasons["http"]
+
+
+OPEN = '<If "true">\n    Require all granted\n</If>\n'
+
+
+@pytest.mark.parametrize(
+    ("cell", "directives", "expected"),
+    [
+        ({"authentication": "basic-md5"}, OPEN, "serves clients without a password"),
+        ({"authentication": "basic-md5"}, OPEN.replace("granted", "denied"), "refuses the client"),
+        (
+            {"access_rules": "10"},
+            '<If "true">\n    AuthzSVNAccessFile "/dev/null"\n</If>\n',
+            "access rules|refuses the client",
+        ),
+    ],
+)
+def test_server_with_directives_against_its_label_gives_no_result(
+    measured, cell, directives, expected
+):
+    file = measured.path / "config" / "servers" / "default" / "httpd.conf"
+    before = file.read_text()
+    file.write_text(before + directives)
+    measured.configure({**PLAIN, **cell, "command": "log"}, study=NAME)
+    exports = measured.exports()
+    try:
+        output = measured.fail("measured")
+    finally:
+        file.write_text(before)
+    assert re.search(expected, output), output
+    assert measured.measured_since(exports) == set()
