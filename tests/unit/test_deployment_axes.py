@@ -4,6 +4,7 @@ import pytest
 
 from unit.study_grid import study_environment
 from vcsbench.axes import AXES, server_axes
+from vcsbench.axes.build_axis import why_no_module
 from vcsbench.plan.recipe import draft_recipe
 
 BUILD = {"client": {}, "server": {}}
@@ -95,6 +96,18 @@ def test_why_not_of_a_setting_that_the_server_cannot_have(axis, draft, reason):
     recipe = {"access": {"server": "svnserve"}, "build": BUILD, **draft}
     found = AXES[axis].why_not("", recipe, None)
     assert reason in found and bool(found) == bool(reason)
+
+
+def test_why_no_module_names_the_module_that_httpd_lacks(tmp_path):
+    for name in ("bin/httpd", "modules/mod_dav.so", "modules/mod_dav_svn.so", "modules/mod_ssl.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch(0o755)
+    draft = {"build": {"server": {"prefix": str(tmp_path)}}}
+    assert why_no_module(draft, ["ssl"]) == ""
+    reason = why_no_module(draft, ["ssl", "authz_svn"])
+    assert "mod_authz_svn.so" in reason and f"{tmp_path}/modules" in reason
+    # A missing httpd has a reason of its own.
+    assert why_no_module({"build": {"server": {"prefix": "/nonexistent"}}}, ["ssl"]) == ""
 
 
 @pytest.mark.parametrize(
