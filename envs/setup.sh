@@ -30,7 +30,7 @@ for option; do
     case $option in
     --test)
         package_lists+=(envs/debian-packages-test.txt)
-        with_guest=yes
+        with_guest=yes with_sshd=yes
         ;;
     --cluster) python_locks=(envs/python.lock envs/cluster.lock) ;;
     *) die "usage: envs/setup.sh [--test] [--cluster]" ;;
@@ -169,6 +169,9 @@ fi
 # Tests and cells on NFS need it.
 case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; esac
 [[ -z ${with_guest-} || -e .tools/nfs-guest ]] || bash envs/unpack_nfs_guest.sh || true
+# Tests and cells over svn+ssh need it.
+case " ${STUDY-} " in *deployed-server* | *[\ ,]all[\ ,]*) with_sshd=yes ;; esac
+[[ -z ${with_sshd-} || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
 report_losses
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then
     say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn has it."

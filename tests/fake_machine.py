@@ -10,7 +10,7 @@ from project import ROOT
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # All commands of envs/debian-packages.txt except hyperfine and Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")
-COMMANDS += ("rsync", "hg", "fossil", "htpasswd", "openssl")
+COMMANDS += ("rsync", "hg", "fossil", "htpasswd", "openssl", "ssh", "ssh-keygen")
 COMMANDS += ("mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "mount", "gcc")
 
 UV = """
@@ -65,7 +65,8 @@ class Machine:
         self.library.touch()
         self.builder.touch()
         self.relay.touch()
-        (self.checkout / ".tools/nfs-guest").mkdir()
+        for name in ("nfs-guest", "sshd"):
+            (self.checkout / ".tools" / name).mkdir()
         self.fakes.add(
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
         )

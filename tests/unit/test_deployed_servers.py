@@ -17,7 +17,8 @@ from vcsbench import processes
 from vcsbench.deployment import access_rules, credentials
 from vcsbench.deployment.deployed_server import Deployment
 from vcsbench.errors import UserError
-from vcsbench.measure.server import HOST, SERVER_KINDS
+from vcsbench.measure.server import HOST
+from vcsbench.measure.server_kinds import SERVER_KINDS
 from vcsbench.programs import Programs
 from vcsbench.storages.workdir import remove_abandoned
 

@@ -110,7 +110,7 @@ import subprocess
 from pathlib import Path
 from vcsbench import processes
 from vcsbench.deployment.link import SERVER_HOST
-from vcsbench.measure.server import SERVER_KINDS
+from vcsbench.measure.server_kinds import SERVER_KINDS
 folder, default = Path(sys.argv[6]), Path(sys.argv[7])
 server = SERVER_KINDS[sys.argv[5]](folder / "root", default, folder / "run")
 server.host, server.in_network = SERVER_HOST, networks.in_server_network

@@ -413,7 +413,7 @@ def test_conda_environments_are_strict_and_agree_with_pyproject(name):
     # Only Snakemake is bioconda's.
     assert ("bioconda" in channels) == ("snakemake-minimal" in conda_pins(name))
     for dependency in file["dependencies"]:
-        assert re.fullmatch(r"[a-z0-9.-]+=\d+(\.\d+)+", dependency), dependency
+        assert re.fullmatch(r"[a-z0-9._-]+=\d+(\.\d+)+(p\d+)?", dependency), dependency
     conda = conda_pins(name)
     for package, version in (RUNTIME | GROUPS["dev"]).items():
         expected = CONDA_HAS.get(package, version)

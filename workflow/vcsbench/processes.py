@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, Self, cast
 from vcsbench.environment import program_environment
 from vcsbench.errors import REMEDIES, ProgramError, UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernel import libc, number_in, read
+from vcsbench.kernel import check_result, libc, number_in, read
 
 # Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
 # their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
@@ -35,6 +35,8 @@ INPUT_BYTES = 1 << 20
 ERROR_LINES = 3
 ERROR_LINE = 500
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# Of prctl(2).
+PR_SET_CHILD_SUBREAPER = 36
 
 PIPE = subprocess.PIPE
 DEVNULL = subprocess.DEVNULL
@@ -283,6 +285,7 @@ def start_process(
     signal: str = "KILL",
     unprivileged: bool = False,
     has_session: bool = False,
+    adopts_orphans: bool = False,
     stdin: int | IO[Any] = subprocess.DEVNULL,
     **options: Any,
 ) -> Process:
@@ -290,9 +293,14 @@ def start_process(
 
     The kernel sends `signal` to the program when this process ends, so it is never left behind. With
     `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
-    it runs as the user of root's servers. Without `env`, it has the fixed environment of all programs.
+    it runs as the user of root's servers. With `adopts_orphans`, a descendant whose parent has ended becomes
+    its child, so that its counts include it. Without `env`, it has the fixed environment of all programs.
     `options` are as in subprocess.Popen.
     """
+    if adopts_orphans:
+        # No program sets this for itself alone. setpriv and the program take the place of the new process,
+        # and keep it.
+        options["preexec_fn"] = _adopt_orphans
     words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env
     # The leader of a new session has a new group, too.
@@ -305,6 +313,10 @@ def start_process(
         stdin=stdin,
         **options,
     )
+
+
+def _adopt_orphans() -> None:
+    check_result(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 @contextlib.contextmanager

@@ -41,6 +41,16 @@ LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 WORD = re.compile(r"\{(\w+)\}")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
+# The programs that a server of each kind runs, as in the names of digests.
+SERVER_PROGRAMS = {
+    "svnserve": ("svnserve",),
+    "httpd": ("httpd", "mod_dav_svn"),
+    "sshd": ("sshd", "svnserve"),
+}
+# Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.
+UNPACKED_SSHD = BUILT.parent / "sshd"
+# With this library, sshd reads its users from a file of the run.
+NSS_WRAPPER = "libnss_wrapper.so"
 # The modules of an interpreter, and the start of a need that is a module: `python3:breezy`.
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
@@ -168,6 +178,8 @@ class Programs(_Places):
             return self.httpd
         if name == "mod_dav_svn":
             return self.mod_dav_svn
+        if name == "sshd":
+            return find_sshd()
         if name in SUBVERSION or name == "svnserve":
             return self.find(name)
         return path_of(name)
@@ -197,6 +209,41 @@ def _find_system_modules() -> str:
         if os.path.exists(os.path.join(folder, "mod_dav_svn.so")):
             return folder
     return ""
+
+
+def find_sshd() -> str:
+    """Return the path of OpenSSH's server: an installed one, or the unpacked one; "" without both."""
+    unpacked = str(UNPACKED_SSHD / "usr" / "sbin" / "sshd")
+    return shutil.which("sshd") or shutil.which(unpacked) or ""
+
+
+def sshd_library_path() -> str:
+    """Return the LD_LIBRARY_PATH of an unpacked sshd; "" for an installed one."""
+    if not find_sshd().startswith(f"{UNPACKED_SSHD}/"):
+        return ""
+    folders = [*UNPACKED_SSHD.glob("usr/lib/*-linux-*"), *UNPACKED_SSHD.glob("lib/*-linux-*")]
+    return ":".join(map(str, folders))
+
+
+def find_nss_wrapper() -> str:
+    """Return the path of the library NSS_WRAPPER; "" if it is missing."""
+    # conda has it next to its sshd, a distribution in its own folders of libraries.
+    prefixes = [Path(find_sshd()).parent.parent, UNPACKED_SSHD / "usr", Path("/usr")]
+    for prefix in prefixes:
+        for folder in ("lib", "lib64", "lib/*-linux-*"):
+            for path in prefix.glob(f"{folder}/{NSS_WRAPPER}"):
+                return str(path)
+    return ""
+
+
+def why_no_ssh_folder(folder: str | Path) -> str:
+    """Return why the configuration of OpenSSH cannot name files in a folder, in a clause; "" if it can."""
+    # It expands %, $ and ~ in some of its values only, and a home among users cannot have a colon.
+    if re.fullmatch(r"[A-Za-z0-9._/+=@,-]+", str(folder)):
+        return ""
+    return (
+        f"the settings of ssh cannot name the temporary folder {folder}; name another one in TMPDIR"
+    )
 
 
 def path_of(need: str) -> str:
@@ -234,8 +281,8 @@ def binaries(
 ) -> Mapping[str, str]:
     """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
 
-    `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is "svnserve"
-    or "httpd", and "" for a cell without a server. The libraries are Subversion's.
+    `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is a key of
+    SERVER_PROGRAMS, and "" for a cell without a server. The libraries are Subversion's.
     """
     digests = {}
     for name in clients:
@@ -243,9 +290,8 @@ def binaries(
     if any(name in SUBVERSION for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
-        digests[f"server {kind}"] = server.digest_of(kind)
-        if kind == "httpd":
-            digests["server mod_dav_svn"] = server.digest_of("mod_dav_svn")
+        for name in SERVER_PROGRAMS[kind]:
+            digests[f"server {name}"] = server.digest_of(name)
         digests["server libraries"] = server.digest_of("libraries")
     return digests
 

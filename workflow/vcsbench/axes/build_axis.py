@@ -1,8 +1,10 @@
 """Define the axis `build`: the programs of client and server, and why this machine lacks one of them."""
 
 import os
+import pwd
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,13 +17,18 @@ from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
 from vcsbench.programs import (
     MODULE,
+    NSS_WRAPPER,
     PROGRAMS,
+    SERVER_PROGRAMS,
     SUBVERSION,
     Programs,
     binaries,
+    find_nss_wrapper,
+    find_sshd,
     linked_digest,
     path_of,
     programs_in,
+    why_no_ssh_folder,
 )
 from vcsbench.records import Recipe
 
@@ -66,7 +73,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with a build, in a clause; "" if it can.
 
     `argv` is the template of the cell's command, such as `{svn} export {url}`. `server` is the kind of its
-    server: httpd, svnserve, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
+    server: a key of SERVER_PROGRAMS, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
     """
     for side in (build.client, build.server):
         # Snakemake makes a conda environment below results/builds. `environments` has its file by the name of
@@ -79,6 +86,9 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     reasons = []
     if server == "httpd":
         reasons.append(_why_no_httpd(build, machine))
+    elif server == "sshd":
+        reasons.append(_why_no_program(build.server, machine, "svnserve"))
+        reasons.append(why_no_sshd())
     elif server:
         reasons.append(_why_no_program(build.server, machine, server))
     for program in programs_in(argv):
@@ -171,6 +181,32 @@ def why_no_module(draft: Recipe, names: Sequence[str]) -> str:
     return ""
 
 
+def why_no_sshd() -> str:
+    """Return why this machine cannot serve over svn+ssh, in a clause; "" if it can.
+
+    Example: `ssh is not installed (Debian: openssh-client; conda: openssh)`.
+    """
+    for name in ("ssh", "ssh-keygen"):
+        if not shutil.which(name):
+            return f"{name} is not installed (Debian: openssh-client; conda: openssh)"
+    sshd = find_sshd()
+    for path, name in ((sshd, "sshd"), (find_nss_wrapper(), NSS_WRAPPER)):
+        if not path:
+            return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
+    # sshd runs as the user of root's servers, and reads its keys in the folder of a run.
+    folder = closed_folder(Path(sshd)) or closed_folder(Path(tempfile.gettempdir()))
+    if folder:
+        return (
+            f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod o+x "
+            f"it, or name another folder in TMPDIR"
+        )
+    return why_no_ssh_folder(tempfile.gettempdir())
+
+
 def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
@@ -198,14 +234,16 @@ def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[
     linked = {"client": linked_digest(build.client, _digested_clients(build, draft, env))}
     server = _digested_server(build, draft, env)
     if server:
-        linked["server"] = linked_digest(build.server, (server,))
+        linked["server"] = linked_digest(build.server, SERVER_PROGRAMS[server])
     return linked
 
 
 def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[str, ...]:
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
     programs = programs_in(draft["argv"]) if _has_digests(build, build.client, env) else ()
-    return (*programs, *draft.get("needs", []))
+    # The client starts ssh.
+    tunnel = ("ssh",) if draft["access"]["server"] == "sshd" else ()
+    return (*programs, *tunnel, *draft.get("needs", []))
 
 
 def _digested_server(build: Build, draft: Recipe, env: Environment) -> str:

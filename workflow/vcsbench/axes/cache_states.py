@@ -52,6 +52,12 @@ class CacheState:
         return self.steps["promises"].get("server") == "kept"
 
     @property
+    def needs_kept_server(self) -> bool:
+        """Return True if some timed run uses the server of the runs before."""
+        later = self.steps.get("later_promises", {})
+        return self.keeps_server or later.get("server") == "kept"
+
+    @property
     def clears_caches(self) -> bool:
         """Return True if the caches of the system are cleared before some run."""
         return any("clear-caches" in self.steps.get(phase, []) for phase in PHASES)
@@ -125,12 +131,14 @@ def _why_no_state(value: str) -> str:
 
 
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why the caches cannot be cleared before a cell's runs, in a clause.
+    """Return why a cell cannot have its cache state, in a clause; "" if it can.
 
-    "" means that they can be cleared, or that the state of the cell does not clear them. A `cold` run reads
-    its files from the medium. So it is also impossible where files are only in memory.
+    Caches may not be cleared here. A `cold` run reads its files from the medium, so it is also impossible
+    where files are only in memory. And a server that ends with each connection keeps no cache.
     """
     state = CacheState(draft["state"])
+    if draft["access"]["server"] == "sshd" and state.needs_kept_server:
+        return "svnserve -t ends with each connection, so it keeps no cache"
     clearing = env.config.settings.clear_caches
     if not state.clears_caches:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -23,7 +24,8 @@ from vcsbench.external import pegged
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.runs import Invocation
-from vcsbench.measure.server import SERVER_KINDS, Server
+from vcsbench.measure.server import Server
+from vcsbench.measure.server_kinds import SERVER_KINDS
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import (
@@ -64,6 +66,7 @@ CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
 # svn's errors for a path that access rules forbid, over http and svn.
 FORBIDDEN_CODES = ("E175013", "E170001")
+OPENSSH_VERSION = re.compile(r"OpenSSH_([^\s,]+)")
 
 
 class PreparedCell:
@@ -214,8 +217,7 @@ class PreparedCell:
             name: [program, *version_options],
         }
         if self.server:
-            server_program = self.server.command()[0]
-            commands[self.server.kind] = [server_program, *self.server.version_options]
+            commands |= self.server.version_commands()
         return read_versions(commands)
 
     def fill_in(self) -> None:
@@ -309,6 +311,10 @@ class PreparedCell:
         if self.server and self.server.credentials:
             # The password is in no command line.
             store_credentials(copy, self.server.realm, self.server.credentials)
+        settings = self.server.client_config() if self.server else ""
+        if settings:
+            with (copy / "config").open("a") as config:
+                config.write(settings)
         return copy
 
     def url(self, name: str) -> str:
@@ -321,7 +327,7 @@ class PreparedCell:
         if not self.server:
             path = urllib.parse.quote(f"{self.input.served}/{name}")
             return f"{scheme}://{path}"
-        return f"{scheme}://{self.server.host}:{self.server.port}/{urllib.parse.quote(name)}"
+        return f"{scheme}://{self.server.address}/{urllib.parse.quote(name)}"
 
     def origin(self) -> str:
         """Return the URL of the tree that the cell reads. It is the repository's if the tree is all of it."""
@@ -491,8 +497,10 @@ def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, argv in commands.items():
-        output = processes.run_program(argv, may_fail=True).output
-        versions[name] = _find_version(output)
+        done = processes.run_program(argv, may_fail=True)
+        # OpenSSH's programs print it as an error, and old ones with their usage.
+        of_openssh = OPENSSH_VERSION.search(done.errors)
+        versions[name] = of_openssh[1] if of_openssh else _find_version(done.output)
     return versions
 
 

@@ -82,19 +82,25 @@ def describe_round(
 
 
 def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
-    """Return kind, argv, port, pid and settings of the server; None if the cell has none."""
+    """Return kind, argv, port, pid and settings of the server; None if the cell has none.
+
+    `subversion_argv` is the command line of svnserve, which sshd starts for each connection.
+    """
     server = cell.server
     if not server:
         return None
     # The server of the last run: a cache state may demand a new one for each run.
     pid = runs[-1]["evidence"].get("server_pid") if runs else None
-    return {
+    facts = {
         "kind": server.kind,
         "argv": server.argv,
         "port": server.port,
         "pid": pid,
         "settings": server.settings,
     }
+    if server.subversion_command() != server.argv:
+        facts["subversion_argv"] = server.subversion_command()
+    return facts
 
 
 def _read_server_files(folder: Path) -> dict[str, str]:
@@ -111,10 +117,10 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
     server = cell.server
     if server and server.pid:
         served = _describe_side(
-            program=server.argv[0],
-            version=server.subversion_version(cell.versions[server.kind]),
+            program=server.subversion_command()[0],
+            version=server.subversion_version(cell.versions),
             places=server.programs.places,
-            mapped=untimed_runs.read_mapped_files(server.pid),
+            mapped=server.mapped_files(),
         )
         sides.append(served)
     # The digest covers the programs and Subversion's libraries only. Other libraries, such as the C library,

@@ -178,6 +178,8 @@ class EvidenceCollector:
         process, and needs fewer counts.
         """
         self.is_timed = is_timed
+        if self.server:
+            self.server.await_connections()
         if not is_timed:
             self.before = self._snapshot([hyperfine])
             return
@@ -212,6 +214,8 @@ class EvidenceCollector:
             self.hook_instructions = instruction_counts.get("client_instructions")
             return None
         self._subtract_hook(instruction_counts)
+        if self.server:
+            self.server.await_connections()
         after = self._snapshot([hyperfine])
         sync_s = None
         if self.measures_sync and self.output:

@@ -1,11 +1,11 @@
-"""Start and stop svnserve and httpd on an address of this machine, and detect other servers of vcsbench."""
+"""Start and stop servers on an address of this machine, and detect other servers of vcsbench."""
 
 import os
 import re
 import socket
 import string
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from vcsbench.deployment.deployed_server import (
 from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
+from vcsbench.measure.untimed_runs import read_mapped_files
 from vcsbench.programs import Programs, missing_server_file, read_arguments
 
 HOST = "127.0.0.1"
@@ -81,6 +82,7 @@ class Server:
       the certificate that authority() returns. It reads `rules`, the text of its access rules, which are set
       before its first start. `settings` is the text of the configuration that these settings make.
     - `variables` are added to its environment.
+    - `is_per_connection`: each connection has processes of its own, which end with it.
     - `descriptors` has the open files that the server inherits, by their name in `run`.
     - `listeners` are the processes that listen on the port.
     - It listens on `host`, in the network that `in_network()` enters: this process's, or the other end of a
@@ -91,6 +93,7 @@ class Server:
     file = ""
     greeting = b""
     version_options: tuple[str, ...] = ("--version", "--quiet")
+    is_per_connection = False
 
     def __init__(
         self,
@@ -127,9 +130,33 @@ class Server:
         """Return the command line of the server."""
         raise NotImplementedError
 
-    def subversion_version(self, program_version: str) -> str:
-        """Return the version of Subversion, given the version of the program."""
-        return program_version
+    def version_commands(self) -> dict[str, list[str]]:
+        """Return commands that print the versions of the server's programs, by the names of the programs."""
+        return {self.kind: [self.command()[0], *self.version_options]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        """Return the version of Subversion, given the versions of the programs."""
+        return versions[self.kind]
+
+    def subversion_command(self) -> list[str]:
+        """Return the command line of the program that has Subversion's libraries."""
+        return self.argv
+
+    def mapped_files(self) -> list[str] | None:
+        """Return the files that this program has mapped (untimed_runs); None if they are unknown."""
+        return read_mapped_files(self.pid)
+
+    def client_config(self) -> str:
+        """Return lines for the file `config` of the client, without which it cannot reach this server."""
+        return ""
+
+    @property
+    def address(self) -> str:
+        """The host of URLs, and the port if they have one."""
+        return f"{self.host}:{self.port}"
+
+    def await_connections(self) -> None:
+        """Wait until the processes of a closed connection have ended, so that they are counted as ended."""
 
     @property
     def pid(self) -> int:
@@ -197,16 +224,21 @@ class Server:
         log = self.descriptors[OUTPUT]
         with self.in_network():
             self.process = processes.start_process(
-                [*self.programs.env_command(), *self.argv],
+                [*self.env_command(), *self.argv],
                 env=server_environment({MARKER: str(self.run), **self.variables}),
                 # On SIGTERM, httpd ends its children as well.
                 signal="TERM",
                 unprivileged=True,
+                adopts_orphans=self.is_per_connection,
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 pass_fds=list(self.descriptors.values()),
             )
+
+    def env_command(self) -> list[str]:
+        """Return the words before the command line that set the environment of the program."""
+        return self.programs.env_command()
 
     def close(self) -> None:
         """End the server, and free its port and files. It cannot be started again."""
@@ -286,20 +318,29 @@ class Server:
                 f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it. End it with "
                 f'`exec ... "$@"`, so that the server is this process.'
             )
+        self.check_argv(reported, self.argv)
+
+    def check_argv(self, reported: list[str], argv: list[str]) -> None:
+        """Raise UserError unless a process of the build reports the command line that it was given."""
         # A wrapper may run another program, with options of its own before these.
-        expected = self.argv[1:] if self.programs.prefix else self.argv
+        expected = argv[1:] if self.programs.prefix else argv
         if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "
-                f'{self.argv[0]} is a wrapper, end it with `exec ... "$@"`.'
+                f'{argv[0]} is a wrapper, end it with `exec ... "$@"`.'
             )
 
-    def _write(self, name: str, content: bytes) -> str:
-        """Write a file of the run for the server, and return its path for the server."""
+    def write_file(self, name: str, content: bytes) -> Path:
+        """Write a new file of the run, which the server can read, and return its path."""
         path = self.run / name
         with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
             file.write(content)
         processes.grant(path, 0o640)
+        return path
+
+    def _write(self, name: str, content: bytes) -> str:
+        """Write a file of the run for the server, and return its path for the server."""
+        self.write_file(name, content)
         return self._hand_over(name, os.O_RDONLY)
 
     def _hand_over(self, name: str, flags: int) -> str:
@@ -491,17 +532,14 @@ class Httpd(Server):
                 f"from {self.source}."
             )
 
-    def subversion_version(self, program_version: str) -> str:
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
         # httpd's version is another one. Its greeting has, for example, "Server: Apache/2.4.57 SVN/1.14.2".
         match = _SVN_VERSION.search(self.greet())
         return match[1] if match else ""
 
 
-SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
-
-
 # By its command line, a server is vcsbench's if it has one of these names and serves a work folder.
-SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})
+SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2", "sshd"})
 WORK_FOLDER = "/vcsbench-"
 
 
@@ -517,8 +555,9 @@ def find_other_servers(exclude: Collection[int]) -> list[str]:
 
 
 def _serves_work_folder(argv: list[str]) -> bool:
-    # The program may follow setpriv, or the interpreter of a wrapper.
-    names = {os.path.basename(word) for word in argv[:4]}
+    # The program may follow setpriv, or the interpreter of a wrapper. sshd writes over its command line:
+    # `sshd: /usr/sbin/sshd -D ... [listener] 0 of 10-100 startups` is one word.
+    names = {os.path.basename(word) for word in " ".join(argv).split()[:4]}
     if names.isdisjoint(SERVER_NAMES):
         return False
     return any(WORK_FOLDER in word for word in argv)

@@ -230,7 +230,8 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
             if cell.server:
                 server_strace = Strace.attach(processes.family(cell.server.pid))
             result["client"] = trace_command(cell.timed._replace(limit_s=limit_s))
-            if server_strace:
+            if cell.server and server_strace:
+                cell.server.await_connections()
                 result["server"] = server_strace.end()
     except (UserError, OSError) as error:
         result["client"] = None

@@ -528,7 +528,8 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
         configuration.files.update(files)
         if server:
             # The first command line stands for all, which differ by their ports.
-            argv = shlex.join(server.get("argv", []))
+            # sshd itself has no option of the configuration: svnserve has them.
+            argv = shlex.join(server.get("subversion_argv") or server.get("argv", []))
             configuration.started.setdefault(server["kind"], argv)
     return configurations
 

@@ -1,0 +1,80 @@
+"""Cells over svn+ssh: the same work as over svn, complete evidence, and no key that is left."""
+
+import pytest
+
+from project import ROOT, STUDY, invalid_flags, needs, servers_of
+from vcsbench.axes.build_axis import why_no_sshd
+from vcsbench.machine import can_drop_caches
+
+pytestmark = [
+    needs("svn", "svnserve", "hyperfine"),
+    pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd()),
+    pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
+]
+
+PART = {
+    "command": ["log", "export"],
+    "ra": ["svn", "svn+ssh"],
+    "format": "f7",
+    "packing": "nopack",
+    "config": "fast",
+    "cache": ["cold", "hot-os", "hot-svn"],
+}
+
+
+@pytest.fixture(scope="module")
+def measured(shared_project):
+    study = shared_project.path / "config/studies" / f"{STUDY}.yaml"
+    text = study.read_text()
+    study.write_text(text.replace("ra: [http, svn, file]", 'ra: [http, svn, "svn+ssh", file]', 1))
+    # The checkout of the tests has the unpacked sshd.
+    tools = shared_project.path / ".tools"
+    tools.symlink_to((ROOT / ".tools").resolve())
+    (shared_project.path / "tmp").mkdir()
+    shared_project.configure(PART)
+    temporary = str(shared_project.path / "tmp")
+    shared_project.succeed("measured", f"results/tables/{STUDY}", TMPDIR=temporary)
+    return shared_project
+
+
+def cell_of(command, access, cache):
+    return f"{command}/{access}/ruby/f7/nopack/fast/{cache}"
+
+
+@pytest.mark.parametrize("cache", ["cold", "hot-os"])
+@pytest.mark.parametrize("command", ["log", "export"])
+def test_run_over_svn_ssh_does_the_work_of_svn(measured, command, cache):
+    of_svn = measured.context(STUDY, cell_of(command, "svn", cache))
+    of_ssh = measured.context(STUDY, cell_of(command, "svn+ssh", cache))
+    assert of_ssh["runs"][0]["work"] == of_svn["runs"][0]["work"]
+    evidence = of_ssh["runs"][0]["evidence"]
+    # sshd copies what svnserve sends.
+    assert evidence["server_wchar"] > 1.5 * of_svn["runs"][0]["evidence"]["server_wchar"]
+    if cache == "cold":
+        assert evidence["server_read_bytes"] > 0
+    assert of_ssh["server"]["kind"] == "sshd"
+    assert "--tunnel" in of_ssh["server"]["subversion_argv"]
+    build = of_ssh["build"]["server"]
+    assert build["libraries"] == of_svn["build"]["server"]["libraries"]
+    assert build["version"] == of_ssh["versions"]["svnserve"]
+    assert of_ssh["versions"]["ssh"] and of_ssh["versions"]["sshd"]
+
+
+def test_runs_over_svn_ssh_are_valid_and_kept_servers_are_skipped(measured):
+    rows = measured.rows(f"measurements/{STUDY}.csv")
+    assert {row["ra"] for row in rows} == {"svn", "svn+ssh"}
+    assert invalid_flags(row for row in rows if row["ra"] == "svn+ssh") == []
+    grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["ra"] == "svn+ssh"]
+    reasons = {row["cache"]: row["skip"] for row in grid if row["repo"] != "empty"}
+    assert reasons.pop("hot-svn") == "svnserve -t ends with each connection, so it keeps no cache"
+    assert set(reasons.values()) == {""}
+    assert any(row["repo"] == "empty" for row in grid)
+
+
+def test_results_of_svn_ssh_have_no_key_and_leave_nothing(measured):
+    for path in (measured.path / "results").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"PRIVATE KEY" not in content and b"ssh-ed25519 AAAA" not in content, path
+    assert list((measured.path / "tmp").glob("vcsbench-*")) == []
+    assert servers_of(measured) == []

@@ -1,0 +1,6 @@
+"""List the kinds of servers by their names in recipes."""
+
+from vcsbench.measure.server import Httpd, Server, Svnserve
+from vcsbench.measure.sshd import Sshd
+
+SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd, "sshd": Sshd}

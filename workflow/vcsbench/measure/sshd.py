@@ -1,0 +1,273 @@
+"""Start OpenSSH's sshd for the access svn+ssh: a private one, whose only command is `svnserve -t`."""
+
+import os
+import re
+import select
+import shlex
+import string
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench import processes
+from vcsbench.deployment.deployed_server import svnserve_configuration
+from vcsbench.environment import server_environment
+from vcsbench.errors import UserError
+from vcsbench.measure.server import (
+    MARKER,
+    OUTPUT,
+    POLL_S,
+    START_LIMIT_S,
+    Server,
+)
+from vcsbench.measure.untimed_runs import read_mapped_files
+from vcsbench.programs import (
+    NSS_WRAPPER,
+    UNPACKED_SSHD,
+    Programs,
+    find_nss_wrapper,
+    find_sshd,
+    read_arguments,
+    sshd_library_path,
+    why_no_ssh_folder,
+)
+
+SSHD_TEMPLATE = Path(__file__).with_name("sshd.conf")
+# The name of the user in sshd's own list of users. Its id is the id of the servers' user.
+USER = "svn"
+CLIENT_TEMPLATE = string.Template(
+    """Host *
+    Port $port
+    User $user
+    HostKeyAlias $user
+    IdentityFile $run/client_key
+    IdentitiesOnly yes
+    IdentityAgent none
+    PreferredAuthentications publickey
+    UserKnownHostsFile $run/known_hosts
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+    UpdateHostKeys no
+    BatchMode yes
+    ControlMaster no
+    ControlPath none
+    ClearAllForwardings yes
+    LogLevel ERROR
+"""
+)
+# Of a daemon. `svnserve -t` serves one connection.
+DAEMON_OPTIONS = ("-T", "--threads")
+# The first OpenSSH that refuses an address for some time after a connection without a login, such as the
+# connection that looks whether the server listens.
+PENALTIES_SINCE = (9, 8)
+# The programs that a newer sshd starts for a connection. One that was unpacked would look for them in /usr.
+CONNECTION_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
+# The processes of a closed connection end within milliseconds.
+CONNECTION_END_S = 5.0
+
+
+class Sshd(Server):
+    """sshd, which starts `svnserve -t` for each connection. Server and client have new keys in each round.
+
+    sshd runs a command by the shell of its user, and the servers' user has none. So sshd gets a list of users
+    of its own, by the library nss_wrapper: its only entry has the id of the servers' user, the private folder
+    as home, and a shell.
+
+    sshd opens its files by name, because it closes all descriptors. So the servers' group may search the
+    private folder.
+    """
+
+    kind = "sshd"
+    file = "svnserve.args"
+    is_per_connection = True
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Of the svnserve of the last session that greet() opened.
+        self.session_argv: list[str] = []
+        self.session_files: list[str] | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "svn+ssh"
+
+    def command(self) -> list[str]:
+        return [_installed(find_sshd(), "sshd"), "-D", "-e", "-f", str(self._configuration)]
+
+    def env_command(self) -> list[str]:
+        words = ["env"]
+        folders = [sshd_library_path(), server_environment().get("LD_LIBRARY_PATH", "")]
+        library_path = ":".join(filter(None, folders))
+        if library_path:
+            words.append(f"LD_LIBRARY_PATH={library_path}")
+        return [
+            *words,
+            f"LD_PRELOAD={_installed(find_nss_wrapper(), NSS_WRAPPER)}",
+            f"NSS_WRAPPER_PASSWD={self.run}/passwd",
+            f"NSS_WRAPPER_GROUP={self.run}/group",
+        ]
+
+    def version_commands(self) -> dict[str, list[str]]:
+        return {
+            "sshd": [*self.env_command(), find_sshd(), "-V"],
+            "ssh": [_ssh(), "-V"],
+            "svnserve": [self.programs.get("svnserve"), *self.version_options],
+        }
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["svnserve"]
+
+    def subversion_command(self) -> list[str]:
+        argv = [self.programs.get("svnserve"), "--tunnel", "--root", str(self.root)]
+        if not self.deployment.is_writable:
+            # The login would give the client the right to write.
+            argv.append("--read-only")
+        options = read_arguments(self.files / self.file)
+        argv += [option for option in options if option not in DAEMON_OPTIONS]
+        argv += self.options
+        if self._svnserve_file:
+            argv += ["--config-file", self._svnserve_file]
+        return argv
+
+    @cached_property
+    def _svnserve_file(self) -> str:
+        """The path of a configuration that replaces conf/svnserve.conf of the copies; "" without one."""
+        files = {}
+        if self.deployment.has_rules:
+            files["rules"] = str(self.write_file("authz", self.rules.encode()))
+        self.settings = svnserve_configuration(self.deployment, files)
+        if not self.settings:
+            return ""
+        return str(self.write_file("svnserve.conf", self.settings.encode()))
+
+    def mapped_files(self) -> list[str] | None:
+        return self.session_files
+
+    def client_config(self) -> str:
+        # No configuration and no agent of the caller acts: the file has all settings.
+        return f"\n[tunnels]\nssh = {shlex.join(self._client_command())}\n"
+
+    def last_output(self) -> list[str]:
+        # sshd ends a line as a terminal needs it.
+        return [line.removesuffix(r"\r") for line in super().last_output()]
+
+    @property
+    def address(self) -> str:
+        # Subversion passes a port on to ssh as a part of the host's name. The port is in ssh's settings.
+        return self.host
+
+    def await_connections(self) -> None:
+        if not self.pid:
+            return
+        deadline = time.monotonic() + CONNECTION_END_S
+        while len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+    def greet(self) -> str:
+        """Open a session as a client does, and return svnserve's first message. Look at its process, too."""
+        with processes.background(
+            [*self._client_command(), self.host, "svnserve", "-t"],
+            stdin=processes.PIPE,
+            stdout=processes.PIPE,
+            stderr=self.descriptors[OUTPUT],
+        ) as client:
+            assert client.stdin and client.stdout
+            answer = b""
+            if select.select([client.stdout], [], [], START_LIMIT_S)[0]:
+                answer = os.read(client.stdout.fileno(), 4096)
+            if answer:
+                # sshd has a process for the connection, this one a child, and this one svnserve.
+                session = processes.family(self.pid)[-1]
+                self.session_argv = processes.command_line(session)
+                self.session_files = read_mapped_files(session)
+            # svnserve ends at the end of its input.
+            client.stdin.close()
+            processes.wait_for_end(client, START_LIMIT_S)
+            client.stdout.close()
+        self.await_connections()
+        return answer.decode(errors="replace")
+
+    def _check_options(self) -> None:
+        # sshd writes its state over its command line, with its options in it.
+        title = " ".join(processes.command_line(self.pid))
+        if " ".join(self.argv) not in title:
+            raise UserError(
+                f"sshd reports other options than it was given: {title}. Install another sshd."
+            )
+        self.check_argv(self.session_argv, self.subversion_command())
+
+    def _client_command(self) -> list[str]:
+        return [_ssh(), "-F", str(self.run / "ssh_config"), "--"]
+
+    @cached_property
+    def _configuration(self) -> Path:
+        """The path of sshd's configuration. It is written with all other files of the run."""
+        reason = why_no_ssh_folder(self.run)
+        if reason:
+            raise UserError(f"{reason}.")
+        # To search these folders, not to list them: the run's folder and the folder around it are private.
+        for folder in (self.run.parent, self.run):
+            processes.grant(folder, 0o710)
+        self._make_keys()
+        self._write_users()
+        self.write_file("session", os.fsencode(self._session_script()))
+        names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
+        client = CLIENT_TEMPLATE.substitute(names)
+        (self.run / "ssh_config").write_text(client)
+        template = string.Template(SSHD_TEMPLATE.read_text())
+        text = template.substitute(names, more="\n".join(self._newer_directives()))
+        return self.write_file("sshd_config", text.encode())
+
+    def _make_keys(self) -> None:
+        for name in ("host_key", "client_key"):
+            options = ["-q", "-t", "ed25519", "-N", "", "-C", ""]
+            processes.run_program([Programs().get("ssh-keygen"), *options, "-f", self.run / name])
+        processes.grant(self.run / "host_key", 0o640)
+        self.write_file("authorized_keys", (self.run / "client_key.pub").read_bytes())
+        host_key = (self.run / "host_key.pub").read_text()
+        (self.run / "known_hosts").write_text(f"{USER} {host_key}")
+
+    def _write_users(self) -> None:
+        """Write sshd's own list of users and groups, in the form of passwd(5) and group(5)."""
+        ids = processes.server_ids() or processes.ServerIds(os.geteuid(), os.getegid())
+        user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
+        self.write_file("passwd", user.encode())
+        self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())
+
+    def _session_script(self) -> str:
+        """Return the shell script of a session: svnserve, with nothing but the environment of a server."""
+        variables = server_environment({MARKER: str(self.run), **self.variables})
+        if self.programs.prefix:
+            variables.pop("LD_LIBRARY_PATH", None)
+        if self.programs.library_path:
+            variables["LD_LIBRARY_PATH"] = self.programs.library_path
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        return f"exec {shlex.join(['env', '-i', *settings, *self.subversion_command()])}\n"
+
+    def _newer_directives(self) -> list[str]:
+        """Return directives that an older sshd does not know."""
+        directives = []
+        sshd = find_sshd()
+        # An older one prints it with its usage.
+        argv = [*self.env_command(), sshd, "-V"]
+        printed = processes.run_program(argv, may_fail=True).errors
+        version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)
+        if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
+            directives.append("PerSourcePenalties no")
+        for directive, name in CONNECTION_PROGRAMS.items():
+            path = UNPACKED_SSHD / "usr/lib/openssh" / name
+            if sshd.startswith(f"{UNPACKED_SSHD}/") and path.exists():
+                directives.append(f"{directive} {path}")
+        return directives
+
+
+def _ssh() -> str:
+    return Programs().get("ssh")
+
+
+def _installed(path: str, name: str) -> str:
+    if not path:
+        raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
+    return path
