@@ -153,3 +153,10 @@ def test_generated_history_scaled_is_the_beginning_of_a_larger_one():
     assert small[1] != large[1]  # the UUID
     assert large[2].startswith(small[2])
     assert b"\nRevision-number: 46\n" in small[2] and b"\nRevision-number: 92\n" in large[2]
+
+
+def test_generated_tree_may_be_a_folder_and_is_part_of_the_identity():
+    whole = generated(profile="ruby", scale=0.002)
+    folder = generated(profile="ruby", scale=0.002, tree="/trunk/item/")
+    assert (whole.tree(), folder.tree()) == ("trunk", "trunk/item")
+    assert whole.identity() != folder.identity()

@@ -134,7 +134,7 @@ class GeneratedSource(Source):
     kind = "generated"
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        options = Options(name, definition, where, "profile", "scale", "seed")
+        options = Options(name, definition, where, "profile", "scale", "seed", "tree")
         profile_name = options.get_text("profile")
         if profile_name not in PROFILES:
             raise options.error(
@@ -143,6 +143,7 @@ class GeneratedSource(Source):
         self._profile = PROFILES[profile_name]
         self._scale: float = definition.get("scale", 1.0)
         self._seed: int = definition.get("seed", 1)
+        self._tree = options.get_tree()
         # The layout and the first import are not scaled.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
         if self._profile.imported:
@@ -161,6 +162,8 @@ class GeneratedSource(Source):
 
     def identity(self) -> str:
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
+        if self._tree is not None:
+            parts.append(self._tree)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def scale(self) -> float:
@@ -201,6 +204,8 @@ class GeneratedSource(Source):
         return History(self._profile, self._seed, self._youngest).events()
 
     def tree(self, loaded: Path | None = None) -> str:
+        if self._tree is not None:
+            return self._tree
         return self._profile.layout.trunk.decode("ascii")
 
 
