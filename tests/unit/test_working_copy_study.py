@@ -23,7 +23,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages import filesystems
 from vcsbench.storages.file_trees import RESERVED_PATHS
-from vcsbench.subjects.working_copy import WorkingCopyTemplates, count_cloned_files
+from vcsbench.subjects.working_copy import WorkingCopyTemplates, count_cloned_files, set_root
 from vcsbench.systems.fsfs import run_client
 
 STUDY = "working-copy-2012"
@@ -167,7 +167,8 @@ def test_templates_have_the_url_of_their_keywords(copies):
     updated = first.parent / "updated"
     shutil.copytree(template, updated, symlinks=True)
     new = f"file://{second}"
-    run_client(svn, "relocate", new, updated)
+    set_root(updated, new)
+    assert run_client(svn, "info", "--show-item", "url", updated) == new
     run_client(svn, "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
     export = templates_of(second).export(2)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 FOLDER = "working-copies"
+DATABASE = ".svn/wc.db"
 # The ioctl that makes a file share the blocks of another one.
 FICLONE = 0x40049409
 # The preloaded library (workflow/native) writes a line here per client that installed files.
@@ -104,8 +105,13 @@ class WorkingCopy(FilesystemSubject):
         # disk space would count them as shared.
         file_trees.copy_tree(template, self.path)
         assert self.origin
-        limit_s = self.recipe["time_limit_s"]
-        run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
+        if "remote" in self.recipe:
+            # The user's server runs. `svn relocate` checks that it has the same repository.
+            limit_s = self.recipe["time_limit_s"]
+            run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
+        else:
+            tree_path = f"/{self.repository.tree}".rstrip("/")
+            set_root(self.path, self.origin().removesuffix(tree_path))
         if "reflink" in self.recipe:
             clone_working_files(self.path)
 
@@ -142,6 +148,15 @@ class WorkingCopy(FilesystemSubject):
                 "cloned": count_cloned_files(self.run, self.recipe),
             }
         }
+
+
+def set_root(working_copy: Path, url: str) -> None:
+    """Set the URL of the repository's root, at which the server of a cell serves it.
+
+    `svn relocate` would do this, too. But it connects to the server, which may not run yet.
+    """
+    with closing(sqlite3.connect(working_copy / DATABASE)) as database, database:
+        database.execute("UPDATE repository SET root = ?", (url,))
 
 
 def check_clean(svn: str, path: Path, revision: int) -> None:
@@ -182,7 +197,7 @@ def clone_working_files(path: Path) -> None:
     without them, so the clones are made here. Names, content, modes and times stay. Raise OSError if the file
     system has no clones.
     """
-    with closing(sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"file:{path}/{DATABASE}?mode=ro", uri=True)) as database:
         files = database.execute(_WORKING_FILES).fetchall()
     for name, checksum in files:
         # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
