@@ -65,6 +65,17 @@ def test_recipe_without_deployment_is_as_before():
     assert not draft.keys() & {"authentication", "access_rules", "http_options", "link", "hooks"}
 
 
+def test_neutral_values_apply_to_each_access_with_a_server():
+    neutral = {"authentication": "none", "path_authz": "on", "keep_alive": "on"}
+    neutral |= {"http_connections": "4", "bulk_updates": "off"}
+    others = {"authentication": "basic-md5", "path_authz": "off", "keep_alive": "off"}
+    others |= {"http_connections": "8", "bulk_updates": "on"}
+    for axis, value in neutral.items():
+        applies = AXES[axis].applies
+        assert applies({"ra": "svn+ssh", axis: value}) and not applies({"ra": "file", axis: value})
+        assert not applies({"ra": "svn+ssh", axis: others[axis]})
+
+
 @pytest.mark.parametrize(
     ("axis", "accesses"),
     [

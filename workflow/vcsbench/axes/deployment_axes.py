@@ -63,6 +63,20 @@ def _has_access(*names: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda axes: axes.get(ACCESS_AXIS) in names
 
 
+def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
+    """Return a function that returns True for a cell with one of these accesses, or the neutral value.
+
+    The neutral value changes nothing, so a cell over svn may have it as well. Then cells over http and svn
+    that differ in nothing else are a pair. Other values do not apply to svn.
+    """
+
+    def applies(axes: Mapping[str, str]) -> bool:
+        access = axes.get(ACCESS_AXIS)
+        return access in names or (access in SERVED and axes.get(axis) == neutral)
+
+    return applies
+
+
 def _why_no_authentication(value: str, draft: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
     kind = draft.get("authentication")
@@ -105,7 +119,7 @@ AXES = (
         AUTHENTICATION,
         ", ".join(AUTHENTICATION),
         needs_server=True,
-        applies=_has_access(*HTTP, "svn"),
+        applies=_has_access_or(AUTHENTICATION_AXIS, "none", *HTTP, "svn"),
         why_not=_why_no_authentication,
     ),
     choice_axis(
@@ -121,7 +135,7 @@ AXES = (
         PATH_AUTHZ,
         ", ".join(PATH_AUTHZ),
         needs_server=True,
-        applies=_has_access(*HTTP),
+        applies=_has_access_or(PATH_AUTHZ_AXIS, "on", *HTTP),
         why_not=_why_no_short_circuit,
     ),
     choice_axis(
@@ -129,15 +143,20 @@ AXES = (
         KEEP_ALIVE,
         "on or off",
         needs_server=True,
-        applies=_has_access(*HTTP),
+        applies=_has_access_or(KEEP_ALIVE_AXIS, "on", *HTTP),
     ),
     choice_axis(
         CONNECTIONS_AXIS,
         CONNECTIONS,
         f"a number from 1 to {MOST_CONNECTIONS}",
-        applies=_has_access(*HTTP),
+        applies=_has_access_or(CONNECTIONS_AXIS, "4", *HTTP),
     ),
-    choice_axis(BULK_AXIS, BULK_UPDATES, "on or off", applies=_has_access(*HTTP)),
+    choice_axis(
+        BULK_AXIS,
+        BULK_UPDATES,
+        "on or off",
+        applies=_has_access_or(BULK_AXIS, "off", *HTTP),
+    ),
     choice_axis(
         HOOKS_AXIS,
         HOOKS,
