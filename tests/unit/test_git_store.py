@@ -14,6 +14,7 @@ from vcsbench.prepare.copies import CopySettings, make_copies
 from vcsbench.prepare.git_preparation import digest_objects, make_state
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.preparations import preparation_of
+from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import REPOSITORIES, Variant, check_copy, copy_path, variant_of
@@ -248,6 +249,24 @@ def test_recipe_decides_on_system_and_variant():
     assert variant_of(subversion).system is SUBVERSION is system_of("as-is-to-f8")
     with pytest.raises(UserError, match=r"needs repo, upkeep\. The study has no upkeep"):
         variant_of({"name": "ruby", "system": "git", "identity": "i1"})
+
+
+def test_prepared_repositories_load_git_once_and_make_its_states(tmp_path):
+    states = ("as-is", "bitmap", "one-pack_10-loose")
+    variants = [Variant("ruby", "git", state, "i1") for state in states]
+    variants.append(Variant("ruby", "f7", "pack", "i1"))
+    needed = PreparedRepositories({"disk": variants}, {"disk": str(tmp_path)}, 2, tmp_path, {}, 0)
+    assert needed.loads() == [("ruby", "f7"), ("ruby", "git")]
+    assert needed.packs() == [("ruby", "f7"), ("ruby", "git")]
+    assert needed.made_states("ruby", "git") == ["bitmap", "one-pack_10-loose"]
+    assert needed.made_states("ruby", "f7") == ["pack"]
+    assert needed.sources("disk")[-2:] == [
+        "results/loaded/ruby/git.json",
+        "results/packed/ruby/git.json",
+    ]
+    # Six copies, two made states, and the loaded repository.
+    request = needed.load_request("ruby", "git")
+    assert request == {"home": str(tmp_path), "repositories": {str(tmp_path): 9}}
 
 
 def test_load_of_a_source_without_git_is_refused(tmp_path):
