@@ -4,6 +4,7 @@ import pytest
 
 from project import ROOT, STUDY, invalid_flags, needs, servers_of
 from vcsbench.axes.build_axis import why_no_sshd
+from vcsbench.deployment.link import LINKS, why_no_link
 from vcsbench.machine import can_drop_caches
 
 pytestmark = [
@@ -78,3 +79,47 @@ def test_results_of_svn_ssh_have_no_key_and_leave_nothing(measured):
             assert b"PRIVATE KEY" not in content and b"ssh-ed25519 AAAA" not in content, path
     assert list((measured.path / "tmp").glob("vcsbench-*")) == []
     assert servers_of(measured) == []
+
+
+LINES = """
+title: Export over a line
+source: Nothing was published.
+axes:
+  command: [export]
+  ra: [svn, svn+ssh]
+  repo: repositories
+  network: [namespace, line]
+  cache: [hot-os]
+defaults: {format: f7, packing: nopack, config: default}
+block: [command, repo, cache]
+variance_group: [cache]
+commands:
+  export:
+    argv: "{svn} export -q --ignore-externals {url}/{tree} {target}"
+    input: repository
+    output: target
+    work: tree
+tables:
+  elapsed:
+    metric: elapsed_s
+    rows: [command, ra, repo]
+    columns: [network]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(why_no_link(LINKS["line"])), reason=why_no_link(LINKS["line"]))
+def test_run_over_svn_ssh_and_a_line_takes_its_round_trips(project):
+    (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
+    (project.path / "config/studies/lines.yaml").write_text(LINES)
+    project.configure({"command": "export"}, study="lines")
+    project.succeed("results/measurements/lines.csv")
+    runs = {(row["ra"], row["network"]): row for row in project.rows("measurements/lines.csv")}
+    assert len(runs) == 4 and invalid_flags(runs.values()) == []
+    assert len({row["work"] for row in runs.values()}) == 1
+    near, far = (
+        {network: float(runs[ra, network]["elapsed_s"]) for network in ("namespace", "line")}
+        for ra in ("svn", "svn+ssh")
+    )
+    # The login of ssh takes some round trips of 20 ms more.
+    assert far["line"] - far["namespace"] > near["line"] - near["namespace"] + 0.06
