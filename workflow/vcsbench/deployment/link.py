@@ -51,6 +51,14 @@ class Link(NamedTuple):
     def is_shaped(self) -> bool:
         return self != Link(0, 0, 0)
 
+    @property
+    def merges_packets(self) -> bool:
+        """Return True if the kernel may handle up to 64 KiB as one packet, as a network card does.
+
+        A line that loses packets would lose all of it at once.
+        """
+        return not self.loss_pct
+
 
 LOOPBACK = "loopback"
 # The lines by value of the axis `network`. A cell on loopback has none.
@@ -137,7 +145,7 @@ class LinkedNetworks:
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
         flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
         fcntl.ioctl(device, TUNSETIFF, REQUEST.pack(INTERFACE.encode(), flags))
-        if not self.link.loss_pct:
+        if self.link.merges_packets:
             features = TUN_F_CSUM | TUN_F_TSO4
             try:
                 fcntl.ioctl(device, TUNSETOFFLOAD, features | TUN_F_USO4 | TUN_F_USO6)
@@ -148,9 +156,7 @@ class LinkedNetworks:
     def _set_up_interface(self, host: str) -> None:
         _run_ip("address", "add", f"{host}/{PREFIX_BITS}", "dev", INTERFACE)
         options = ["txqueuelen", str(QUEUE_LENGTH)]
-        if self.link.loss_pct:
-            # The kernel handles up to 64 KiB of TCP as one packet, as for a network card that divides it. The
-            # line would lose all of it at once.
+        if not self.link.merges_packets:
             options += ["gso_max_segs", "1"]
         _run_ip("link", "set", "dev", INTERFACE, *options, "up")
 
@@ -229,7 +235,9 @@ class LinkedNetworks:
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):
-                measured = link_check.measure_line(client, server, link.delay_ms, link.rate_mbit)
+                measured = link_check.measure_line(
+                    client, server, link.delay_ms, link.rate_mbit, link.merges_packets
+                )
             if measured.is_as_set(link.delay_ms, link.rate_mbit):
                 break
         return measured

@@ -36,7 +36,7 @@ BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 # An option of udp(7): the kernel cuts what is sent at once into datagrams of this size.
 SOL_UDP, UDP_SEGMENT = 17, 103
-SENT_AT_ONCE = 65507 // DATAGRAM_BYTES
+MERGED = 65507 // DATAGRAM_BYTES
 TIMESPEC = struct.Struct("@ll")
 NUMBER = struct.Struct("!I")
 
@@ -63,16 +63,22 @@ class LinkMeasurement(NamedTuple):
 
 
 def measure_line(
-    client: socket.socket, server: socket.socket, delay_ms: float, rate_mbit: float
+    client: socket.socket,
+    server: socket.socket,
+    delay_ms: float,
+    rate_mbit: float,
+    merges_packets: bool,
 ) -> LinkMeasurement:
     """Measure a line with the expected delay and rate, within 2 s. `rate_mbit` is 0 without a limit.
 
-    The sockets are UDP's, connected to each other. Raise UserError if most packets are lost.
+    The sockets are UDP's, connected to each other. With `merges_packets`, the line takes many packets at
+    once, as a network card does. Raise UserError if most packets are lost.
     """
+    sent_at_once = MERGED if merges_packets else 1
     return LinkMeasurement(
         round(measure_round_trip_ms(client, server, delay_ms), 4),
-        round(_measure_rate_mbit(client, server, rate_mbit), 3),
-        round(_measure_rate_mbit(server, client, rate_mbit), 3),
+        round(_measure_rate_mbit(client, server, rate_mbit, sent_at_once), 3),
+        round(_measure_rate_mbit(server, client, rate_mbit, sent_at_once), 3),
     )
 
 
@@ -127,7 +133,9 @@ def _receive(end: socket.socket, data: bytes) -> None:
         pass
 
 
-def _measure_rate_mbit(sender: socket.socket, receiver: socket.socket, rate_mbit: float) -> float:
+def _measure_rate_mbit(
+    sender: socket.socket, receiver: socket.socket, rate_mbit: float, sent_at_once: int
+) -> float:
     """Return the median rate of trains of large packets, with their headers, as a line counts them.
 
     A train is sent at once, waits in the queue of the line, and arrives at the rate of the line. Its rate
@@ -142,23 +150,23 @@ def _measure_rate_mbit(sender: socket.socket, receiver: socket.socket, rate_mbit
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     # The kernel notes each arrival, so it does not matter when this process reads.
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    # A call for each packet would take too long while other programs are at work: the queue would be empty.
+    # At a high rate, a call for each packet would take too long: the queue would be empty in between.
     sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
     rates = []
     with _before_other_programs():
         for number in range(TRAINS):
-            rates.append(_measure_train(sender, receiver, number, length))
+            rates.append(_measure_train(sender, receiver, number, length, sent_at_once))
     return statistics.median(rates)
 
 
 def _measure_train(
-    sender: socket.socket, receiver: socket.socket, number: int, length: int
+    sender: socket.socket, receiver: socket.socket, number: int, length: int, sent_at_once: int
 ) -> float:
     """Return the rate of a train in Mbit/s. Raise UserError if half of it is lost."""
     datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
     unsent = length
     while unsent:
-        count = min(unsent, SENT_AT_ONCE)
+        count = min(unsent, sent_at_once)
         sender.send(datagram * count)
         unsent -= count
     arrivals_ns: list[int] = []
@@ -176,7 +184,7 @@ def _measure_train(
             arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
     if len(arrivals_ns) <= length / 2:
         raise _lost_error(len(arrivals_ns), length)
-    # The line may hand over several packets at once. Those that arrive first have begun before that.
+    # Packets that were sent at once arrive at once. The first ones were on the line before they arrived.
     later = [at for at in arrivals_ns if at > arrivals_ns[0]]
     duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
     return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s if duration_s else 0.0
