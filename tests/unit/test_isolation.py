@@ -122,7 +122,8 @@ stage = object.__new__(PreparedCell)
 stage.folder, stage.files = folder, folder / "files"
 stage.recipe, stage.input, stage.subjects = {{"axes": {{}}}}, None, []
 stage.client, stage.server = Programs(), None
-commands = {{"svn": "ls", "svnbench": "null-list", "svnrdump": "dump", "svnsync": "info"}}
+commands = {{"svn": "ls", "svnbench": "null-list", "svnmucc": "mkdir"}}
+commands |= {{"svnrdump": "dump", "svnsync": "info"}}
 for name in CLIENTS:
     program, *options = stage.fill_template("{{" + name + "}}")
     for given in ([], options):

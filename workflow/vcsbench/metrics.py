@@ -216,6 +216,31 @@ _LOADS = (
            MORE, needs=("tree_bytes", "carried_s"), better=HIGH,
            value=lambda part: part["tree_bytes"] / MIB / part["carried_s"]),
 )
+# Of cells with traffic: many clients send requests for some time.
+_TRAFFIC = (
+    Metric("throughput_per_s", "Requests per second", "requests/s", "requests per second",
+           "Reads and commits that ended within the time, per second, median of the rounds.",
+           MORE, better=HIGH),
+    *(
+        Metric(f"latency_p{share}_ms", f"Latency, p{share}", "ms", f"p{share} latency",
+               f"{share} % of the requests of all readers took at most this time, median of the rounds. In "
+               "an open loop it counts from the arrival. The start of the client is part of it.",
+               FASTER)
+        for share in (50, 95, 99)
+    ),
+    Metric("commit_p95_ms", "Latency of commits, p95", "ms", "p95 latency of commits",
+           "95 % of the commits of all committers took at most this time, median of the rounds.",
+           FASTER),
+    Metric("server_cpu_ms_per_request", "Server CPU per request", "ms", "server CPU per request",
+           "The server's CPU time divided by the number of requests, from the medians of the rounds.",
+           _less("takes"), needs=("server_cpu_s", "requests"),
+           value=lambda part: 1000 * part["server_cpu_s"] / part["requests"]),
+    Metric("server_peak_mib_per_client", "Server memory per client", "MiB", "server memory per client",
+           "The largest memory of all processes of the server, read five times a second, divided by the "
+           "number of clients. Memory that processes share counts in each.",
+           _less("takes"), needs=("server_peak_memory_bytes", "senders"),
+           value=lambda part: part["server_peak_memory_bytes"] / MIB / part["senders"]),
+)
 _SIZES = (
     _in_mib("call_bytes", "call_mib", "Read by system calls", "bytes read by system calls", _less("reads"),
             "MiB that client and server read by system calls, from cache or device, median of the rounds. "
@@ -277,7 +302,7 @@ _STRACE_COUNTS = (
             "System calls and their bytes, one column each."),
 )
 # fmt: on
-_METRICS = (*_TIMES, *_LOADS, *_SIZES, *_KERNEL_COUNTS, *_STRACE_COUNTS)
+_METRICS = (*_TIMES, *_LOADS, *_TRAFFIC, *_SIZES, *_KERNEL_COUNTS, *_STRACE_COUNTS)
 METRICS = {metric.name: metric for metric in sorted(_METRICS, key=attrgetter("name"))}
 # The columns of the measurements that metrics are computed from: numbers, or empty.
 NEEDED_COLUMNS = tuple(

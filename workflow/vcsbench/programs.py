@@ -39,7 +39,7 @@ MODULES = (
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 # A word in braces in a command, which stands for a program or a value of the cell.
 WORD = re.compile(r"\{(\w+)\}")
-SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
+SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # The programs that a server of each kind runs, as in the names of digests.
 SERVER_PROGRAMS = {

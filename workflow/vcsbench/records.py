@@ -142,6 +142,10 @@ class Recipe(TypedDict, total=False):
     access: Access
     remote: dict[str, str]  # host and url of a server on another machine
     clients: int
+    traffic: dict[str, Any]  # the fields of config.study.TrafficDefinition
+    readers: int
+    committers: int
+    arrival: str
     server_options: list[str]
     delay: str
     pristine_options: list[str]
@@ -264,6 +268,40 @@ class Launched(TypedDict):
     clients: list[dict[str, float]]  # went_s and ended_s (since the common start), user_s, system_s
 
 
+class SentRequests(TypedDict):
+    """The requests of readers, or of committers, in the order of their ends, in seconds since the start.
+
+    `planned_s` are the times from which latencies count. `unstarted_s` are the planned times of requests that
+    still waited when the time was over. `failed` has the number of requests by exit code.
+    """
+
+    planned_s: list[float]
+    started_s: list[float]
+    ended_s: list[float]
+    unstarted_s: list[float]
+    failed: dict[str, int]
+
+
+class Traffic(TypedDict, total=False):
+    """The report of the traffic of many clients (measure.traffic).
+
+    `late` are the requests that started later than planned, because all clients were busy. CPU seconds are of
+    the requests, and of the program that starts them. `errors` are the last lines that the requests printed.
+    """
+
+    seconds: float
+    readers: int
+    committers: int
+    arrival: str
+    read: SentRequests
+    commit: SentRequests
+    late: int
+    requests_cpu_s: float
+    generator_cpu_s: float
+    errors: list[str]
+    revisions_added: int
+
+
 class RunRecord(TypedDict, total=False):
     """A timed run in a context: its number from 1, evidence, the promises about it, fingerprint and flags."""
 
@@ -272,6 +310,7 @@ class RunRecord(TypedDict, total=False):
     promises: Promises
     work: Mapping[str, int | str]
     launched: Launched
+    traffic: Traffic
     flags: Sequence[str]
 
 

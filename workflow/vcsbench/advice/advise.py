@@ -63,6 +63,8 @@ def advise(
     for each failed round.
     """
     axes = list(settings.order)
+    # Runs with traffic have no elapsed time, and advice is on elapsed times.
+    frame = frame[frame[DEFAULT].notna()]
     rounds = by_round(frame, axes, MEAN)
     noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
     cards = []

@@ -57,7 +57,7 @@ def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
     A need is a program on the PATH, such as `git`, or a module of Python, such as `python3:breezy`.
     """
     build, server = _find_build(value, env), draft["access"]["server"]
-    reason = why_lacking(build, env.machine, draft["argv"], server)
+    reason = why_lacking(build, env.machine, _commands_of(draft), server)
     if reason:
         return reason
     for need in draft.get("needs", []):
@@ -108,6 +108,12 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             f"or chmod o+x it"
         )
     return ""
+
+
+def _commands_of(draft: Recipe) -> str:
+    """Return the templates of all commands of a cell's clients in one text: those of committers, too."""
+    commit = draft.get("traffic", {}).get("commit", "")
+    return f"{draft['argv']} {commit}".strip()
 
 
 def _is_to_be_made(programs: Programs) -> bool:
@@ -240,7 +246,7 @@ def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[
 
 def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[str, ...]:
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
-    programs = programs_in(draft["argv"]) if _has_digests(build, build.client, env) else ()
+    programs = programs_in(_commands_of(draft)) if _has_digests(build, build.client, env) else ()
     # The client starts ssh.
     tunnel = ("ssh",) if draft["access"]["server"] == "sshd" else ()
     return (*programs, *tunnel, *draft.get("needs", []))

@@ -8,12 +8,15 @@ from vcsbench.axes.axis import Axis, Environment, choice_axis
 from vcsbench.axes.build_axis import program_version
 from vcsbench.axis_names import (
     ACCESS_AXIS,
+    ARRIVAL_AXIS,
     CLIENTS_AXIS,
+    COMMITTERS_AXIS,
     COMPRESSION_AXIS,
     DELAY_AXIS,
     FILESYSTEM_AXIS,
     LOCKING_AXIS,
     PRISTINES_AXIS,
+    READERS_AXIS,
     REFLINK_AXIS,
 )
 from vcsbench.programs import Programs
@@ -28,6 +31,14 @@ LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every lev
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
 # The keys of the recipe by value: {"4": {"clients": 4}}.
 NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
+READERS: dict[str, Recipe] = {str(n): {"readers": n} for n in range(MOST_CLIENTS + 1)}
+COMMITTERS: dict[str, Recipe] = {str(n): {"committers": n} for n in range(MOST_CLIENTS + 1)}
+# Each client sends its next request when the last one has ended.
+CLOSED_LOOP = "closed"
+# Otherwise, the value is the number of requests per second.
+RATE = re.compile(r"[1-9][0-9]{0,3}|0\.[0-9]{0,2}[1-9]")
+ONE_MACHINE = """Many clients: clients and server share this machine, so the server has fewer processors than
+alone. Compare such figures with each other only."""
 # svnserve's level by value. The study of 2010 measured `off` and `on`.
 LEVELS = {str(level): str(level) for level in range(HIGHEST_LEVEL + 1)}
 LEVELS |= {"off": "0", "on": "1"}
@@ -130,8 +141,35 @@ def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
     return ""
 
 
+def _why_no_arrival(value: str) -> str:
+    """Return why a value of the axis `arrival` is wrong, in a clause; "" if it is not."""
+    if value == CLOSED_LOOP or RATE.fullmatch(value):
+        return ""
+    return f"is no arrival. Use {CLOSED_LOOP}, or requests per second, such as 20 or 0.5"
+
+
+def _why_no_client(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why a cell has no traffic, in a clause; "" if it has some, or if its command has none."""
+    if "traffic" in draft and not draft.get("readers", 1) + draft.get("committers", 0):
+        return "it has neither readers nor committers"
+    return ""
+
+
 AXES = (
     choice_axis(CLIENTS_AXIS, NUMBERS_OF_CLIENTS, f"a number from 1 to {MOST_CLIENTS}"),
+    choice_axis(
+        READERS_AXIS,
+        READERS,
+        f"a number from 0 to {MOST_CLIENTS}",
+        why_not=_why_no_client,
+        limits=lambda values, guests, measured: [ONE_MACHINE],
+    ),
+    choice_axis(COMMITTERS_AXIS, COMMITTERS, f"a number from 0 to {MOST_CLIENTS}"),
+    Axis(
+        ARRIVAL_AXIS,
+        why_invalid=_why_no_arrival,
+        recipe_keys=lambda value, env: {"arrival": value} if value else {},
+    ),
     # http compresses by other means, and over file nothing is sent.
     choice_axis(
         COMPRESSION_AXIS,

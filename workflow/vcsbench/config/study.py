@@ -2,13 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Required, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
+from vcsbench.axis_names import ARRIVAL_AXIS, CLIENTS_AXIS, COMMITTERS_AXIS, READERS_AXIS
 from vcsbench.config.models import (
     Metric,
     Model,
@@ -51,6 +52,9 @@ SUBJECT_WORDS = {
     "built_tree": ("target",),
 }
 LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
+# The axes of commands with the key `traffic`, and the words of a committer's request.
+TRAFFIC_AXES = (READERS_AXIS, COMMITTERS_AXIS, ARRIVAL_AXIS)
+TRAFFIC_WORDS = ("client", "change")
 
 AxisName = Annotated[
     str,
@@ -89,8 +93,26 @@ WorkName = Literal[
 ]  # fmt: skip
 
 
+# The commands that the log of a server tells apart (sources/server_log.py).
+LoggedName = Literal[
+    "checkout-or-export", "update", "log", "list", "commit", "cat", "blame", "diff", "status", "lock",
+    "unlock", "replay",
+]  # fmt: skip
+
+
 def _environment_value(text: str) -> str:
     return check_words(without_nul(text), ["run"])
+
+
+@definition
+class TrafficDefinition(TypedDict, total=False):
+    """The key `traffic` of a command: many clients send requests to one server."""
+
+    seconds: Required[Annotated[float, Field(gt=0, le=3600)]]
+    """How long new requests start. Those that run at the end are awaited, and count."""
+    commit: Text
+    """The request of a committer. {client} is its number, {change} a file of 1 KiB whose content is new in
+    each request. Needed for `committers` above 0."""
 
 
 class Command(Model):
@@ -139,6 +161,13 @@ class Command(Model):
     """The command clones files; where the file system cannot, the cell is skipped."""
     reference_only: bool | None = key(None, was="choice")
     """true for a command that is only compared with; advice leaves it out."""
+    traffic: TrafficDefinition | None = None
+    """Many clients at once (docs/many-clients.md): `argv` is then the request of a reader, which prints the
+    same each time. The axes `readers`, `committers` and `arrival` have their numbers. The run takes
+    `seconds`, so its elapsed time is in no table; its metrics are throughput and latencies."""
+    logged_as: LoggedName | None = None
+    """The command in a server's log (`server_log`) that this command stands for. Several commands of one
+    name share its weight."""
     measure_sync: bool | None = key(None, was="until_written")
     """After each timed run, the duration of a sync of the file system is measured (on_device_s)."""
     warmup: int | None = key(None, ge=0, le=1000)
@@ -530,12 +559,16 @@ def _check_command(path: Path, study: Study, name: str, command: Command) -> Non
     Its templates must have known words only. If it may be measured over a server, it must use {url}, because
     otherwise the client would not talk to the server at all.
     """
-    for key_of_template in ("argv", "stdin"):
-        template = getattr(command, key_of_template) or ""
+    templates = {"argv": command.argv, "stdin": command.stdin or ""}
+    if command.traffic is not None:
+        templates["traffic.commit"] = command.traffic.get("commit", "")
+    for key_of_template, template in templates.items():
+        further_words = TRAFFIC_WORDS if key_of_template == "traffic.commit" else ()
         try:
-            _check_template(template, command, study)
+            _check_template(template, command, study, further_words)
         except ValueError as error:
             raise UserError(f"{path}: `commands.{name}.{key_of_template}`: {error}") from None
+    _check_traffic(path, study, name, command)
     if _needs_url(study, command) and not _uses_url(command):
         raise UserError(
             f"{path}: `commands.{name}.argv`: the axis `{ACCESS_AXIS}` applies, and the command has no "
@@ -544,6 +577,42 @@ def _check_command(path: Path, study: Study, name: str, command: Command) -> Non
         )
     for key_without_effect, remedy in _keys_without_effect(study, command):
         raise UserError(f"{path}: `commands.{name}.{key_without_effect}`: has no effect{remedy}")
+
+
+def _check_traffic(path: Path, study: Study, name: str, command: Command) -> None:
+    """Raise UserError if the number of clients in a cell's label would be another one than in its run.
+
+    The axes of TRAFFIC_AXES have an effect on commands with `traffic` only, and the axis `clients` on others.
+    """
+    axes = set(study.axes).difference(command.inapplicable_axes or ())
+    defaults = {**study.defaults, **(command.defaults or {})}
+    place = f"{path}: `commands.{name}"
+    if command.traffic is None:
+        for axis in TRAFFIC_AXES:
+            if axis in axes:
+                raise UserError(
+                    f"{place}.inapplicable_axes`: lacks `{axis}`, which has an effect on commands with "
+                    f"`traffic` only. Add it."
+                )
+        return
+    if CLIENTS_AXIS in axes:
+        raise UserError(
+            f"{place}.inapplicable_axes`: lacks `{CLIENTS_AXIS}`, because `{READERS_AXIS}` has the number of "
+            f"clients. Add it."
+        )
+    if command.stdin is not None:
+        raise UserError(f"{place}.stdin`: has no effect on a command with `traffic`. Remove it.")
+    if COMMITTERS_AXIS in axes:
+        values: str | list[str] = study.axes[COMMITTERS_AXIS]
+        values = (command.restrict_to or {}).get(COMMITTERS_AXIS, values)
+    else:
+        values = [defaults.get(COMMITTERS_AXIS, "0")]
+    has_committers = any(value != "0" for value in values)
+    if has_committers and "commit" not in command.traffic:
+        raise UserError(
+            f"{place}.traffic.commit`: is missing, and there are {COMMITTERS_AXIS}. Add it, or measure with "
+            f'`{COMMITTERS_AXIS}: "0"` only.'
+        )
 
 
 def _needs_url(study: Study, command: Command) -> bool:
@@ -614,9 +683,11 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
                 yield f"published.numbers.{name}.{axis}", axis, [value]
 
 
-def _check_template(template: str, command: Command, file: StudyFile) -> None:
+def _check_template(
+    template: str, command: Command, file: StudyFile, further_words: Sequence[str] = ()
+) -> None:
     """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template)."""
-    known = [*file.axes, *WORDS]
+    known = [*file.axes, *WORDS, *further_words]
     if command.program is not None:
         known.append("program")
     for kind in (command.input, command.output):

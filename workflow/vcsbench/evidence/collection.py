@@ -184,7 +184,8 @@ def _columns_of_run(
     space = context["working_copy"].get("space", {})
     work = record["work"]
     return {
-        "elapsed_s": timed.elapsed_s,
+        # The duration of traffic is given, so it is no result.
+        "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
         # The start of the cell-round. The evidence of a run usually has the start of this run, and replaces
@@ -195,6 +196,7 @@ def _columns_of_run(
         "client_peak_memory_run": measured_in,
         **run_columns.count_columns(evidence, context),
         **run_columns.client_columns(timed, record, context),
+        **run_columns.traffic_columns(record),
         **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
         "work": _COMPACT.encode(work) if work else "",
         STATE: _SORTED.encode(record["promises"]),
@@ -214,6 +216,7 @@ def _flags_of_run(
         *judgement.judge(record, timed.elapsed_s, limits),
         *context["flags"],
         *run_columns.build_flags(context),
+        *run_columns.traffic_flags(record),
         *_flags_of_storage(record, context),
     ]
     if timed.mean_cpu:

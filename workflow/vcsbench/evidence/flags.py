@@ -85,6 +85,12 @@ class Flag(enum.StrEnum):
     OTHER_OUTPUT = ("other-output",
         "The timed run wrote another number of bytes than the checked run of its round.",
         "Find out why it ended early or printed something different, and measure again.", INVALID_RUN)
+    REQUESTS_FAILED = ("requests-failed",
+        "Some requests of the traffic failed.",
+        "See `failed` and `errors` of the traffic in the context of the run.", INVALID_RUN)
+    OTHER_REVISIONS = ("other-revisions",
+        "The repository got another number of revisions than commits succeeded.",
+        "Find out who else commits, or which commits were lost.", INVALID_RUN)
     NOTHING_PACKED = ("nothing-packed",
         "The packed repository has no packed shard: only full shards get packed.",
         "Use a repository with more revisions than a shard (1,000 by default).", INVALID_RUN)
@@ -160,6 +166,9 @@ class Flag(enum.StrEnum):
     SATURATED = ("saturated",
         "Client and server kept nearly all cores busy (threshold `max_cpu_share`).",
         "The time is limited by this machine, not by the server alone.")
+    OVERLOADED = ("overloaded",
+        "Requests still waited for a client when the time was over.",
+        "Their latencies are lower bounds. Use a lower arrival rate, or more readers.")
     MEAN_CPU = ("mean-cpu",
         "User and system time are means over the runs of a cell-round.",
         "For the times of each run, use hyperfine 2 or later, or set `runs: 1`.")

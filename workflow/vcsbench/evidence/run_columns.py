@@ -14,7 +14,7 @@ from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.evidence import flags
 from vcsbench.evidence.flags import Flag
 from vcsbench.files import read_json
-from vcsbench.records import BuildSide, CellTrace, Context, Evidence, RunRecord
+from vcsbench.records import BuildSide, CellTrace, Context, Evidence, RunRecord, SentRequests
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
@@ -49,6 +49,18 @@ COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
 CLIENT_COLUMNS = (
     *("tree_bytes", "carried_s", "clients_cpu_s", "slowest_client_s", "fastest_client_s"),
     *("launching_s", "went_apart_s", "cores"),
+)
+# Of traffic: many clients send requests for some time.
+TRAFFIC_COLUMNS = (
+    *(
+        "requests",
+        "senders",
+        "throughput_per_s",
+        "latency_p50_ms",
+        "latency_p95_ms",
+        "latency_p99_ms",
+    ),
+    *("commit_p95_ms", "late_requests", "unstarted_requests", "generator_cpu_s"),
 )
 # Of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
@@ -138,6 +150,76 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     columns["launching_s"] = round(timed.elapsed_s - carried_s, 6)
     columns["went_apart_s"] = round(max(starts_s) - min(starts_s), 6)
     return columns
+
+
+def traffic_columns(run: RunRecord) -> Columns:
+    """Return TRAFFIC_COLUMNS of a run; {} for a run without traffic.
+
+    - `requests` is the number of all requests that ended, `senders` the number of readers and committers.
+    - `throughput_per_s` counts the requests that ended within the time. Those that ended after it were sent
+      while fewer and fewer clients were left.
+    - Latencies are exact percentiles of all requests of readers (`commit_...`: of committers), also of those
+      that ended after the time. A request that was never started counts with its wait until the end of the
+      time, so it is never lost.
+    - `late_requests` waited for a client. `unstarted_requests` still waited when the time was over.
+    """
+    traffic = run.get("traffic")
+    if not traffic:
+        return {}
+    columns: Columns = dict.fromkeys(TRAFFIC_COLUMNS)
+    seconds = traffic["seconds"]
+    kinds = (traffic["read"], traffic["commit"])
+    ended_s = [at for sent in kinds for at in sent["ended_s"]]
+    columns["requests"] = len(ended_s)
+    columns["senders"] = traffic["readers"] + traffic["committers"]
+    columns["throughput_per_s"] = sum(at <= seconds for at in ended_s) / seconds
+    reads_ms = _latencies_ms(traffic["read"], seconds)
+    for share in (50, 95, 99):
+        columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
+    columns["commit_p95_ms"] = percentile(_latencies_ms(traffic["commit"], seconds), 95)
+    columns["late_requests"] = traffic["late"]
+    columns["unstarted_requests"] = sum(len(sent["unstarted_s"]) for sent in kinds)
+    columns["generator_cpu_s"] = traffic["generator_cpu_s"]
+    return columns
+
+
+def _latencies_ms(sent: SentRequests, seconds: float) -> list[float]:
+    latencies_s = [
+        ended - planned for planned, ended in zip(sent["planned_s"], sent["ended_s"], strict=True)
+    ]
+    latencies_s += [seconds - planned for planned in sent["unstarted_s"]]
+    return sorted(1000 * latency for latency in latencies_s)
+
+
+def percentile(ordered: Sequence[float], share: int) -> float | None:
+    """Return the smallest of ordered numbers that at least `share` per cent do not exceed; None of none.
+
+    That is exact, because all latencies are stored: a histogram (HDR) would save memory and round. The 95th
+    percentile of 1 to 100 is 95, and of 1 to 10 it is 10.
+    """
+    if not ordered:
+        return None
+    # -(-a // b) is a / b, rounded up.
+    rank = -(-share * len(ordered) // 100)
+    return ordered[rank - 1]
+
+
+def traffic_flags(run: RunRecord) -> list[Flag]:
+    """Return the flags of a run with traffic: failed requests, other revisions than commits, overload."""
+    found: list[Flag] = []
+    traffic = run.get("traffic")
+    if not traffic:
+        return found
+    kinds = (traffic["read"], traffic["commit"])
+    if any(sent["failed"] for sent in kinds):
+        found.append(Flag.REQUESTS_FAILED)
+    # Without committers, nothing is written and no revisions are counted.
+    revisions = traffic.get("revisions_added")
+    if revisions is not None and revisions != len(traffic["commit"]["ended_s"]):
+        found.append(Flag.OTHER_REVISIONS)
+    if any(sent["unstarted_s"] for sent in kinds):
+        found.append(Flag.OVERLOADED)
+    return found
 
 
 def read_traces(

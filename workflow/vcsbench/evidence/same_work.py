@@ -185,6 +185,12 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     checked (svnbench prints nothing when it is timed), and if one of the two counts is unknown.
     """
     written = run["evidence"].get("client_wchar")
+    if "traffic" in run and written is not None:
+        requests = len(run["traffic"]["read"]["ended_s"])
+        # What a commit writes is not printed. Only the mean of all reads is known.
+        if run["traffic"]["committers"] or not requests:
+            return False
+        written //= requests
     checked = context["captured_io"].get("wchar")
     if context["work_kind"] not in PRINTING or checked is None or written is None:
         return False
@@ -213,6 +219,8 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     if not context.get("working_copy"):
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+        if "traffic" in run:
+            received_bytes *= len(run["traffic"]["read"]["ended_s"])
         needed_bytes = max(needed_bytes, share * received_bytes)
     return sent_bytes < needed_bytes
 

@@ -94,7 +94,7 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     """Return the seconds of all unmeasured cell-rounds, and True if a typical rate was needed for some.
 
     A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    the measured cells of its study. Without any, it takes CELL_ROUND_S.
+    the measured cells of its study. Without any, it takes CELL_ROUND_S, and the seconds of its traffic.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
@@ -109,7 +109,9 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
         if groups:
             total_s += number * measured_s[groups[0]]
         elif number > 0:
-            total_s += number * CELL_ROUND_S
+            # The duration of traffic is given.
+            traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
+            total_s += number * (CELL_ROUND_S + traffic_s)
             is_typical = True
     return total_s, is_typical
 

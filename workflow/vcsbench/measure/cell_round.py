@@ -15,10 +15,10 @@ from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.measure import work
 from vcsbench.measure.discarded_run import DiscardedRun
-from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.prepared_cell import CLOSED_LOOP, PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
-from vcsbench.measure.runs import Hook, Hyperfine, read_export
+from vcsbench.measure.runs import Hook, Hyperfine, Invocation, read_export
 from vcsbench.measure.server_group import ServerGroup
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.untimed_runs import Captured, capture
@@ -26,7 +26,7 @@ from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import is_full
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, Evidence, Recipe, RunRecord, SetAside
+    from vcsbench.records import Context, Evidence, Recipe, RunRecord, SetAside, Traffic
 
 
 class RoundMeasurement:
@@ -91,10 +91,14 @@ class RoundMeasurement:
             measures_sync=self.recipe.get("measure_sync", False),
             networks=self.cell.networks,
             group=self.group,
+            samples_memory="traffic" in self.recipe,
         )
         if self.cell.networks:
             self.collector.measure_line()
-        failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
+        try:
+            failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
+        finally:
+            self.collector.close()
         if failure is not None:
             # If the command cannot be run, hyperfine does not report why. So the command is run again here,
             # and the error of this run is part of the message.
@@ -233,8 +237,26 @@ class RoundMeasurement:
             }
 
     def _run_untimed(self, is_read: bool) -> Captured:
-        """Run the command once, and compute its work from its output if the output `is_read`."""
-        command = self.cell.timed
+        """Run the command once, and compute its work from its output if the output `is_read`.
+
+        Of a cell with traffic, each client sends one request, one after the other, and the run of the first
+        reader is returned. Raise UserError if two readers got different answers.
+        """
+        if not self.cell.requests:
+            return self._capture(self.cell.timed, is_read)
+        readers = max(1, self.recipe.get("readers", 1))
+        first = self._capture(self.cell.requests[0], is_read)
+        for number, request in enumerate(self.cell.requests[1:], 2):
+            is_reader = number <= readers
+            again = self._capture(request, is_read and is_reader)
+            if is_reader and again.work != first.work:
+                raise UserError(
+                    f"reader {number} got another answer than reader 1: {again.work} and not {first.work}. "
+                    f"Use a command in `argv` whose output does not vary."
+                )
+        return first
+
+    def _capture(self, command: Invocation, is_read: bool) -> Captured:
         read_output: work.OutputReader = work.discard_output
         if is_read and self.work_kind.read:
             read_output = self.work_kind.read
@@ -288,6 +310,17 @@ class RoundMeasurement:
             run["work"] = self.work_kind.inspect(output.folders[0], self.cell.urls)
         if self.recipe.get("clients"):
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
+        if "traffic" in self.recipe:
+            run["traffic"] = self._read_traffic()
+
+    def _read_traffic(self) -> Traffic:
+        """Return the report of the traffic, with its numbers of clients."""
+        report: Traffic = json.loads(self.cell.traffic_report.read_text())
+        report["seconds"] = self.recipe["traffic"]["seconds"]
+        report["readers"] = self.recipe.get("readers", 1)
+        report["committers"] = self.recipe.get("committers", 0)
+        report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
+        return report
 
     # The checks after the runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcsbench import __version__, processes
 from vcsbench.deployment.access_rules import FORBIDDEN, list_tree_folders, write_rules
@@ -21,7 +22,7 @@ from vcsbench.deployment.deployed_server import deployment_of
 from vcsbench.deployment.link import SERVER_HOST, Link, LinkedNetworks, Shaper
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
-from vcsbench.measure import launcher
+from vcsbench.measure import launcher, traffic
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.server import Server
@@ -61,8 +62,10 @@ SUBJECTS: dict[str, type[Subject]] = {
 PYTHON = [sys.executable, "-I"]
 # The launcher imports little. Its start is part of the measured time, so it starts as fast as possible.
 LAUNCHER = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", launcher.__file__]
+TRAFFIC = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", traffic.__file__]
+CLOSED_LOOP = "closed"
 # The programs that take a URL, and so the options of the client.
-CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
+CLIENTS = ("svn", "svnbench", "svnmucc", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
 # svn's errors for a path that access rules forbid, over http and svn.
 FORBIDDEN_CODES = ("E175013", "E170001")
@@ -74,7 +77,9 @@ class PreparedCell:
 
     open() sets these attributes:
     - `argv`: the command line of one client,
-    - `timed`: the command that hyperfine times: this client, or the launcher of several clients,
+    - `timed`: the command that hyperfine times: this client, the launcher of several clients, or the program
+      that sends their requests,
+    - `requests`: of a cell with traffic, one request of each client, the readers first; otherwise [],
     - `idle_argv`: the same command on an empty repository or tree, which loads the client's files into
       memory; [] without such a command,
     - `versions` of the programs by their names.
@@ -85,6 +90,7 @@ class PreparedCell:
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         self.recipe = recipe
+        self.number = number
         self.folder = folder
         self.root = root
         self.input: Subject | None = None
@@ -109,6 +115,8 @@ class PreparedCell:
             self.output.origin = self.origin if self.input.served else None
         # The launcher writes the times of several clients to it.
         self.launcher_report = folder / "launched.json"
+        self.traffic_report = folder / "traffic.json"
+        self.requests: list[Invocation] = []
         self.argv: list[str] = []
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
         self.idle_argv: list[str] = []
@@ -232,9 +240,41 @@ class PreparedCell:
         if clients:
             launcher_arguments = [str(self.launcher_report), str(clients), CLIENT_NUMBER]
             timed = [*LAUNCHER, *launcher_arguments, *self.argv]
+        if "traffic" in self.recipe:
+            timed = self._fill_in_traffic(words)
         stdin = "".join(fill_template(self.recipe["stdin"], words))
         self.timed = self.timed._replace(argv=timed, stdin=stdin)
         self.idle_argv = self._fill_in_idle_command(words)
+
+    def _fill_in_traffic(self, words: Words) -> list[str]:
+        """Set `requests`, and return the command that sends the requests of all clients."""
+        definition = self.recipe["traffic"]
+        commits: list[dict[str, Any]] = []
+        for number in range(1, self.recipe.get("committers", 0) + 1):
+            change = self.folder / f"change-{number}"
+            change.write_text(f"committer {number}\n")
+            committer_words: Words = {**words, "client": str(number), "change": str(change)}
+            argv = fill_template(definition["commit"], committer_words)
+            commits.append({"argv": argv, "change": str(change)})
+        readers = self.recipe.get("readers", 1)
+        arrival = self.recipe.get("arrival", CLOSED_LOOP)
+        specification = {
+            "seconds": definition["seconds"],
+            "per_s": 0 if arrival == CLOSED_LOOP else float(arrival),
+            # All cells of a round have the same arrivals.
+            "seed": self.number,
+            "readers": readers,
+            "read": self.argv,
+            "commits": commits,
+            "report": str(self.traffic_report),
+            "errors": str(self.folder / "traffic-errors"),
+        }
+        file = self.folder / "traffic-specification.json"
+        file.write_text(json.dumps(specification))
+        # Without readers, one request is checked all the same: its output identifies the repository.
+        self.requests = [self.timed._replace(argv=self.argv)] * max(1, readers)
+        self.requests += [self.timed._replace(argv=commit["argv"]) for commit in commits]
+        return [*TRAFFIC, str(file)]
 
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
@@ -335,6 +375,11 @@ class PreparedCell:
         url = self.url(self.input.name)
         tree = self.input.words().get("tree")
         return f"{url}/{tree}".rstrip("/") if tree else url.rstrip("/")
+
+    @property
+    def one_request(self) -> Invocation:
+        """The timed command, or one request of a cell with traffic."""
+        return self.requests[0] if self.requests else self.timed
 
     @property
     def urls(self) -> UrlNormaliser:

@@ -16,6 +16,7 @@ from vcsbench import kernel, processes
 from vcsbench.deployment.link import LinkedNetworks
 from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import EvidencePart, MachineCounters, subtract
+from vcsbench.measure.memory_sampler import MemorySampler
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
 from vcsbench.measure.server_group import ServerGroup
@@ -98,7 +99,9 @@ class EvidenceCollector:
     writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
     `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
     are the networks of client and server; None without a line between them. The server is added to `group`,
-    which counts its CPU time. `warming` has the reads of the untimed runs, in the order of the runs.
+    which counts its CPU time. With `samples_memory`, the memory of the server is read again and again during
+    a timed run: a server that forks has no process of the run left after it. `warming` has the reads of the
+    untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class EvidenceCollector:
         measures_sync: bool = False,
         networks: LinkedNetworks | None = None,
         group: ServerGroup | None = None,
+        samples_memory: bool = False,
     ) -> None:
         self.input = read
         self.output = written
@@ -122,6 +126,8 @@ class EvidenceCollector:
         self.group = group
         # The server that was added to the group.
         self.grouped: ServerIdentity | None = None
+        self.samples_memory = samples_memory
+        self.sampler: MemorySampler | None = None
         self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
@@ -199,6 +205,8 @@ class EvidenceCollector:
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
         self.instruction_counters = instructions.count_instructions(sides)
+        if self.samples_memory and server_pids:
+            self.sampler = MemorySampler(server_pids[0])
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended. `is_last` is True after the last run.
@@ -208,6 +216,8 @@ class EvidenceCollector:
         """
         # The counters of instructions end before all other steps, because these execute instructions, too.
         instruction_counts = self._end_instruction_counters()
+        sampler = self.sampler
+        self.close()
         before = self.before
         self.before = None
         if not before:
@@ -235,11 +245,19 @@ class EvidenceCollector:
         }
         if sync_s is not None:
             evidence["sync_s"] = sync_s
+        if sampler and "server_peak_memory_bytes" in evidence:
+            evidence["server_peak_memory_bytes"] = sampler.peak_bytes
         evidence["warming"] = list(self.warming)
         if self.server:
             evidence["server_runs_before"] = len(earlier_reads)
             evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
         return cast("Evidence", evidence)
+
+    def close(self) -> None:
+        """End what still runs after the last run, or after a failure."""
+        if self.sampler:
+            self.sampler.stop()
+            self.sampler = None
 
     def _end_instruction_counters(self) -> dict[str, int | None]:
         """Return the counts since the begin, for example {"client_instructions": 1234567}."""

@@ -229,7 +229,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
             server_strace = None
             if cell.server:
                 server_strace = Strace.attach(processes.family(cell.server.pid))
-            result["client"] = trace_command(cell.timed._replace(limit_s=limit_s))
+            result["client"] = trace_command(cell.one_request._replace(limit_s=limit_s))
             if cell.server and server_strace:
                 cell.server.await_connections()
                 result["server"] = server_strace.end()
@@ -247,7 +247,7 @@ def _choose_limit(cell: PreparedCell) -> float:
     """
     cell.reset_output()
     began = time.monotonic()
-    capture(cell.timed, discard_output, cell.folder / "traced.log")
+    capture(cell.one_request, discard_output, cell.folder / "traced.log")
     return max(cell.timed.limit_s, MAX_SLOWDOWN * (time.monotonic() - began))
 
 

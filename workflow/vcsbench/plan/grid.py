@@ -231,7 +231,9 @@ def fixed_cost_points(
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
-        fails_on_empty = study.command(axes).fixed_cost is False
+        command = study.command(axes)
+        # The start of a client is part of each request of traffic, and its duration is given.
+        fails_on_empty = command.fixed_cost is False or command.traffic is not None
         has_repository = axes.get(REPOSITORY_AXIS, "") != ""
         if fails_on_empty or not has_repository or group in points:
             continue

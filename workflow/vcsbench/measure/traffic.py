@@ -1,0 +1,252 @@
+"""Send requests of many clients to a server for some time, as hyperfine's timed command.
+
+    python -S traffic.py SPECIFICATION
+
+Each request is a new process, such as `svn ls -R URL`. The specification is a JSON file (describe_traffic),
+and names the file for the report (records.Traffic).
+
+- Closed loop: each client starts its next request when its last one has ended.
+- Open loop: requests arrive at random times (a Poisson process with a fixed seed), whether the server is
+  fast or slow. A request that finds all clients busy waits until one is free. Its latency counts from its
+  arrival: otherwise a slow server would delay requests that nobody counts ("coordinated omission").
+
+The module imports nothing of vcsbench and little of Python: its own processor time is taken from the server.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import deque
+from typing import Any
+
+NS = 10**9
+# More failures end the run: the server is gone, or the command is wrong.
+MOST_FAILURES = 20
+# How often the program checks that its parent still lives.
+LONGEST_WAIT_S = 1.0
+# The size of a changed file, about.
+CHANGE_LINES = 40
+ERROR_BYTES = 1 << 12
+ERROR_LINES = 3
+READ, COMMIT = "read", "commit"
+
+
+class Requests:
+    """All requests of one kind: `argvs` has the command of each client, `changes` the file that it commits.
+
+    `waiting` has the planned times of requests that no client has started. `idle` has the numbers of clients
+    without a request. Times are in nanoseconds since the start of the traffic.
+    """
+
+    def __init__(self, argvs: list[list[str]], changes: list[str]) -> None:
+        self.argvs = argvs
+        self.changes = changes
+        self.idle = deque(range(len(argvs)))
+        self.waiting: deque[int] = deque()
+        self.planned: list[int] = []
+        self.started: list[int] = []
+        self.ended: list[int] = []
+        self.failed: dict[str, int] = {}
+        self.number = 0
+
+    def report(self) -> dict[str, object]:
+        return {
+            "planned_s": [_seconds(at) for at in self.planned],
+            "started_s": [_seconds(at) for at in self.started],
+            "ended_s": [_seconds(at) for at in self.ended],
+            "unstarted_s": [_seconds(at) for at in self.waiting],
+            "failed": self.failed,
+        }
+
+
+class RunningRequest:
+    """A request that runs: its kind, the number of its client, and its times."""
+
+    def __init__(self, kind: str, client: int, planned: int, started: int) -> None:
+        self.kind = kind
+        self.client = client
+        self.planned = planned
+        self.started = started
+
+
+class TrafficGenerator:
+    """The requests of all clients, from start() to the end of the last one."""
+
+    def __init__(self, specification: dict[str, Any]) -> None:
+        readers = specification["readers"]
+        commits = specification["commits"]
+        self.requests = {
+            READ: Requests([specification["read"]] * readers, []),
+            COMMIT: Requests(
+                [commit["argv"] for commit in commits], [commit["change"] for commit in commits]
+            ),
+        }
+        self.length = round(specification["seconds"] * NS)
+        # 0: a closed loop.
+        self.per_s = specification["per_s"]
+        self.arrivals = self._plan_arrivals(specification["seed"]) if self.per_s else deque()
+        self.errors = os.open(
+            specification["errors"], os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
+        )
+        self.nothing = os.open(os.devnull, os.O_RDWR)
+        self.parent = os.getppid()
+        self.running: dict[int, RunningRequest] = {}
+        self.failures = 0
+        self.late = 0
+        self.requests_cpu_s = 0.0
+        self.began = 0
+
+    def _plan_arrivals(self, seed: int) -> deque[tuple[int, str]]:
+        """Return the times and kinds of all requests of an open loop.
+
+        The kinds have the shares of readers and committers. The same seed and rate give the same times, for
+        any number of clients.
+        """
+        draw = random.Random(seed)
+        times: list[int] = []
+        at_s = draw.expovariate(self.per_s)
+        while at_s * NS < self.length:
+            times.append(round(at_s * NS))
+            at_s += draw.expovariate(self.per_s)
+        clients = [READ] * len(self.requests[READ].argvs)
+        clients += [COMMIT] * len(self.requests[COMMIT].argvs)
+        return deque((at, draw.choice(clients)) for at in times)
+
+    def run(self) -> int:
+        """Send all requests. Return 0, or 1 after too many failures, or without the parent."""
+        # Blocked, so that the end of a child that comes before sigtimedwait() is not lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        self.began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        while True:
+            now = self._now()
+            is_open = now < self.length
+            if is_open:
+                self._start_all(now)
+            elif not self.running:
+                return 0
+            signal.sigtimedwait([signal.SIGCHLD], self._wait_s())
+            self._reap()
+            if self.failures > MOST_FAILURES:
+                self._end_all()
+                errors = " ".join(self.last_errors())
+                print(f"{self.failures} requests failed: {errors}", file=sys.stderr)
+                return 1
+            if os.getppid() != self.parent:
+                self._end_all()
+                return 1
+
+    def _now(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.began
+
+    def _wait_s(self) -> float:
+        """Return how long to wait for the end of a request: at most until the next arrival or the end."""
+        now = self._now()
+        until = self.arrivals[0][0] if self.arrivals else self.length
+        wait_s = (until - now) / NS
+        # Behind the end, only requests that run are awaited.
+        return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
+
+    def _start_all(self, now: int) -> None:
+        """Start all requests that have arrived and find an idle client; in a closed loop, one of each."""
+        while self.arrivals and self.arrivals[0][0] <= now:
+            planned, kind = self.arrivals.popleft()
+            requests = self.requests[kind]
+            if len(requests.waiting) >= len(requests.idle):
+                self.late += 1
+            requests.waiting.append(planned)
+        for kind, requests in self.requests.items():
+            if not self.per_s:
+                requests.waiting.extend([now] * len(requests.idle))
+            while requests.waiting and requests.idle:
+                self._start(kind, requests, requests.idle.popleft(), requests.waiting.popleft())
+
+    def _start(self, kind: str, requests: Requests, client: int, planned: int) -> None:
+        if kind == COMMIT:
+            requests.number += 1
+            line = f"committer {client + 1}, request {requests.number}\n"
+            with open(requests.changes[client], "w") as file:
+                file.write(line * CHANGE_LINES)
+        argv = requests.argvs[client]
+        started = self._now()
+        pid = os.posix_spawn(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, self.nothing, 0),
+                (os.POSIX_SPAWN_DUP2, self.nothing, 1),
+                (os.POSIX_SPAWN_DUP2, self.errors, 2),
+            ],
+            setsigmask=[],
+        )
+        # In a closed loop, a request is planned when its client is free to send it.
+        self.running[pid] = RunningRequest(
+            kind, client, planned if self.per_s else started, started
+        )
+
+    def _reap(self) -> None:
+        """Record all requests that have ended, and let their clients send the next one."""
+        while self.running:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+            if not pid:
+                return
+            ended = self._now()
+            request = self.running.pop(pid)
+            requests = self.requests[request.kind]
+            requests.idle.append(request.client)
+            self.requests_cpu_s += used.ru_utime + used.ru_stime
+            if status:
+                code = str(os.waitstatus_to_exitcode(status))
+                requests.failed[code] = requests.failed.get(code, 0) + 1
+                self.failures += 1
+            else:
+                requests.planned.append(request.planned)
+                requests.started.append(request.started)
+                requests.ended.append(ended)
+
+    def _end_all(self) -> None:
+        for pid in self.running:
+            os.kill(pid, signal.SIGKILL)
+
+    def last_errors(self) -> list[str]:
+        """Return the last lines that requests have printed as errors."""
+        size = os.fstat(self.errors).st_size
+        text = os.pread(self.errors, ERROR_BYTES, max(0, size - ERROR_BYTES))
+        return text.decode(errors="replace").splitlines()[-ERROR_LINES:]
+
+    def report(self) -> dict[str, object]:
+        own = os.times()
+        return {
+            **{kind: requests.report() for kind, requests in self.requests.items()},
+            "late": self.late,
+            "requests_cpu_s": round(self.requests_cpu_s, 6),
+            "generator_cpu_s": round(own.user + own.system, 6),
+            "errors": self.last_errors(),
+        }
+
+
+def _seconds(at: int) -> float:
+    return round(at / NS, 6)
+
+
+def main(path: str) -> int:
+    with open(path) as file:
+        specification = json.load(file)
+    traffic = TrafficGenerator(specification)
+    try:
+        code = traffic.run()
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        # The code of a shell for a program that cannot be run.
+        return 127
+    if code == 0:
+        with open(specification["report"], "w") as file:
+            json.dump(traffic.report(), file)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,77 @@
+"""Find how many clients a server carries until its latency has doubled."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from vcsbench.axis_names import READERS_AXIS
+from vcsbench.statistics.comparisons import ComparisonRow
+
+DOUBLED = 2.0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The smallest measured number of clients with at least twice the latency of the fewest clients.
+
+    `fewest` is the baseline, mostly 1, and `most` the largest compared number. `number` is None if the
+    latency has not doubled at any. `low` and `high` are the ends of its 95 % interval: below `low`, no
+    interval of a ratio reaches 2; from `high` on, whole intervals are above it. An end is None if no measured
+    number has that. `factors` has the latency of each number as a multiple of the baseline's. `where` has the
+    values of the other axes.
+    """
+
+    fewest: int
+    most: int
+    number: int | None
+    low: int | None
+    high: int | None
+    factors: Mapping[int, float]
+    where: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
+    """Return the capacity in each case of a table that compares latencies of numbers of clients.
+
+    `rows` are of a table such as `compare: {axis: readers, baseline: "1", candidates: ["2", "4", "8"],
+    metric: latency_p95_ms}`; their ratio is baseline / candidate. A case has the same values of the other
+    axes. Rows without a ratio are left out.
+
+    Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35)
+    have the capacity 8, with the interval from 4 (its latency may have doubled) to 8.
+    """
+    cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
+    for row in rows:
+        if row.has_ratio:
+            where = tuple((name, value) for name, value in row.where.items() if name != axis)
+            cases[where].append(row)
+    return [_find_capacity(dict(where), members) for where, members in cases.items()]
+
+
+def _find_capacity(where: Mapping[str, str], rows: Iterable[ComparisonRow]) -> Capacity:
+    by_number = {int(row.candidate): row for row in rows}
+    numbers = sorted(by_number)
+    factors = {number: 1 / by_number[number].ratio for number in numbers}
+    # The largest and the smallest factor of each interval. A single round has none (NaN).
+    highest = {number: 1 / by_number[number].low for number in numbers}
+    lowest = {number: 1 / by_number[number].high for number in numbers}
+    return Capacity(
+        fewest=int(by_number[numbers[0]].baseline),
+        most=numbers[-1],
+        number=_first_doubled(factors),
+        low=_first_doubled(highest),
+        high=_first_doubled(lowest),
+        factors=factors,
+        where=where,
+    )
+
+
+def _first_doubled(factors: Mapping[int, float]) -> int | None:
+    """Return the smallest number with a factor of at least DOUBLED; None without one."""
+    for number, factor in factors.items():
+        if math.isfinite(factor) and factor >= DOUBLED:
+            return number
+    return None
