@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # REPO=/path/to/repository  measure this Subversion or git repository instead of a generated one
 # TREE=project/trunk        the folder of that repository to export; TREE=/ is its root (default: trunk, or the root)
+# LOG=/var/log/svn.log      weigh the commands by this log of your server: mod_dav_svn's SVN-ACTION, or svnserve's
 # MINUTES=30                how long the run may take; with more of them it continues where it stopped
 # CORES=all                 how many cores the preparation may use
 # ARGS="--configfile ..."   more arguments for vcsbench and Snakemake, or for pytest
@@ -21,12 +22,13 @@ ARGS ?=
 # and spaces are safe.
 override REPO := $(value REPO)
 override TREE := $(value TREE)
+override LOG := $(value LOG)
 override MINUTES := $(value MINUTES)
 override CELL := $(value CELL)
 override NAME := $(value NAME)
 override STUDY := $(value STUDY)
 override BUNDLE := $(value BUNDLE)
-export REPO TREE MINUTES CELL NAME STUDY BUNDLE
+export REPO TREE LOG MINUTES CELL NAME STUDY BUNDLE
 
 # By bash, because some programs unpack an archive without its execute bits.
 setup := @bash envs/setup.sh
@@ -35,7 +37,7 @@ setup_timed := @SECONDS=0; bash envs/setup.sh || exit; export VCSBENCH_SETUP_SEC
 run := @bash envs/run.sh
 vcsbench := @exec bash ./vcsbench
 # An empty variable is no flag.
-flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"}
+flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${LOG:+--server-log="$$LOG"} $${STUDY:+--study="$$STUDY"}
 timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
 # Unit tests on all cores; those that measure one after the other, after them.
 pytest := $(run) python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder

@@ -130,9 +130,16 @@ def test_report_on_url_is_refused_without_storing_its_password(checkout, url):
     assert checkout.calls() == [] and not (checkout.folder / ".vcsbench").exists()
 
 
-FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=builds,fsfs-ssd-2014", "--minutes", "7.5"]
+FLAGS = [
+    "--repository=/srv/a b",
+    "--tree=it's",
+    "--server-log=/l",
+    "--study=builds,fsfs-ssd-2014",
+    "--minutes",
+    "7.5",
+]
 KEYS = {"repository": "/srv/a b", "tree": "it's", "studies": ["builds", "fsfs-ssd-2014"]}
-KEYS |= {"minutes": 7.5, "rounds": None}
+KEYS |= {"server_log": "/l", "minutes": 7.5, "rounds": None}
 
 
 @pytest.mark.parametrize(
@@ -215,6 +222,11 @@ MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan", "9" * 400, "525601"]
         (("plan", "--repository="), "--repository"),
         (("plan", "--repository=/no such path"), "--repository (make: REPO=): /no such path"),
         (("plan", "--tree=x"), "--tree (make: TREE=)"),
+        (("plan", "--server-log="), "--server-log: is empty"),
+        (
+            ("plan", "--server-log=/no such log"),
+            "--server-log (make: LOG=): /no such log: no such file",
+        ),
         (("plan", "--study=x"), "--study (make: STUDY=): 'x'"),
         (("show", "x/y"), "(make: CELL=): 'x/y'"),
         (("run", "results/\udcff"), "results/\\xff: the argument is not UTF-8"),

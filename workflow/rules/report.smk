@@ -54,6 +54,7 @@ rule report:
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own_repository=lambda wildcards: PLAN.config.settings.repository or "",
         repository_notes=lambda wildcards: PROJECT.params_of(wildcards.study).repository_facts,
+        server_log_notes=lambda wildcards: PROJECT.params_of(wildcards.study).server_log_facts,
     script:
         "../scripts/write_report.py"
 

@@ -14,7 +14,10 @@ snakemake: Any
 
 
 # The keyword arguments of read_results that the configuration sets.
-PARAMS = ("order", "expectations", "baselines", "own_repository", "repository_notes")
+PARAMS = (
+    *("order", "expectations", "baselines", "own_repository", "repository_notes"),
+    "server_log_notes",
+)
 
 
 def write_page() -> None:

@@ -109,16 +109,19 @@ def _option_keys(options: argparse.Namespace) -> Keys:
     its variable of make.
     """
     keys: Keys = {}
-    for name in ("repository", "tree", "study", "minutes"):
+    for name in ("repository", "tree", "server_log", "study", "minutes"):
         # `make report REPO=` passes an empty value. Without this check, the default repositories would be
         # measured, and not the repository that the user meant.
         if getattr(options, name) == "":
-            raise UserError(f"--{name}: is empty. Give a value, or leave it out.")
+            option = name.replace("_", "-")
+            raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
     if options.repository:
         is_path = not is_url(options.repository)
         keys["repository"] = os.path.abspath(options.repository) if is_path else options.repository
     if options.tree:
         keys["tree"] = options.tree
+    if options.server_log:
+        keys["server_log"] = os.path.abspath(options.server_log)
     names = (options.study or "").replace(",", " ").split()
     if names:
         keys["studies"] = names
@@ -220,12 +223,19 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
     project = _open_project(options, keys)
     _ = project.expectations  # it checks their files
+    project.check_server_log()
     project.check_machine()
     # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
     for line in describe_plan(project.plan, project.repositories):
         print(words.wrapped(line), flush=True)
+    for study in project.config.studies:
+        facts = project.params_of(study).server_log_facts
+        if facts:
+            print(f"\nWeights of {study}")
+        for fact in facts:
+            print(words.wrapped(f"  {fact}"))
     return 0
 
 
@@ -391,10 +401,10 @@ def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
 def _session_options(options: argparse.Namespace) -> list[str]:
     """Return the options with which another command has the same configuration."""
     words_of_session = []
-    for name in ("repository", "tree", "study"):
+    for name in ("repository", "tree", "server_log", "study"):
         value = getattr(options, name)
         if value:
-            words_of_session.append(f"--{name}={value}")
+            words_of_session.append(f"--{name.replace('_', '-')}={value}")
     for name, values in (("--configfile", options.configfiles), ("--config", options.config)):
         if values:
             words_of_session += [name, *values]
@@ -507,6 +517,7 @@ def _parser() -> argparse.ArgumentParser:
     flag("--config", "-C", metavar="KEY=VALUE", help=keys, **several)
     flag("--repository", metavar="PATH", help="measure this repository of yours")
     flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
+    flag("--server-log", metavar="FILE", help="weigh commands by this log of your server")
     flag("--study", metavar="NAME", help="a study, several with commas, or all")
     parser = argparse.ArgumentParser(
         prog="vcsbench", description=__doc__, allow_abbrev=False, epilog="See docs/running.md."

@@ -32,6 +32,7 @@ REMEDIES = {
 OPTIONS = {
     "repository": "--repository (make: REPO=)",
     "tree": "--tree (make: TREE=)",
+    "server_log": "--server-log (make: LOG=)",
     "studies": "--study (make: STUDY=)",
     "minutes": "--minutes (make: MINUTES=)",
     "cores": "--cores (make: CORES=)",

@@ -239,6 +239,8 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
             yield keys, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
     if config.settings.workload:
         yield from _faults_of_workload(config.settings.workload, config)
+        if config.settings.server_log is not None:
+            yield ["workload"], "`server_log` gives the weights, too. Remove one of both."
 
 
 def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:

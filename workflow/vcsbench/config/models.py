@@ -420,6 +420,10 @@ class Settings(Model):
     """What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and their
     cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands by it
     (docs/report.md). After a change, nothing is measured again."""
+    server_log: Annotated[str, AfterValidator(without_nul)] | None = None
+    """A log of your server instead of `workload`: httpd's with mod_dav_svn's SVN-ACTION, or svnserve's
+    `--log-file`. Its commands become the weights (docs/server-log.md); users, paths and revisions are not
+    read. `make report LOG=path` sets it."""
     clear_caches: Literal["auto", "drop-caches", "evict"] = "auto"
     """How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the repository's files
     one by one (inodes stay cached). `auto` uses the first that is possible."""

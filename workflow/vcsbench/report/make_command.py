@@ -14,7 +14,12 @@ from itertools import dropwhile
 from vcsbench.plan.result_state import NOTHING
 
 # The options of `vcsbench run` that are variables of make, by the fields of MakeCommand.
-VARIABLE_OPTIONS = {"--repository": "repository", "--tree": "tree", "--study": "study"}
+VARIABLE_OPTIONS = {
+    "--repository": "repository",
+    "--tree": "tree",
+    "--server-log": "server_log",
+    "--study": "study",
+}
 # They limit one run. A repeated run gets its own limits.
 LIMITING_OPTIONS = ("--minutes", "--cores")
 MEASURE_NOTHING = f"measure={NOTHING}"
@@ -33,6 +38,7 @@ class MakeCommand:
 
     repository: str = ""
     tree: str = ""
+    server_log: str = ""
     study: str = ""
     arguments: str = ""
     minutes: str = ""
@@ -43,6 +49,7 @@ class MakeCommand:
         variables = {
             "REPO": self.repository,
             "TREE": self.tree,
+            "LOG": self.server_log,
             "STUDY": self.study,
             "ARGS": self.arguments,
             "MINUTES": self.minutes,

@@ -129,6 +129,7 @@ class Results:
     texts: Mapping[str, str] = field(default_factory=dict)
     own_repository: str = ""
     repository_notes: Sequence[str] = ()
+    server_log_notes: Sequence[str] = ()
     moved: Sequence[str] = ()
     loads: Mapping[str, Row] = field(default_factory=dict)
 
@@ -236,6 +237,7 @@ def read_results(
     baselines: Sequence[str] = (),
     own_repository: str = "",
     repository_notes: Sequence[str] = (),
+    server_log_notes: Sequence[str] = (),
 ) -> Results:
     """Return the results of a study below the folder `results`; missing files are left empty.
 
@@ -243,6 +245,7 @@ def read_results(
     axis to its values in the order of the study. `expectations` are the entries of the user's file, each with
     an `id`. `baselines` are the names of the saved baselines with which this run is compared.
     `own_repository` is the user's repository, "" without one, and `repository_notes` are sentences on it.
+    `server_log_notes` are sentences on the log of a server that gives the weights of the commands.
     Raise UserError for a damaged file.
     """
     name = study.name
@@ -270,6 +273,7 @@ def read_results(
         texts=_read_downloads(folder, study),
         own_repository=own_repository,
         repository_notes=repository_notes,
+        server_log_notes=server_log_notes,
         moved=_read_node_changes(folder / "cluster", name),
         loads=_read_loads(folder),
     )

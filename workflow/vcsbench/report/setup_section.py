@@ -192,6 +192,7 @@ def _describe_runs(results: Results, subjects: Sequence[UsedSubject]) -> dict[st
         "Programs": [", ".join(programs)],
         **_describe_subjects(subjects),
         "Your repository": results.repository_notes,
+        "Your server's log": results.server_log_notes,
     }
 
 

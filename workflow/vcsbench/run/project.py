@@ -32,6 +32,7 @@ from vcsbench.run.study_params import (
     study_names,
 )
 from vcsbench.sources import Source
+from vcsbench.sources.server_log import check_measured, read_server_log
 from vcsbench.storages import filesystems, workdir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
@@ -94,6 +95,16 @@ class Project:
     def check_machine(self) -> None:
         """Raise a UserError that names everything that cells need, and this machine lacks."""
         trials.refuse(trials.find_lacks(self.plan, trials.REQUIRED))
+
+    def check_server_log(self) -> None:
+        """Raise a UserError if the user's log of a server cannot be read, or gives no study any weights."""
+        log = self.config.settings.server_log
+        if log is None:
+            return
+        try:
+            check_measured(read_server_log(self.root / log), [*self.config.studies.values()])
+        except UserError as error:
+            raise UserError(f"{self.config.where(['server_log'])}: {error}") from None
 
     def used_sources(self) -> list[Source]:
         """Return the sources of the repositories that cells read."""
@@ -229,6 +240,7 @@ def open_project(
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(raw, root, paths, deployed, is_cluster)
     # Once here, not in each job. The storages of a cluster are on its nodes.
+    project.check_server_log()
     if not is_cluster and project.config.settings.measure != NOTHING:
         project.check_machine()
     else:

@@ -20,6 +20,7 @@ from vcsbench.config.definitions import (
 from vcsbench.config.models import unknown_name
 from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition, load_study
 from vcsbench.errors import UserError
+from vcsbench.sources.server_log import ServerLog, read_server_log
 from vcsbench.statistics.comparisons import STATISTIC, Limits
 from vcsbench.statistics.settings import StudySettings
 
@@ -237,7 +238,20 @@ class StudyParams:
 
     @property
     def workload(self) -> list[WorkloadShare]:
+        """Return the weights of the user's operations: configured, or from the log of a server."""
+        if self._server_log:
+            return self._server_log.shares(self.definition)
         return workload_of(self.environment.config.settings.workload, self.definition)
+
+    @property
+    def server_log_facts(self) -> list[str]:
+        """Return sentences on the log that gives the weights; [] without one."""
+        return self._server_log.sentences(self.definition) if self._server_log else []
+
+    @cached_property
+    def _server_log(self) -> ServerLog | None:
+        path = self.environment.config.settings.server_log
+        return None if path is None else read_server_log(self.root / path)
 
     @property
     def repository_facts(self) -> list[str]:

@@ -1,0 +1,253 @@
+"""The log of a server: its formats, the weights that it gives, and logs of real servers."""
+
+import gzip
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from project import needs, wait_for
+from vcsbench.config.study import Study
+from vcsbench.errors import UserError
+from vcsbench.programs import Programs
+from vcsbench.sources.server_log import ServerLog, check_measured, read_server_log
+
+HTTPD = "[28/Nov/2026:22:30:10 +0000] "
+SVNSERVE = "4711 2026-11-28T22:30:10.000000Z 10.0.0.1 "
+
+
+def counts(tmp_path, *lines):
+    path = tmp_path / "svn.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    # Another log may have been read from this path.
+    read_server_log.cache_clear()
+    log = read_server_log(path)
+    return dict(log.commands), dict(log.unknown)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (f"{HTTPD}- checkout-or-export /trunk r1 depth=infinity", "checkout-or-export"),
+        (f"{HTTPD}jane log (/trunk /a%20log) r9:1 limit=3", "log"),
+        # Clients since 1.8 ask for an update in this way.
+        (f"{HTTPD}jane status / r5", "update"),
+        (f"{SVNSERVE}jane repo status / r5", "status"),
+        (f"{SVNSERVE}- repo switch /trunk /br@3", "update"),
+        (f"{SVNSERVE}- repo list / r5 depth=infinity <ANY>", "list"),
+        (f"{SVNSERVE}- repo get-dir /d r5 text", "list"),
+        (f"{SVNSERVE}- repo commit r5", "commit"),
+        (f"{SVNSERVE}log update get-file-revs /log r0:5", "blame"),
+        (f'10.0.0.1 - jane {HTTPD}"REPORT /r/!svn/me HTTP/1.1" 200 9 "update / r5"', "update"),
+        (f'10.0.0.1 - - {HTTPD}"MERGE /r HTTP/1.1" 200 41 commit r7', "commit"),
+    ],
+)
+def test_line_counts_its_command(tmp_path, line, name):
+    assert counts(tmp_path, line) == ({name: 1}, {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{SVNSERVE}- repo get-latest-rev",
+        f"{SVNSERVE}- repo open 2 cap=(edit-pipeline) / SVN/1.14.2 -",
+        f"{SVNSERVE}- repo get-locations /br@3 (2)",
+        f"{SVNSERVE}- repo ERR - 0 170001 Authorization failed",
+        f'10.0.0.1 - - {HTTPD}"GET /log HTTP/1.1" 200 41 "-" "my log (x)"',
+        "log (/trunk) r9:1",
+        "",
+    ],
+)
+def test_line_without_command_is_not_counted(tmp_path, line):
+    assert counts(tmp_path, line, f"{HTTPD}- commit r5") == ({"commit": 1}, {})
+
+
+def test_unknown_actions_are_counted_and_named(tmp_path):
+    lines = [f"{HTTPD}jane frobnicate /a r5", f"{SVNSERVE}- repo defrag (/a) r5"] * 2
+    found = counts(tmp_path, *lines, f"{HTTPD}- commit r5")
+    assert found == ({"commit": 1}, {"frobnicate": 2, "defrag": 2})
+
+
+def test_log_may_be_compressed_and_have_long_lines(tmp_path):
+    long_path = "/x" * 100_000
+    lines = [f"{HTTPD}- log ({long_path}) r9:1", f"{HTTPD}- commit r5"]
+    path = tmp_path / "svn.log.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert dict(read_server_log(path).commands) == {"log": 1, "commit": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.mkdir(), "not a regular file"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.touch(), "is no log of"),
+        (lambda path: path.write_bytes(os.urandom(4096)), "is no log of"),
+        (lambda path: path.write_bytes(gzip.compress(b"x" * 99)[:-9]), "cannot be read"),
+        (lambda path: path.write_text(f"{HTTPD}- get-locations /a@1 (2)\n"), "has no command"),
+        (lambda path: path.symlink_to("/proc/kmsg"), "is no log of"),
+        (lambda path: path.symlink_to(path.name), "cannot be read"),
+    ],
+)
+def test_file_that_is_no_log_is_refused(tmp_path, make, reason):
+    path = tmp_path / "log"
+    make(path)
+    with pytest.raises(UserError) as caught:
+        read_server_log(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ") and reason in text and text.endswith(".")
+    assert "\n" not in text
+
+
+def study(**logged_as):
+    """Return a study whose commands stand for some in a log."""
+    commands = {}
+    for name, logged in logged_as.items():
+        keys = {"argv": "x", "work": "stdout", "logged_as": logged}
+        commands[name] = Study.model_fields["commands"].annotation.__args__[1](**keys)
+    return Study.model_construct(name="s", axes={"what": "commands"}, commands=commands)
+
+
+def test_shares_are_weights_of_measured_commands():
+    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "blame": 5}, {"frob": 2})
+    names = {"log": "log", "checkout": "checkout-or-export", "export": "checkout-or-export"}
+    measured = study(**names, commit="commit")
+    shares = {share["name"]: share["weight"] for share in log.shares(measured)}
+    assert shares == {"log": 75, "checkout": 12.5, "export": 12.5}
+    assert log.shares(measured)[0]["where"] == {"what": "log"}
+    assert log.sentences(measured) == [
+        "svn.log has 45 commands: log 66.7 %, checkout or export 22.2 %, blame 11.1 %.",
+        "This study does not measure blame.",
+        "Checkout and export have equal weights: the log does not tell them apart.",
+        "Unknown actions: frob (2).",
+    ]
+    other = study(commit="commit", dump=None)
+    assert log.shares(other) == []
+    check_measured(log, [other, measured])
+    with pytest.raises(
+        UserError, match=r"^svn\.log: .* blame, checkout or export and log.*logged_as"
+    ):
+        check_measured(log, [other])
+
+
+# Logs of real servers. The numbers of commands are a known mix.
+
+# The commit is first: a checkout of revision 0 is logged as an update.
+MIX = {"commit": 1, "log": 4, "checkout": 2, "export": 3, "update": 5, "list": 2}
+COMMANDS = {
+    "log": "svn log -v URL",
+    "checkout": "svn checkout URL FOLDER/wc-NUMBER",
+    "export": "svn export URL FOLDER/export-NUMBER",
+    "update": "svn update FOLDER/wc-0",
+    "list": "svn list -R URL",
+    "commit": "svnmucc put FOLDER/file URL/file-NUMBER -m change",
+}
+MODULES = "/usr/lib/apache2/modules"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def running(argv, port):
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for(lambda: can_connect(port))
+            yield
+        finally:
+            server.terminate()
+
+
+def can_connect(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def send_mix(url, folder):
+    """Send the mix of commands, after commands of the same kinds that prepare the repository."""
+    (folder / "file").write_text("text\n")
+    for name, number in MIX.items():
+        for n in range(number):
+            words = COMMANDS[name].replace("NUMBER", str(n)).replace("FOLDER", str(folder))
+            argv = words.replace("URL", url).split()
+            subprocess.run([*argv, "--non-interactive"], check=True, stdout=subprocess.DEVNULL)
+
+
+def mix_of(path):
+    log = read_server_log(path)
+    assert log.unknown == {}, log
+    expected = {name: MIX[name] for name in ("log", "update", "list", "commit")}
+    expected["checkout-or-export"] = MIX["checkout"] + MIX["export"]
+    return dict(log.commands), expected
+
+
+@needs("svn", "svnserve", "svnmucc")
+def test_log_of_real_svnserve_gives_the_mix_back(tmp_path):
+    repository = tmp_path / "root" / "r"
+    repository.parent.mkdir()
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    (repository / "conf" / "svnserve.conf").write_text("[general]\nanon-access = write\n")
+    port, log = free_port(), tmp_path / "svnserve.log"
+    argv = ["svnserve", "--daemon", "--foreground", "--root", repository.parent]
+    argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port), "--log-file", log]
+    with running(argv, port):
+        send_mix(f"svn://127.0.0.1:{port}/r", tmp_path)
+    found, expected = mix_of(log)
+    assert found == expected
+
+
+CONFIGURATION = """
+ServerRoot "{folder}"
+ServerName localhost
+Listen 127.0.0.1:{port}
+PidFile "{folder}/pid"
+ErrorLog "{folder}/errors"
+DefaultRuntimeDir "{folder}"
+{modules}
+CustomLog "{folder}/svn.log" "%t %u %{{SVN-ACTION}}e" env=SVN-ACTION
+CustomLog "{folder}/access.log" "%h %l %u %t \\"%r\\" %>s %b \\"%{{SVN-ACTION}}e\\""
+<Location />
+    DAV svn
+    SVNParentPath "{folder}/root"
+</Location>
+"""
+
+
+@needs("svn", "svnmucc")
+@pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
+def test_logs_of_real_httpd_give_the_mix_back(folder):
+    (folder / "root").mkdir()
+    subprocess.run(["svnadmin", "create", folder / "root" / "r"], check=True)
+    names = ["mpm_event", "unixd", "authz_core", "dav", "dav_svn", "log_config"]
+    found = {name: os.path.join(Programs().httpd_modules, f"mod_{name}.so") for name in names}
+    modules = [f"LoadModule {n}_module {path}" for n, path in found.items() if os.path.exists(path)]
+    if os.geteuid() == 0:
+        modules += ["User nobody", "Group nogroup"]
+        for path in [folder / "root", *(folder / "root").rglob("*")]:
+            shutil.chown(path, "nobody")
+    port = free_port()
+    file = folder / "httpd.conf"
+    file.write_text(CONFIGURATION.format(folder=folder, port=port, modules="\n".join(modules)))
+    with running([Programs().httpd, "-DFOREGROUND", "-f", file], port):
+        send_mix(f"http://127.0.0.1:{port}/r", folder)
+    for name in ("svn.log", "access.log"):
+        counted, expected = mix_of(folder / name)
+        assert counted == expected
+
+
+def test_large_log_is_read_in_seconds(tmp_path):
+    path = tmp_path / "svn.log"
+    lines = [f"{HTTPD}jane log (/trunk/some/folder/{n}) r9:1 revprops=all" for n in range(1000)]
+    path.write_text("\n".join(lines * 200) + "\n")
+    began = time.process_time()
+    assert read_server_log(path).commands == {"log": 200_000}
+    # It takes 0.3 s; a busy machine is slower.
+    assert time.process_time() - began < 10

@@ -1,0 +1,154 @@
+"""A small study with traffic of many clients, from its grid to its report, with real servers."""
+
+import json
+
+import yaml
+
+from project import invalid_flags, needs
+from vcsbench.statistics.capacity import find_capacities
+from vcsbench.statistics.comparisons import comparison_rows
+
+STUDY = "traffic"
+COMPARED = {"axis": "readers", "baseline": "1", "candidates": ["4"]}
+STUDY_FILE = {
+    **{"title": "Many clients", "source": "A test."},
+    "axes": {
+        "command": ["log", "requests"],
+        "ra": ["svn", "http"],
+        "repo": "repositories",
+        "config": ["default", "forking"],
+        "readers": ["1", "4"],
+        "arrival": ["closed", "5"],
+    },
+    "defaults": {"format": "f7", "packing": "nopack"},
+    "block": ["command", "repo"],
+    "variance_group": ["command", "ra"],
+    "scenario_axes": ["command", "ra", "repo"],
+    "commands": {
+        "log": {
+            "argv": "{svn} log -v {url}",
+            **{"input": "repository", "work": "log", "logged_as": "log"},
+            "inapplicable_axes": ["readers", "arrival"],
+        },
+        "requests": {
+            "argv": "{svn} ls -R {url}/{tree}",
+            **{"input": "repository", "work": "stdout"},
+            "traffic": {"seconds": 2},
+        },
+    },
+    "questions": {"ra": {"question": "http or svn?"}},
+    "tables": {
+        "elapsed": {"metric": "elapsed_s", "rows": ["ra"], "columns": ["config", "readers"]},
+        "svn-vs-http": {
+            "compare": {"axis": "ra", "baseline": "svn", "candidates": ["http"]},
+            **{"rows": ["candidate", "command"], "columns": ["config", "readers"]},
+        },
+        "throughput": {
+            **{"metric": "throughput_per_s", "where": {"command": "requests"}},
+            **{"rows": ["ra", "config"], "columns": ["readers", "arrival"], "over": "readers"},
+        },
+        "p95-by-readers": {
+            "compare": {**COMPARED, "metric": "latency_p95_ms"},
+            "where": {"arrival": "closed"},
+            **{"rows": ["ra", "config"], "columns": ["candidate"]},
+        },
+        "memory": {
+            **{"metric": "server_peak_mib_per_client", "rows": ["ra", "config"]},
+            "columns": ["readers"],
+        },
+        "server-cpu": {
+            **{"metric": "server_cpu_ms_per_request", "rows": ["ra", "config"]},
+            "columns": ["readers"],
+        },
+    },
+}
+CLOSED = {"command": "requests", "arrival": "closed"}
+
+
+@needs("svn", "svnserve", "hyperfine")
+def test_traffic_study_runs_from_grid_to_report(project):
+    file = project.path / "config" / "studies" / f"{STUDY}.yaml"
+    file.write_text(yaml.safe_dump(STUDY_FILE, sort_keys=False))
+    log = project.path / "svn.log"
+    log.write_text("[28/Nov/2026:22:30:10 +0000] - log (/trunk) r9:1\n" * 3)
+    project.configure(
+        {"command": "log", "config": "default"},
+        {**CLOSED, "config": "default", "ra": ["svn", "http"]},
+        {**CLOSED, "config": "forking", "ra": "svn"},
+        {"command": "requests", "config": "default", "ra": "svn", "readers": "4", "arrival": "5"},
+        study=STUDY,
+        rounds=2,
+        server_log=str(log),
+    )
+    project.succeed()
+    rows = project.rows(f"measurements/{STUDY}.csv")
+    assert invalid_flags(rows) == []
+    runs = {(r["ra"], r["config"], r["readers"], r["arrival"]): r for r in rows if r["readers"]}
+    assert_requests_are_counted(runs)
+    assert_servers_are_accounted(runs)
+    assert_context_has_all_latencies(project, runs)
+    assert_no_table_has_elapsed_time(project)
+    assert_page_and_capacity(project)
+
+
+def assert_requests_are_counted(runs):
+    assert len(runs) == 7
+    assert len({run["work"] for run in runs.values()}) == 1
+    for (_, _, readers, arrival), run in runs.items():
+        assert run["elapsed_s"] == "" and float(run["senders"]) == int(readers)
+        assert 0 < float(run["throughput_per_s"]) <= float(run["requests"]) / 2
+        percentiles = [float(run[f"latency_p{share}_ms"]) for share in (50, 95, 99)]
+        assert percentiles == sorted(percentiles) and percentiles[0] > 1
+        # Ten arrivals on average.
+        assert arrival == "closed" or 2 <= float(run["requests"]) <= 25
+
+
+def assert_servers_are_accounted(runs):
+    for run in runs.values():
+        assert float(run["server_cpu_s"]) > 0
+        # The requests are many processes, which take more than the program that starts them.
+        assert float(run["clients_cpu_s"]) > 3 * float(run["generator_cpu_s"]) > 0
+    peaks = {
+        (config, readers): float(run["server_peak_memory_bytes"])
+        for (ra, config, readers, arrival), run in runs.items()
+        if ra == "svn" and arrival == "closed"
+    }
+    # The processes of four connections have ended, and were seen while they lived.
+    assert peaks["forking", "4"] > 1.1 * peaks["forking", "1"]
+
+
+def assert_context_has_all_latencies(project, runs):
+    context = project.context(STUDY, "requests/svn/ruby/default/4/5", 2)
+    traffic = context["runs"][0]["traffic"]
+    assert (traffic["readers"], traffic["arrival"], traffic["seconds"]) == (4, "5", 2)
+    assert len(traffic["read"]["ended_s"]) == float(runs["svn", "default", "4", "5"]["requests"])
+    # All cells of a round have the same arrivals, and another round has other ones.
+    other = project.context(STUDY, "requests/svn/ruby/default/4/5", 1)["runs"][0]["traffic"]
+    assert other["read"]["planned_s"] != traffic["read"]["planned_s"]
+
+
+def assert_no_table_has_elapsed_time(project):
+    for table in ("elapsed", "svn-vs-http"):
+        found = project.rows(f"tables/{STUDY}/{table}.csv")
+        assert {row["command"] for row in found} == {"log"}
+    advice = project.json(f"advice/{STUDY}.json")
+    assert "requests" not in json.dumps(advice["situations"])
+
+
+def assert_page_and_capacity(project):
+    compared = project.rows(f"tables/{STUDY}/p95-by-readers.csv")
+    numbers = ("ratio", "low", "high", "n")
+    records = [{**row, **{n: float(row[n] or "nan") for n in numbers}} for row in compared]
+    capacities = find_capacities(comparison_rows(records))
+    assert {(c.where["ra"], c.where["config"]) for c in capacities} == {
+        ("svn", "default"),
+        ("svn", "forking"),
+        ("http", "default"),
+    }
+    assert all(capacity.factors[4] > 1 for capacity in capacities)
+    page = project.page(STUDY)
+    assert "Requests per second" in page and "Latency, p95" in page
+    assert "clients and server share this machine" in page
+    assert "svn.log has 3 commands: log 100 %." in page
+    (share,) = project.json(f"advice/{STUDY}.json")["workload"]
+    assert (share["name"], share["weight"]) == ("log", 100)

@@ -1,0 +1,231 @@
+"""Count the commands in the log of a Subversion server: the user's own mix of commands.
+
+Two formats are known, plain or compressed:
+
+- httpd with mod_dav_svn, for example `CustomLog logs/svn.log "%t %u %{SVN-ACTION}e" env=SVN-ACTION`, with
+  lines such as `[28/Nov/2026:22:30:10 +0000] jane log (/trunk) r9:1`. An access log works, too, if the
+  variable SVN-ACTION is one of its fields.
+- svnserve with `--log-file`: `4711 2026-11-28T22:30:10.000000Z 10.0.0.1 jane repo log (/trunk) r9:1`.
+
+Only the word of the action is kept. Users, paths and revisions are not read. subversion/libsvn_subr/log.c in
+Subversion's sources has all actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from vcsbench.config.configuration import WorkloadShare
+from vcsbench.config.study import Study
+from vcsbench.errors import UserError
+from vcsbench.external import one_line
+from vcsbench.sources.compressed import DAMAGED, open_decompressed
+from vcsbench.words import enumeration
+
+# The command that an action stands for (the key `logged_as` of a study's command). "" is a step of another
+# command: most commands ask for the youngest revision, for locations or for inherited properties first.
+ACTIONS = {
+    # Clients send the same request for both.
+    "checkout-or-export": "checkout-or-export",
+    "update": "update",
+    # The server does the same work for it.
+    "switch": "update",
+    "status": "status",
+    "log": "log",
+    # Since 1.10 one request; older clients send get-dir for each folder.
+    "list": "list",
+    "get-dir": "list",
+    "commit": "commit",
+    "get-file": "cat",
+    "get-file-revs": "blame",
+    "diff": "diff",
+    "lock": "lock",
+    "unlock": "unlock",
+    # Of svnsync and svnrdump.
+    "replay": "replay",
+    "get-mergeinfo": "",
+    "get-inherited-props": "",
+    "get-location-segments": "",
+    "get-locations": "",
+    "get-locks": "",
+    "get-lock": "",
+    "check-path": "",
+    "stat": "",
+    "reparent": "",
+    "rev-prop": "",
+    "rev-proplist": "",
+    "change-rev-prop": "",
+}
+# mod_dav_svn logs an update as `status` unless the client asks for all files in one answer, which no client
+# since 1.8 does by default.
+OVER_HTTP = {"status": "update"}
+NAMES = {"checkout-or-export": "checkout or export"}
+# The start of the arguments of an action: a path, a list of paths, or a revision.
+_ARGUMENTS = rb" (?=[/(]|r-?\d)"
+_WORDS = "|".join(sorted(ACTIONS, key=len, reverse=True)).encode()
+_ACTION = re.compile(rb"(?<![^ ])(" + _WORDS + rb")" + _ARGUMENTS)
+# An action that this table lacks, behind one to three fields such as host, user and repository.
+_UNKNOWN = re.compile(rb" ?(?:[^ ]+ ){1,3}([a-z][a-z-]{1,40})" + _ARGUMENTS)
+_SVNSERVE_LINE = re.compile(rb"\d+ \d{4}-\d\d-\d\dT[\d:.]+Z ")
+_HTTPD_TIME = re.compile(rb"\[\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]+ [+-]\d{4}\]")
+# The longest part of a line that is read at once. A line has paths, which may be long.
+LINE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class ServerLog:
+    """The numbers of commands in a log by the names of `logged_as`, and of unknown actions by their words."""
+
+    name: str
+    commands: Mapping[str, int]
+    unknown: Mapping[str, int]
+
+    def shares(self, study: Study) -> list[WorkloadShare]:
+        """Return the weight of each command of a study that stands for some in the log, in per cent.
+
+        Several commands of one name share its weight equally: the log does not tell them apart. Return []
+        if the study has no command of the log.
+        """
+        stand_ins = _commands_by_name(study)
+        counts = {name: self.commands[name] for name in stand_ins if self.commands.get(name)}
+        total = sum(counts.values())
+        parts: list[WorkloadShare] = []
+        for name, count in counts.items():
+            for command in stand_ins[name]:
+                weight = 100 * count / total / len(stand_ins[name])
+                where = {study.command_axis: command}
+                parts.append({"name": command, "weight": weight, "where": where})
+        return parts
+
+    def sentences(self, study: Study) -> list[str]:
+        """Return what the log has, what of it the study measures, and which actions are unknown."""
+        total = sum(self.commands.values())
+        ranking = sorted(self.commands.items(), key=lambda item: (-item[1], item[0]))
+        listed = ", ".join(f"{_label(name)} {100 * count / total:.3g} %" for name, count in ranking)
+        sentences = [f"{self.name} has {total:,} commands: {listed}."]
+        stand_ins = _commands_by_name(study)
+        left_out = [_label(name) for name, _ in ranking if name not in stand_ins]
+        if len(left_out) == len(ranking):
+            sentences.append("This study measures none of them, so it has no weights.")
+        elif left_out:
+            sentences.append(f"This study does not measure {enumeration(left_out)}.")
+        for name, commands in stand_ins.items():
+            if len(commands) > 1 and self.commands.get(name):
+                sentences.append(
+                    f"{enumeration(commands).capitalize()} have equal weights: the log does not tell them "
+                    f"apart."
+                )
+        if self.unknown:
+            words = [f"{word} ({count:,})" for word, count in sorted(self.unknown.items())]
+            sentences.append(f"Unknown actions: {', '.join(words)}.")
+        return sentences
+
+
+def _commands_by_name(study: Study) -> dict[str, list[str]]:
+    """Return the commands of a study by the name in a log that they stand for."""
+    commands: dict[str, list[str]] = {}
+    for command, definition in study.commands.items():
+        if definition.logged_as is not None:
+            commands.setdefault(definition.logged_as, []).append(command)
+    return commands
+
+
+def _label(name: str) -> str:
+    return NAMES.get(name, name)
+
+
+@cache
+def read_server_log(path: Path) -> ServerLog:
+    """Read a log, line by line. Raise UserError if it is no log of a Subversion server, or has no command."""
+    counter = _ActionCounter()
+    try:
+        with open_decompressed(path) as file:
+            is_start = True
+            while line := file.readline(LINE_BYTES):
+                # The rest of a longer line has no start of a line, and no action.
+                if is_start:
+                    counter.add(line)
+                is_start = line.endswith(b"\n")
+    except FileNotFoundError:
+        raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
+    except DAMAGED as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(
+            f"{one_line(path)}: cannot be read: {reason}. Check the file and its permissions."
+        ) from None
+    if not counter.commands:
+        raise UserError(f"{one_line(path)}: {counter.why_empty()}")
+    return ServerLog(path.name, dict(counter.commands), dict(counter.unknown))
+
+
+class _ActionCounter:
+    """Counts of the lines of a log."""
+
+    def __init__(self) -> None:
+        self.lines_of_log = 0
+        self.commands: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+
+    def add(self, line: bytes) -> None:
+        stamp = _SVNSERVE_LINE.match(line)
+        is_http = False
+        if not stamp:
+            stamp = _HTTPD_TIME.search(line)
+            is_http = True
+        if not stamp:
+            return
+        self.lines_of_log += 1
+        text = line[stamp.end() :]
+        word = _find_action(text)
+        if word:
+            name = ACTIONS[word]
+            if is_http:
+                name = OVER_HTTP.get(name, name)
+            if name:
+                self.commands[name] += 1
+            return
+        # An access log has quoted fields, such as the name of a browser, with any words.
+        unknown = None if b'"' in text else _UNKNOWN.match(text)
+        if unknown:
+            self.unknown[unknown[1].decode()] += 1
+
+    def why_empty(self) -> str:
+        """Return why there is no command, with a remedy."""
+        if self.lines_of_log:
+            return (
+                'has no command of a Subversion client. Log them in httpd by `CustomLog FILE "%t %u '
+                '%{SVN-ACTION}e" env=SVN-ACTION`.'
+            )
+        return (
+            "is no log of httpd with mod_dav_svn or of svnserve (--log-file). Give one, plain or as .gz, .xz "
+            "or .zst."
+        )
+
+
+def _find_action(text: bytes) -> str:
+    """Return the first known action behind the time of a line; "" without one.
+
+    A quoted field of an access log is an action as a whole: the name of a browser may have such words, too.
+    """
+    for number, part in enumerate(text.split(b'"')):
+        is_quoted = number % 2 == 1
+        found = _ACTION.match(part) if is_quoted else _ACTION.search(part)
+        if found:
+            return found[1].decode()
+    return ""
+
+
+def check_measured(log: ServerLog, studies: Sequence[Study]) -> None:
+    """Raise UserError if no study measures a command of the log."""
+    if any(log.shares(study) for study in studies):
+        return
+    names = enumeration([_label(name) for name in sorted(log.commands)])
+    raise UserError(
+        f"{log.name}: it has {names}, and no study of this session has a command with this `logged_as`. Add "
+        f"the key to a command, or choose another study."
+    )
