@@ -218,7 +218,8 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
         recipe={"axes": {}, "program": "start"}, files=Path("/x"), input=None, subjects=(), _program=str,
     )  # fmt: skip
     words = {kind: {*subject.words(fake)} for kind, subject in SUBJECTS.items()}
-    words["repository"].add("url")  # of the cell's server
+    for kind in ("repository", "committed_repository"):
+        words[kind].add("url")  # of the cell's server
     assert words == {kind: {*of_kind} for kind, of_kind in SUBJECT_WORDS.items()}
     assert {*PreparedCell._words(fake)} == {*WORDS, "program"}
 

@@ -68,6 +68,7 @@ def table(measured, definition, **limits):
 
 EVIDENCE = {
     **{"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2},
+    **{"client_write_bytes": 4, "client_wchar": 8},
     **{"device_write_bytes": 4096, "device_flushes": 3},
 }
 
@@ -75,11 +76,12 @@ EVIDENCE = {
 @pytest.mark.parametrize(
     ("more", "filesystem", "expected"),
     [
-        ({}, "ext4", (7, 10, 2, None)),
-        ({"client_rchar": None, "client_instructions": 5}, "ext4", (7, None, 2, 5)),
-        ({"server_kind": "httpd"}, "ext4", (None, None, None, None)),
-        ({"server_kind": "httpd", "server_read_bytes": 1}, "ext4", (8, None, None, None)),
-        ({}, "tmpfs", (None, 10, 2, None)),
+        ({}, "ext4", (7, 10, 2, None, 8, 4)),
+        ({"client_rchar": None, "client_instructions": 5}, "ext4", (7, None, 2, 5, 8, 4)),
+        ({"server_kind": "httpd"}, "ext4", (None,) * 6),
+        ({"server_kind": "httpd", "server_read_bytes": 1}, "ext4", (8, *(None,) * 5)),
+        ({"server_kind": "httpd", "server_wchar": 1}, "ext4", (*(None,) * 4, 9, None)),
+        ({}, "tmpfs", (None, 10, 2, None, 8, None)),
     ],
 )
 def test_count_columns_have_number_or_none(more, filesystem, expected):

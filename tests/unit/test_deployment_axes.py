@@ -1,5 +1,8 @@
 """The axes of deployed servers: their keys in recipes, and the cells that they are for."""
 
+import os
+import shutil
+
 import pytest
 
 from unit.study_grid import study_environment
@@ -9,6 +12,8 @@ from vcsbench.plan.recipe import draft_recipe
 
 BUILD = {"client": {}, "server": {}}
 WORDS = ("https", "svn+ssh", "authentication", "authorisation", "hooks", "commit", "blame")
+# The system's Python, which hooks find.
+PYTHON = os.path.realpath(shutil.which("python3", path=os.defpath) or "")
 MOST_RULES = {"access_rules": {"count": 1000}}
 
 
@@ -28,7 +33,7 @@ def keys_of(axis, value):
         ("keep_alive", "off", {"keep_alive": "off"}),
         ("network", "loopback", {}),
         ("hooks", "none", {}),
-        ("hooks", "python", {"hooks": "python"}),
+        ("hooks", "python", {"hooks": "python", "hook_program": PYTHON}),
     ],
 )
 def test_recipe_keys_of_a_value(axis, value, keys):

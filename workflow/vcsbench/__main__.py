@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,10 +297,11 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
-    with run_folder(ROOT) as folder:
+    with run_folder(ROOT) as folder, ExitStack() as stack:
         cell = PreparedCell(recipe, number, folder, ROOT)
         for subject in cell.subjects:
             subject.check()
+            stack.callback(subject.discard)
         cell.fill_in()
         place = f"{recipe['study']}/{recipe['cell']}, round {number}"
         if cell.input:

@@ -25,6 +25,8 @@ MIB = 2**20
 WHY_UNCOUNTED = {
     "call_bytes": WithheldCode.HIDDEN_COUNT,
     "device_bytes": WithheldCode.HIDDEN_COUNT,
+    "call_written_bytes": WithheldCode.HIDDEN_COUNT,
+    "dirtied_bytes": WithheldCode.HIDDEN_COUNT,
     "written_bytes": WithheldCode.HIDDEN_COUNT,
     "read_calls": WithheldCode.HIDDEN_COUNT,
     "flushes": WithheldCode.HIDDEN_COUNT,
@@ -262,6 +264,13 @@ _SIZES = (
             _less("writes"),
             "MiB written to the storage's device while the command ran, by all processes, median of the "
             "rounds. Later writes are not included."),
+    _in_mib("call_written_bytes", "call_written_mib", "Written by system calls",
+            "bytes written by system calls", _less("writes"),
+            "MiB that client and server wrote by system calls, median of the rounds. Writes to sockets and "
+            "files that are removed later are included."),
+    _in_mib("dirtied_bytes", "dirtied_mib", "Written to files", "bytes written to files", _less("writes"),
+            "MiB of pages of files that client and server changed, and that the kernel has to write to "
+            "devices, median of the rounds. Files that are removed before that are included."),
 )
 _KERNEL_COUNTS = (
     Metric("read_calls", "Calls for a read", "calls", "calls for a read",
@@ -295,6 +304,8 @@ _STRACE_COUNTS = (
             "Successful opens of a file for writing, or for reading and writing."),
     _traced("renames", "Renames", "renames", "renames", _less_often("renames"),
             "Renames of a file or folder."),
+    _traced("flush_calls", "Flush calls", "calls", "flush calls", _less_often("flushes"),
+            "Calls of fsync, fdatasync, sync_file_range and similar. Each waits for the device."),
     _traced("seeks", "Seeks", "seeks", "seeks", _less_often("seeks"), "Calls of lseek."),
     _traced("stats", "File status calls", "stats", "file status calls", _less_often("asks for states"),
             "Calls of stat, fstat and statx."),

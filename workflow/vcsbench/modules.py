@@ -46,10 +46,13 @@ def cell_code(recipe: Recipe) -> str:
         unused.append("subjects.strategies")
     if "tree" not in kinds and "built_tree" not in kinds:
         unused += ["subjects.tree", "subjects.tree_stores"]
-    if "working_copy" not in kinds:
+    if not kinds & {"working_copy", "changed_working_copy"}:
         unused.append("subjects.working_copy")
     if recipe.get("repository", {}).get("system") != "git":
         unused += GIT_MODULES
+    if "committed_repository" not in kinds:
+        unused += ["subjects.committed_repository", "subjects.changed_working_copy"]
+        unused += ["subjects.folder_backup", "deployment.hooks"]
     return _cell_code_without(tuple(unused))
 
 

@@ -135,6 +135,7 @@ class Recipe(TypedDict, total=False):
     fixed_cost: bool
     clones: bool
     measure_sync: bool
+    change: str
     state: State
     build: RecipeBuild
     environments: list[str]
@@ -158,6 +159,7 @@ class Recipe(TypedDict, total=False):
     http_options: list[str]
     link: RecipeLink
     hooks: str
+    hook_program: str
     reflink: str
     repository: RecipeRepository
     storage: RecipeStorage
@@ -253,6 +255,7 @@ class Evidence(TypedDict, total=False):
     server_first_rchar: int | None
     client_peak_memory_bytes: int | None
     discarded_read_bytes: int
+    input_grew_bytes: int  # of a commit: the files of its revision
     line_delay_ms: float  # from here on: set, and measured, of the line between client and server
     line_rate_mbit: float
     line_round_trip_ms: float
@@ -431,6 +434,13 @@ class WorkingCopyFacts(TypedDict):
     cloned: list[int] | None
 
 
+class CommitFacts(TypedDict):
+    """A change that a command commits, and the number of its files."""
+
+    change: str
+    files: int
+
+
 class SubjectFacts(TypedDict, total=False):
     """The facts of subjects in a context."""
 
@@ -443,6 +453,7 @@ class SubjectFacts(TypedDict, total=False):
     read: Mapping[str, object]
     built: Mapping[str, object]
     working_copy: WorkingCopyFacts
+    commit: CommitFacts
 
 
 class Context(SubjectFacts, total=False):

@@ -1,8 +1,9 @@
 """Define the axes of deployed servers: authentication, access rules, connection and hooks."""
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
-from vcsbench.axes.axis import Environment, choice_axis
+from vcsbench.axes.axis import Axis, Environment, choice_axis
 from vcsbench.axes.build_axis import why_no_module
 from vcsbench.axis_names import (
     ACCESS_AXIS,
@@ -55,7 +56,6 @@ BULK_UPDATES: dict[str, Recipe] = {
     value: {"http_options": ["--config-option", f"servers:global:http-bulk-updates={word}"]}
     for value, word in {"on": "yes", "off": "no"}.items()
 }
-HOOKS: dict[str, Recipe] = {"none": {}, **{kind: {"hooks": kind} for kind in hooks.HOOKS}}
 
 
 def _has_access(*names: str) -> Callable[[Mapping[str, str]], bool]:
@@ -157,11 +157,11 @@ AXES = (
         "on or off",
         applies=_has_access_or(BULK_AXIS, "off", *HTTP),
     ),
-    choice_axis(
+    Axis(
         HOOKS_AXIS,
-        HOOKS,
-        ", ".join(HOOKS),
         needs_server=True,
-        why_not=lambda value, draft, env: hooks.why_no_hooks() if "hooks" in draft else "",
+        why_invalid=hooks.why_unknown_hooks,
+        recipe_keys=lambda value, env: cast("Recipe", hooks.hook_keys(value)),
+        why_not=lambda value, draft, env: hooks.why_no_hooks(value, draft["storage"]["path"]),
     ),
 )

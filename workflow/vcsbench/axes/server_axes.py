@@ -30,6 +30,8 @@ from vcsbench.programs import (
 from vcsbench.records import Access, Recipe
 
 SERVERS = Path("config", "servers")
+# The input of a command that commits.
+COMMITTED = "committed_repository"
 # The order in which the studies of 2014 have their server configurations. All others come later.
 PUBLISHED_SERVERS = ("slow", "medium", "fast")
 
@@ -165,11 +167,13 @@ def _access_keys(value: str, env: Environment) -> Recipe:
 def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its access, in a clause; "" if it can.
 
-    The user's server on another machine may have another scheme. A server of vcsbench with https needs a
-    module of httpd, and a certificate.
+    The user's server on another machine may have another scheme, and no cell commits to it. A server of
+    vcsbench with https needs a module of httpd, and a certificate.
     """
     server, scheme = draft.get("remote"), draft["access"]["scheme"]
     if server:
+        if draft["input"] == COMMITTED:
+            return f"vcsbench commits to its own copies only, and never to the server on {server['host']}"
         if server["url"].startswith(f"{scheme}://"):
             return ""
         return f"the server on {server['host']} is not reached over {scheme}"

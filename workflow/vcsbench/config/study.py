@@ -44,11 +44,13 @@ RUN_COLUMNS = (
 WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
 SUBJECT_WORDS = {
     "repository": ("repository", "url", "tree", "folder", "last"),
+    "committed_repository": ("repository", "url", "tree", "folder", "last"),
     "dump": ("dump", "load_options"),
     "tree": ("source", "store", "store_url"),
     "target": ("target",),
     "fresh_repository": ("fresh",),
     "working_copy": ("working_copy", "pristine_options"),
+    "changed_working_copy": ("working_copy",),
     "built_tree": ("target",),
 }
 LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
@@ -82,14 +84,17 @@ EnvironmentName = Annotated[
     ),
 ]
 Statistic = Literal["median", "best", "worst"]
-InputName = Literal["repository", "dump", "tree"]
-OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
+InputName = Literal["repository", "committed_repository", "dump", "tree"]
+OutputName = Literal[
+    "target", "fresh_repository", "working_copy", "changed_working_copy", "built_tree"
+]
+ChangeName = Literal["one-file", "thousand-files", "large-binary"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
 ACCESS_AXIS, WITHOUT_SERVER = "ra", frozenset(["file", ""])
 WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
-    "unchecked", "opaque",
+    "commit", "unchecked", "opaque",
 ]  # fmt: skip
 
 
@@ -127,16 +132,18 @@ class Command(Model):
     """Additional variables of its environment. {run} is a private folder of the cell-round."""
     input: InputName | None = key(None, was="reads")
     """The kind of subject that the command reads. repository: a copy of a Subversion repository
-    ({repository}, {url}, {tree}, {last}, and {folder}, the largest folder below {tree}). dump: a dump file of
-    it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the repository, or its
-    source itself if that is a directory, as files ({source}) or in the command's `store`
+    ({repository}, {url}, {tree}, {last}, and {folder}, the largest folder below {tree}).
+    committed_repository: a private copy of that, which is put back before each run.
+    dump: a dump file of it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the
+    repository, or its source itself if that is a directory, as files ({source}) or in the command's `store`
     ({store}, {store_url}), on the cell's `filesystem`."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
     timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
     format ({fresh}), new for each run. working_copy: {working_copy} ({pristine_options}), on the
-    cell's `filesystem`, in the state of `revisions_behind`. built_tree: {target}, next to the tree that the
-    command reads."""
+    cell's `filesystem`, in the state of `revisions_behind`. changed_working_copy: {working_copy} of the
+    committed_repository with the `change` to commit. built_tree: {target}, next to the tree that the command
+    reads."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)
@@ -147,6 +154,9 @@ class Command(Model):
     1. At a smaller scale the number is multiplied by it. Default: no working copy."""
     scale_revisions: bool | None = None
     """false: `revisions` and `revisions_behind` are counted as they are, at any scale."""
+    change: ChangeName | None = None
+    """What a command commits. one-file: a line in one file. thousand-files: the same in 1,000 files, counted
+    at scale 1, some of them new if the tree has too few. large-binary: a new file of 50 MB."""
     store: StoreName | None = None
     """For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/tree_stores.py.
     Default: a folder of files."""
@@ -156,7 +166,8 @@ class Command(Model):
     """Further requirements: programs, those that set-up builds ({built} is their folder), or Python modules,
     `python3:NAME`. A cell that lacks one is skipped."""
     fixed_cost: bool | None = None
-    """false for a command that fails on an empty repository: its fixed cost is not measured."""
+    """false for a command that fails on an empty repository: its fixed cost is not measured. A commit needs
+    it, because the shortest commit is a commit, too."""
     clones: bool | None = None
     """The command clones files; where the file system cannot, the cell is skipped."""
     reference_only: bool | None = key(None, was="choice")
@@ -178,8 +189,9 @@ class Command(Model):
     """How the work of the command is compared; only cells that did the same work are compared. log: the
     revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that svnbench
     prints. tree: the files that the command wrote. dump: the stream that svnadmin dump prints, without its
-    UUID. repository: the dump stream of the repository that the command filled. stdout: any other output,
-    equal for all formats and accesses. built_tree: the files and links that the command wrote. unchecked: its
+    UUID. repository: the dump stream of the repository that the command filled. commit: the number, the paths
+    and the content of the revision that it committed. stdout: any other output, equal for all formats and
+    accesses. built_tree: the files and links that the command wrote. unchecked: its
     files differ by design; its times are compared all the same, but advice leaves it out. opaque: unknown, so
     no ratio is shown."""
     inapplicable_axes: list[AxisOfStudy] | None = key(None, was="without")
@@ -207,7 +219,27 @@ class Command(Model):
         for name, (need, is_met) in needs.items():
             if getattr(self, name) is not None and not is_met:
                 raise ValueError(f"has `{name}` without `{need}`. Add that, or remove `{name}`.")
+        self._check_keys_of_commit()
         return self
+
+    def _check_keys_of_commit(self) -> None:
+        """Raise ValueError if a command has some of the keys of a commit, and not all of them.
+
+        Only the input may stand alone.
+        """
+        keys = {
+            "output: changed_working_copy": self.output == "changed_working_copy",
+            "work: commit": self.work == "commit",
+            "change": self.change is not None,
+        }
+        present = [name for name, is_set in keys.items() if is_set]
+        if not present:
+            return
+        keys["input: committed_repository"] = self.input == "committed_repository"
+        keys["fixed_cost: false"] = self.fixed_cost is False
+        for name, is_set in keys.items():
+            if not is_set:
+                raise ValueError(f"has `{present[0]}` without `{name}`. A commit needs both.")
 
 
 @definition
@@ -630,7 +662,8 @@ def _needs_url(study: Study, command: Command) -> bool:
 
 def _uses_url(command: Command) -> bool:
     # A working copy that exists before the run has the URL.
-    has_working_copy = command.revisions_behind is not None and "{working_copy}" in command.argv
+    exists = command.revisions_behind is not None or command.change is not None
+    has_working_copy = exists and "{working_copy}" in command.argv
     return has_working_copy or "{url}" in f"{command.argv} {command.stdin}"
 
 

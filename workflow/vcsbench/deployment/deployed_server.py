@@ -21,7 +21,7 @@ class Deployment(NamedTuple):
     - `has_rules`: it reads access rules (authz).
     - `path_authz`: on, off or short_circuit; "" for httpd's default.
     - `keep_alive`: on or off; "" for httpd's default.
-    - `is_writable`: it allows commits.
+    - `is_writable`: it allows commits. It then serves a private copy only.
     """
 
     is_encrypted: bool = False
@@ -55,6 +55,7 @@ def deployment_of(recipe: Recipe) -> Deployment:
         has_rules="access_rules" in recipe,
         path_authz=recipe.get("path_authz", ""),
         keep_alive=recipe.get("keep_alive", ""),
+        is_writable=recipe["input"] == "committed_repository",
     )
 
 

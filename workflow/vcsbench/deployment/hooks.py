@@ -1,9 +1,97 @@
-"""Define the hooks of a repository: programs that the server runs before and after a commit."""
+"""Define the hooks of the axis `hooks`, and install them in a private copy of a repository.
 
-# The values of the axis `hooks`, without `none`.
-HOOKS = ("shell", "python")
+The hooks of a user's repository are never copied, and never run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+# Subversion waits for the end of both before the client gets its answer.
+MOMENTS = ("pre-commit", "post-commit")
 
 
-def why_no_hooks() -> str:
-    """Return why hooks cannot be measured on this machine, in a clause; "" if they can."""
-    return "vcsbench cannot run hooks yet"
+class HookScript(NamedTuple):
+    """The hooks of a value of the axis: the program that runs them, its options, and their text.
+
+    A hook gets the path of the repository as its first argument, and leaves the file {moment}.ran there. This
+    mark proves that the hook has run.
+    """
+
+    program: str
+    options: str
+    text: str
+
+
+# None: no hooks.
+HOOKS: dict[str, HookScript | None] = {
+    "none": None,
+    "shell": HookScript("sh", "", ': > "$1/{moment}.ran"\n'),
+    "python": HookScript(
+        "python3", " -I", 'import sys\n\nopen(sys.argv[1] + "/{moment}.ran", "x").close()\n'
+    ),
+}
+
+
+def why_unknown_hooks(value: str) -> str:
+    """Return why a value of the axis is invalid, in a clause; "" if it is valid."""
+    return "" if value in HOOKS else f"is no value of it. Use {', '.join(HOOKS)}"
+
+
+def hook_keys(value: str) -> dict[str, str]:
+    """Return the keys of a recipe for a value of the axis; {} without hooks.
+
+    `hook_program` is the file of the program. Its name mostly has its version, and another version takes
+    another time. Example: {"hooks": "python", "hook_program": "/usr/bin/python3.11"}.
+    """
+    script = HOOKS.get(value)
+    if not script:
+        return {}
+    return {"hooks": value, "hook_program": _find_program(script)}
+
+
+def why_no_hooks(value: str, storage: str) -> str:
+    """Return why hooks cannot run in a copy on a storage, in a clause; "" if they can, and without hooks."""
+    script = HOOKS.get(value)
+    if not script:
+        return ""
+    if not _find_program(script):
+        return f"{script.program} is not in {os.defpath}, where hooks find their programs"
+    if os.path.isdir(storage) and os.statvfs(storage).f_flag & os.ST_NOEXEC:
+        return f"{storage} is mounted with noexec, so no hook can run there"
+    return ""
+
+
+def install_hooks(repository: Path, value: str) -> None:
+    """Replace all hooks of a private copy of a repository by those of a value of the axis."""
+    folder = repository / "hooks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    script = HOOKS.get(value)
+    if not script:
+        return
+    for moment in MOMENTS:
+        hook = folder / moment
+        text = script.text.format(moment=moment)
+        hook.write_text(f"#!{_find_program(script)}{script.options}\n{text}")
+        hook.chmod(0o755)
+
+
+def find_missing_marks(repository: Path, value: str) -> list[str]:
+    """Return the hooks that should have left a mark in a repository, and have not."""
+    if not HOOKS.get(value):
+        return []
+    return [moment for moment in MOMENTS if not (repository / f"{moment}.ran").exists()]
+
+
+def _find_program(script: HookScript) -> str:
+    """Return the file of the program of a hook, without links; "" if it is missing.
+
+    It is searched where a hook finds its programs: Subversion runs hooks in an empty environment. The Python
+    of a virtual environment may be in a folder that the servers' user cannot enter.
+    """
+    path = shutil.which(script.program, path=os.defpath)
+    return os.path.realpath(path) if path else ""

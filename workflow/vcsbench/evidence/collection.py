@@ -238,7 +238,7 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     """Return the flags of a run by the disks that it read and wrote.
 
     A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk.
-    A load of a repository gets `too-few-flushes` if it flushed the disk less often than its commits do.
+    A load or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need.
     """
     found: list[Flag] = []
     if record["promises"].get("os") == "cold":
@@ -251,7 +251,7 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
         # its blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
         if any(place.get("cached_below") and not place.get("made") for place in places):
             found.append(Flag.CACHED_BELOW)
-    # Only a load needs flushes, so `needed` is 0 for other commands.
+    # Only new revisions need flushes, so `needed` is 0 for most commands.
     needed = same_work.count_needed_flushes(record, context)
     counted = same_work.count_flushes(record, context)
     if counted is None and needed:

@@ -125,10 +125,10 @@ class Flag(enum.StrEnum):
         "Client or server had another program or library in memory than in most rounds of the cell.",
         "Compare `mapped` in the contexts of its rounds, and measure the cell again.", INVALID_RUN)
     TOO_FEW_FLUSHES = ("too-few-flushes",
-        "The load flushed the disk less often than its commits do.",
+        "The load or commit flushed the disk less often than its revisions need.",
         "Remove a preloaded library such as eatmydata, and mount the storage with barriers.", INVALID_RUN)
     FLUSHES_UNKNOWN = ("flushes-unknown",
-        "The kernel counts no flushes of this disk, so the load may have skipped its own.",
+        "The kernel counts no flushes of this disk, so the command may have skipped its own.",
         "Make sure that nothing such as eatmydata is preloaded (`mapped` in the context).")
     LIBRARIES_UNKNOWN = ("libraries-unknown",
         "The client's libraries are unknown: it is static, or nothing can trace it.",

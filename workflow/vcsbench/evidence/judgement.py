@@ -201,8 +201,10 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
 
     # After the run, pages of the input are in memory that were not there before. If they are more than client
     # and server have read, another program has read the others, perhaps ahead of the client.
+    # A commit leaves pages of its own files, which nobody has read.
     before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
     after_bytes = evidence.get("resident_after_bytes") or 0
+    after_bytes -= evidence.get("input_grew_bytes") or 0
     foreign_bytes = after_bytes - before_bytes - read_bytes
     if foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes):
         found.append(Flag.FOREIGN_READS)
@@ -320,8 +322,11 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     """Return True if a server with hot caches read nearly as much as in its first run.
 
     "Nearly" is `max_read_share_hot_svn`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar` are
-    bytes by system calls, also from the page cache. Return False if a count is unknown.
+    bytes by system calls, also from the page cache. Return False if a count is unknown, and for a commit,
+    whose new content is in no cache.
     """
+    if evidence.get("input_grew_bytes"):
+        return False
     first_bytes = evidence.get("server_first_rchar")
     again_bytes = evidence.get("server_rchar")
     if first_bytes is None or again_bytes is None:

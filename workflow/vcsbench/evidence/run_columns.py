@@ -40,6 +40,8 @@ OF_SIDES = {
     "call_bytes": "rchar",
     "read_calls": "syscr",
     "instructions": "instructions",
+    "call_written_bytes": "wchar",
+    "dirtied_bytes": "write_bytes",
 }
 # Counted by the device, for all processes.
 OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
@@ -67,10 +69,11 @@ SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
 # Of traces: bytes and numbers of system calls.
 _RENAMES = ("rename", "renameat", "renameat2")
+_FLUSHES = ("fsync", "fdatasync", "sync_file_range", "sync", "syncfs")
 _BYTES = ("bytes_read", "bytes_written")
 TRACE_COLUMNS = (
     *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
-    *(*_BYTES, "renames", "all_calls"),
+    *(*_BYTES, "renames", "flush_calls", "all_calls"),
 )
 
 
@@ -105,8 +108,10 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
         known_values = [value for value in values if value is not None]
         counts[column] = sum(known_values) if len(known_values) == len(sides) else None
     if is_in_memory:
-        # Nothing is read from memory as from a device: 0 bytes would look like a good result.
+        # Nothing is read from memory as from a device, or written to it as to one: 0 bytes would look like a
+        # good result.
         counts["device_bytes"] = None
+        counts["dirtied_bytes"] = None
     for column, count in OF_DEVICE.items():
         counts[column] = evidence.get(count)
     return counts
@@ -260,6 +265,7 @@ def trace_columns(trace: CellTrace) -> Columns:
     # All counts are of calls, except for the bytes.
     counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)
     counts["renames"] = sum(counts[name] for name in _RENAMES)
+    counts["flush_calls"] = sum(counts[name] for name in _FLUSHES)
     return {name: counts[name] for name in TRACE_COLUMNS}
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from vcsbench.axes import axis_of
 from vcsbench.measure.work import UNCHECKED
-from vcsbench.records import Context, RunRecord
+from vcsbench.records import Context, RunRecord, StorageFacts
 from vcsbench.storages.filesystems import IN_MEMORY
 
 OTHER = "other-work"
@@ -29,9 +29,9 @@ WRITTEN_TOLERANCE_BYTES = 1024
 # A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
 # messages of a log not at all, unless the command prints changes of files.
 SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
-# The kind of work of a command that commits revisions, and the option with which it flushes none of them.
-LOADED, NO_FLUSH = "repository", "--no-flush-to-disk"
-# svnadmin load makes 14 flushes for each revision on ext4, XFS and btrfs, and 7 on ext4 without a journal.
+# The kinds of work of commands that write revisions, many or one. With the option, a load flushes none.
+LOADED, COMMITTED, NO_FLUSH = "repository", "commit", "--no-flush-to-disk"
+# A revision takes 14 flushes on ext4, XFS and btrfs, and 7 on ext4 without a journal.
 # Other programs may flush the disk, too.
 FLUSHES_PER_REVISION = 4
 # The cache of a disk, as in /sys/block/*/queue/write_cache.
@@ -226,13 +226,28 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 
 
 def count_needed_flushes(run: RunRecord, context: Context) -> int:
-    """Return how many flushes of the disk a load needs at least; 0 for other commands, and in memory."""
-    if context["work_kind"] != LOADED or NO_FLUSH in context["argv"]:
+    """Return how many flushes of the disk a load or a commit needs at least.
+
+    It is 0 for other commands, and in memory.
+    """
+    if context["work_kind"] not in (LOADED, COMMITTED) or NO_FLUSH in context["argv"]:
         return 0
-    if context["target_storage"].get("filesystem", "") in IN_MEMORY:
+    if _revisions_storage(context).get("filesystem", "") in IN_MEMORY:
         return 0
-    revisions = int(run["work"].get("youngest") or 0)
+    youngest = int(run["work"].get("youngest") or 0)
+    revisions = 1 if context["work_kind"] == COMMITTED else youngest
     return FLUSHES_PER_REVISION * revisions
+
+
+def _revisions_storage(context: Context) -> StorageFacts:
+    """Return the storage on which a command writes revisions.
+
+    A load writes its repository to the output's storage. A commit writes to a copy of its input, and its
+    working copy may be on another storage.
+    """
+    if context["work_kind"] == COMMITTED:
+        return context["storage"]
+    return context["target_storage"]
 
 
 def count_flushes(run: RunRecord, context: Context) -> int | None:
@@ -241,7 +256,7 @@ def count_flushes(run: RunRecord, context: Context) -> int | None:
     Return None if the kernel does not count them, or if it sends no flushes to this disk. It sends them only
     to a disk with a cache that loses its content without power ("write back").
     """
-    if context["target_storage"].get("write_cache") != WRITE_BACK:
+    if _revisions_storage(context).get("write_cache") != WRITE_BACK:
         return None
     return run["evidence"].get("device_flushes")
 

@@ -26,7 +26,7 @@ from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import is_full
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, Evidence, Recipe, RunRecord, SetAside, Traffic
+    from vcsbench.records import Context, Evidence, Promises, Recipe, RunRecord, SetAside, Traffic
 
 
 class RoundMeasurement:
@@ -92,6 +92,7 @@ class RoundMeasurement:
             networks=self.cell.networks,
             group=self.group,
             samples_memory="traffic" in self.recipe,
+            runs_hooks="hooks" in self.recipe,
         )
         if self.cell.networks:
             self.collector.measure_line()
@@ -216,7 +217,22 @@ class RoundMeasurement:
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
+        if self.cell.writes_input:
+            self._start_server_again()
         self.collector.begin(self.hyperfine.pid, is_timed)
+
+    def _start_server_again(self) -> None:
+        """Start the server that the step `restore` has ended, unless a later step has done so.
+
+        If the run needs a server with warm caches, they are filled by a run that reads.
+        """
+        if not self.cell.server or self.cell.server.pid:
+            return
+        self.cell.start_server()
+        if self._promises().get("server") == "kept":
+            self.collector.begin(self.hyperfine.pid, is_timed=False)
+            self.cell.fill_server_caches()
+            self.collector.end(self.hyperfine.pid)
 
     def _warm_up(self, is_read: bool) -> None:
         """Run the command untimed, and collect the evidence of this run.
@@ -282,6 +298,8 @@ class RoundMeasurement:
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
+        if self.cell.input and self.cell.writes_input:
+            evidence["input_grew_bytes"] = self.cell.input.grown_bytes()
         run = self._add_run(evidence)
         try:
             self._read_what_was_written(run)
@@ -291,23 +309,28 @@ class RoundMeasurement:
             self.read_error = self.read_error or error
 
     def _add_run(self, evidence: Evidence) -> RunRecord:
-        promises = self.state["promises"]
-        if self.runs and "later_promises" in self.state:
-            promises = self.state["later_promises"]
         run: RunRecord = {
             "run": len(self.runs) + 1,
             "evidence": evidence,
-            "promises": promises,
+            "promises": self._promises(),
             "work": {},
         }
         self.runs.append(run)
         return run
 
+    def _promises(self) -> Promises:
+        """Return the promises of the cache state about the next run."""
+        if self.runs and "later_promises" in self.state:
+            return self.state["later_promises"]
+        return self.state["promises"]
+
     def _read_what_was_written(self, run: RunRecord) -> None:
         """Add the fingerprint of the written files, and the report of the launcher of several clients."""
+        for subject in self.cell.subjects:
+            subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
-            run["work"] = self.work_kind.inspect(output.folders[0], self.cell.urls)
+            run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
         if self.recipe.get("clients"):
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
         if "traffic" in self.recipe:
@@ -385,6 +408,8 @@ class RoundMeasurement:
         """
         try:
             self.cell.reset_output()
+            if self.cell.writes_input:
+                self.cell.start_server()
             self._run_untimed(is_read=False)
         except UserError as error:
             return str(error)

@@ -42,6 +42,8 @@ from vcsbench.programs import (
 )
 from vcsbench.storages.disks import check_same_disks
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
+from vcsbench.subjects.changed_working_copy import ChangedWorkingCopy
+from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.subjects.repository import Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
@@ -51,12 +53,14 @@ if TYPE_CHECKING:
 
 SUBJECTS: dict[str, type[Subject]] = {
     "repository": Repository,
+    "committed_repository": CommittedRepository,
     "dump": Dump,
     "fresh_repository": FreshRepository,
     "target": Target,
     "tree": Tree,
     "built_tree": BuiltTree,
     "working_copy": WorkingCopy,
+    "changed_working_copy": ChangedWorkingCopy,
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
@@ -70,6 +74,8 @@ WARM_UP_LIMIT_S = 60
 # svn's errors for a path that access rules forbid, over http and svn.
 FORBIDDEN_CODES = ("E175013", "E170001")
 OPENSSH_VERSION = re.compile(r"OpenSSH_([^\s,]+)")
+# Reads the whole tree through the server, which fills its caches.
+READ_ALL = "{svnbench} null-export -q {url}/{tree}"
 
 
 class PreparedCell:
@@ -205,11 +211,10 @@ class PreparedCell:
         """Return the text of the server's access rules for paths of its repository; "" without rules."""
         if "access_rules" not in self.recipe:
             return ""
-        assert self.input
-        words = self.input.words()
-        tree = urllib.parse.unquote(str(words.get("tree", "")))
+        assert isinstance(self.input, Repository)
+        tree = urllib.parse.unquote(self.input.tree)
         svnlook = server.programs.get("svnlook")
-        folders = list_tree_folders(svnlook, Path(str(words["repository"])), tree)
+        folders = list_tree_folders(svnlook, self.input.prepared, tree)
         return write_rules(folders, self.recipe["access_rules"]["count"])
 
     def _read_versions(self) -> dict[str, str]:
@@ -396,9 +401,28 @@ class PreparedCell:
     def run_step(self, name: str) -> None:
         STEPS[name].run(self)
 
+    @property
+    def writes_input(self) -> bool:
+        """True if the command changes its input, as a commit does."""
+        return bool(self.input and self.input.is_written)
+
     def reset_output(self) -> None:
+        """Put the output, and an input that the command changes, back to their state before a run.
+
+        The server ends before an input is put back. Its caches have contents of the new revision, and the
+        next run commits a revision of the same number, whose file has its parts in another order. With the
+        old contents, the server would read that file at wrong places.
+        """
+        if self.input and self.writes_input:
+            self.stop_server()
+            self.input.restore()
         if self.output:
             self.output.restore()
+
+    def fill_server_caches(self) -> None:
+        """Read the whole tree through the server, as other users of a server do before a commit."""
+        argv = self.fill_template(READ_ALL)
+        processes.run_program(argv, env=self.environment, limit_s=self.timed.limit_s)
 
     def start_server(self) -> None:
         if not self.server or self.server.pid:
@@ -473,7 +497,10 @@ class PreparedCell:
                 # failed.
                 return
             raise ProgramError(f"{error} (against an empty repository)") from None
-        self.reset_output()
+        # A commit without a change has changed nothing. To put folders back, they are listed, and so their
+        # names would be in the caches, which were cleared just now.
+        if not self.writes_input:
+            self.reset_output()
 
 
 class CellStep(NamedTuple):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Without a control group, the CPU time of ended children, as of a forking svnserve, is known in whole ticks:
 # one of user and one of system time. Below this time, two ticks are more than a tenth of it.
 COARSE_S = 20 * counters.TICK_S
+# Options of a svnserve that answers in one process.
+THREADED = frozenset(["-T", "--threads"])
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 # The evidence of a run that is not timed.
 WARM_UP_KEYS = (
@@ -99,9 +101,10 @@ class EvidenceCollector:
     writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
     `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
     are the networks of client and server; None without a line between them. The server is added to `group`,
-    which counts its CPU time. With `samples_memory`, the memory of the server is read again and again during
-    a timed run: a server that forks has no process of the run left after it. `warming` has the reads of the
-    untimed runs, in the order of the runs.
+    which counts its CPU time. With `runs_hooks`, the server starts hooks, which end within the run. With
+    `samples_memory`, the memory of the server is read again and again during a timed run: a server that forks
+    has no process of the run left after it. `warming` has the reads of the untimed runs, in the order of the
+    runs.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class EvidenceCollector:
         networks: LinkedNetworks | None = None,
         group: ServerGroup | None = None,
         samples_memory: bool = False,
+        runs_hooks: bool = False,
     ) -> None:
         self.input = read
         self.output = written
@@ -128,6 +132,7 @@ class EvidenceCollector:
         self.grouped: ServerIdentity | None = None
         self.samples_memory = samples_memory
         self.sampler: MemorySampler | None = None
+        self.runs_hooks = runs_hooks
         self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
@@ -351,7 +356,7 @@ class EvidenceCollector:
             # In so short a time, the error of two ticks would be too large.
             seen["server_cpu_s"] = None
         if self.server:
-            seen |= _describe_server(self.server, before, after)
+            seen |= _describe_server(self.server, before, after, self.runs_hooks)
         if self.network:
             seen |= self.network.facts()
         seen |= instruction_counts
@@ -478,7 +483,9 @@ def _estimate_others(
     return OtherPrograms(round(cpu_s, 3), round(100 * cpu_s / available_s, 1))
 
 
-def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
+def _describe_server(
+    server: Server, before: Snapshot, after: Snapshot, runs_hooks: bool
+) -> dict[str, object]:
     """Return the facts about the server of a run.
 
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
@@ -487,7 +494,7 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
-    have_changed = _have_server_processes_changed(before, after)
+    have_changed = _have_server_processes_changed(before, after, runs_hooks)
     facts: dict[str, object] = {
         "server_kind": server.kind,
         "server_pid": pid,
@@ -503,11 +510,18 @@ def _describe_server(server: Server, before: Snapshot, after: Snapshot) -> dict[
     return facts
 
 
-def _have_server_processes_changed(before: Snapshot, after: Snapshot) -> bool:
+def _have_server_processes_changed(before: Snapshot, after: Snapshot, runs_hooks: bool) -> bool:
     pids_before = before.server.pids if before.server else []
     pids_after = after.server.pids if after.server else []
+    if pids_before != pids_after:
+        return True
+    if runs_hooks and after.server:
+        # A hook starts and ends within the run, as a process of a forking svnserve does. Only such a svnserve
+        # answers each client with a new process, whose caches end with it.
+        argv = processes.command_line(after.server.identity.pid)
+        return os.path.basename(argv[0]) == "svnserve" and THREADED.isdisjoint(argv)
     # A process that has started and ended within the run shows in its page faults only.
-    return pids_before != pids_after or _have_server_processes_ended(before, after)
+    return _have_server_processes_ended(before, after)
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:

@@ -225,6 +225,8 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
             cell.start_server()
             limit_s = _choose_limit(cell)
             cell.reset_output()
+            # To put a repository back has ended the server.
+            cell.start_server()
             # Attached before the client starts, so that all calls which the client causes are counted.
             server_strace = None
             if cell.server:
@@ -246,6 +248,7 @@ def _choose_limit(cell: PreparedCell) -> float:
     Raise UserError if the command fails without strace.
     """
     cell.reset_output()
+    cell.start_server()
     began = time.monotonic()
     capture(cell.one_request, discard_output, cell.folder / "traced.log")
     return max(cell.timed.limit_s, MAX_SLOWDOWN * (time.monotonic() - began))

@@ -251,6 +251,39 @@ def _add_content(
         length -= len(data)
 
 
+def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
+    """Return the youngest revision, its changed paths, and bytes and digest of a dump of this revision alone.
+
+    The properties of the revision are left out: its author and date differ between accesses and runs. Return
+    {} for a dump that has no changed path.
+    """
+    digest = UrlFreeDigest(urls)
+    youngest = 0
+    paths = 0
+    content_length = 0
+    for line in stream:
+        if line == b"\n":
+            # All content before the first path is the properties of the revision.
+            if paths:
+                digest.update(line)
+                _add_content(digest, stream, content_length, is_revision_0=False)
+            else:
+                stream.read(content_length)
+            content_length = 0
+            continue
+        if line.startswith(LENGTH):
+            content_length = int(line[len(LENGTH) :])
+        elif line.startswith(REVISION):
+            youngest = int(line[len(REVISION) :])
+        elif line.startswith(NODE):
+            paths += 1
+        if paths and not LEFT_OUT.match(line):
+            digest.update(line)
+    if not paths:
+        return {}
+    return {"youngest": youngest, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
+
+
 ADMINISTRATIVE = b".svn"
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
 
@@ -304,6 +337,17 @@ def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
         return {}
     dump = fsfs.read_output(lambda output: read_dump(output, urls), "dump", "-q", repository)
     return {"youngest": youngest, **dump}
+
+
+def inspect_commit(repository: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the work of a commit: its revision, the changed paths, and a digest of their content."""
+    # Most kinds of work need no repository on disk.
+    from vcsbench.systems import fsfs
+
+    options = ("-q", "--incremental", "-r", str(fsfs.youngest(repository)))
+    return fsfs.read_output(
+        lambda output: read_committed(output, urls), "dump", *options, repository
+    )
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
@@ -407,6 +451,7 @@ PRINTED = "the output of one untimed run"
 QUIET = ("-q", "--quiet")
 KINDS = {
     "built_tree": WorkKind("the files and links of each timed run", inspect=inspect_built_tree),
+    "commit": WorkKind("a dump of the revision of each timed run", inspect=inspect_commit),
     "dump": WorkKind(PRINTED, read_dump),
     "log": WorkKind(PRINTED, read_log),
     "opaque": WorkKind("unknown, so the command is compared with nothing"),

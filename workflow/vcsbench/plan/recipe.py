@@ -25,7 +25,7 @@ from vcsbench.storages.workdir import resolve
 COMMAND_KEYS = (
     *("argv", "stdin", "environment", "input", "output", "runs", "revisions", "output_location"),
     *("revisions_behind", "scale_revisions", "store", "program", "needs", "fixed_cost", "clones"),
-    *("measure_sync", "traffic"),
+    *("measure_sync", "change", "traffic"),
 )
 AUTO = "auto"
 # The keys of a recipe that do not change the system calls of a run.

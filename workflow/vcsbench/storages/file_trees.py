@@ -173,11 +173,12 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     subjects = {recipe["input"], recipe["output"]}
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     # To count the paths of a large repository takes minutes. A `log` needs no tree.
-    if not writes_target and not subjects & {"working_copy", "tree", "built_tree"}:
+    working_copies = subjects & {"working_copy", "changed_working_copy"}
+    if not writes_target and not working_copies and not subjects & {"tree", "built_tree"}:
         return ""
     # An export can write paths named .svn, which a working copy cannot hold.
     is_checkout = writes_target and not {"checkout", "co"}.isdisjoint(recipe["argv"].split())
-    makes_working_copy = is_checkout or "working_copy" in subjects
+    makes_working_copy = is_checkout or bool(working_copies)
 
     name = recipe["repository"]["name"]
     if behind:

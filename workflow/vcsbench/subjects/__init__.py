@@ -36,6 +36,7 @@ class Subject:
     - `origin` returns the URL of the tree that the cell reads.
     - `served`: the folder that a server serves. `name`: the name of the subject below it, `idle_name` the
       name of a repository without content there.
+    - `is_written`: the command changes its input. restore() puts it back.
     """
 
     size: int = 0
@@ -46,6 +47,7 @@ class Subject:
     served: Path | None = None
     name: str = ""
     idle_name: str = ""
+    is_written: bool = False
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         self.recipe = recipe
@@ -91,6 +93,18 @@ class Subject:
 
     def restore(self) -> None:
         """Reset the subject before a run, outside the timed region."""
+
+    def check_run(self) -> None:
+        """Raise UserError if the timed run that has ended did not do what its cell's label says."""
+
+    def grown_bytes(self) -> int:
+        """Return the bytes of the files that the run which has ended added to the subject."""
+        return 0
+
+    @property
+    def inspected(self) -> Path:
+        """The path whose content shows the work of a run."""
+        return self.folders[0]
 
     def parts(self) -> dict[str, list[Path]]:
         """Return paths whose residency is recorded by itself, by the name of the part."""

@@ -189,7 +189,7 @@ class Repository(Subject):
     """A copy of a Subversion repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
 
     Words: {tree} is the exported path, {folder} the largest folder below that, {last} the last revision of
-    a dump, {url} its URL on the server.
+    a dump, {url} its URL on the server. `prepared` is the path of the copy.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -202,7 +202,8 @@ class Repository(Subject):
         self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
         self.idle_name = self.variant.system.empty_name
-        self.path = copy_path(self.workdir, self.variant.name, self.copy)
+        self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
+        self.path = self.prepared
         self.folders = [self.path]
         self.served = self.workdir / REPOSITORIES
         self.name = self.path.name

@@ -1,0 +1,339 @@
+"""Commits to private copies: put back before each run, equal over each access, never to the user's files."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from project import (
+    DEFAULT,
+    invalid_flags,
+    make_project,
+    needs,
+    ruby,
+    run_merged,
+    servers_of,
+    slow,
+    wait_for,
+)
+from shards import set_shard_size
+from unit.study_grid import merge
+from vcsbench.config.models import Thresholds
+from vcsbench.config.validation import read_yaml
+from vcsbench.prepare.copies import read_content
+from vcsbench.programs import Programs
+from vcsbench.run import project as run_project
+from vcsbench.systems import fsfs
+
+pytestmark = needs("svn", "svnadmin", "svnbench", "svnserve", "hyperfine")
+
+ACCESSES = ["file", "svn", *(["http"] if Programs().httpd else [])]
+CHANGES = ("one-file", "thousand-files", "large-binary")
+
+
+def commit_of(change):
+    return {
+        "argv": "{svn} commit -q -m commit {working_copy}",
+        "input": "committed_repository",
+        "output": "changed_working_copy",
+        "change": change,
+        "work": "commit",
+        "fixed_cost": False,
+    }
+
+
+STUDY = {
+    "title": "Commits",
+    "source": "A test",
+    "axes": {
+        "command": list(CHANGES),
+        "ra": ["file", "svn", "http"],
+        "repo": "repositories",
+        "format": ["f6", "f7", "f8", "as-is"],
+        "packing": ["nopack", "pack"],
+        "cache": ["cold", "hot-os", "hot-svn"],
+        "hooks": ["none", "shell", "python"],
+    },
+    "defaults": {"config": "threaded"},
+    "commands": {change: commit_of(change) for change in CHANGES},
+    "tables": {
+        "elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["ra"]},
+        "dirtied": {"metric": "dirtied_mib", "rows": ["command"], "columns": ["ra"]},
+        "flush-calls": {"metric": "flush_calls", "rows": ["command"], "columns": ["ra"]},
+    },
+    "trace_syscalls": {"command": ["one-file"]},
+}
+
+
+CELL_CODE = """
+import json, sys
+from vcsbench.modules import cell_code
+print(cell_code(json.load(sys.stdin)))
+"""
+
+
+class Commits:
+    """A project with the study `commits`. measure() runs a round of a cell as the rule `cell` does."""
+
+    def __init__(self, project):
+        self.project = project
+        file = project.path / "config" / "studies" / "commits.yaml"
+        file.write_text(yaml.safe_dump(STUDY, sort_keys=False))
+
+    def configure(self, *parts, **keys):
+        usual = {"repositories": ruby(0.01), "runs": "auto", "copies": 1}
+        self.project.configure(*parts, study="commits", **{**usual, **keys})
+
+    def recipe(self, cell, **changes):
+        keys = yaml.safe_load(self.project.config.read_text())
+        planned = run_project.Project(merge(read_yaml(DEFAULT), keys), self.project.path, [DEFAULT])
+        return json.loads(planned.plan.recipe_json("commits", cell)) | changes
+
+    def command(self, recipe):
+        folder = self.project.path / "measured"
+        folder.mkdir(exist_ok=True)
+        export, self.context_file = folder / "round1.json", folder / "round1.context.json"
+        limits = json.dumps(Thresholds().model_dump())
+        # A test may have changed the code of the project.
+        digest = subprocess.run(
+            [sys.executable, "-c", CELL_CODE],
+            env={**os.environ, "PYTHONPATH": self.modules},
+            input=json.dumps(recipe),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        recipe = {**recipe, "code": digest}
+        module = [sys.executable, "-m", "vcsbench.run.cell", str(self.project.path)]
+        files = [str(export), str(self.context_file)]
+        return [*module, json.dumps(recipe), "1", "0", "0", limits, *files]
+
+    def measure(self, recipe, code=0):
+        """Measure a round. Return its context, or the errors if it has to fail."""
+        done = run_merged(self.command(recipe), self.project.path, 300, PYTHONPATH=self.modules)
+        assert done.returncode == code, done.stdout
+        return done.stdout if code else json.loads(self.context_file.read_text())
+
+    @property
+    def modules(self):
+        return str(self.project.path / "workflow")
+
+    def copies(self):
+        """Return the digests of the prepared copies, by name."""
+        folders = self.project.path.glob("storage/vcsbench-*/repositories/*")
+        return {path.name: read_content(path).digest for path in folders if path.is_dir()}
+
+    def private_copies(self):
+        return list(self.project.path.glob("storage/vcsbench-*/targets/*"))
+
+
+@pytest.fixture(scope="module")
+def commits():
+    yield from map(Commits, make_project())
+
+
+def works_of(rows):
+    return {(row["command"], row["work"]) for row in rows}
+
+
+def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
+    hot = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": ACCESSES, "hooks": "none"}
+    commits.configure({**hot, "command": list(CHANGES)})
+    commits.project.prepare()
+    before = commits.copies()
+    commits.project.succeed()
+    assert commits.copies() == before and commits.private_copies() == []
+    runs = commits.project.rows("measurements/commits.csv")
+    assert {row["ra"] for row in runs} == set(ACCESSES)
+    assert invalid_flags(runs) == []
+    works = {command: json.loads(work) for command, work in works_of(runs)}
+    # One work for each command: equal over each access, and in each run.
+    assert len(works_of(runs)) == len(works) == len(CHANGES)
+    youngest = fsfs.youngest(next(commits.project.path.glob("storage/*/repositories/ruby*.1/")))
+    assert {work["youngest"] for work in works.values()} == {youngest + 1}
+    # 1,000 files at the scale 0.01.
+    paths = {command: work["paths"] for command, work in works.items()}
+    assert paths == {"one-file": 1, "thousand-files": 10, "large-binary": 1}
+    assert works["large-binary"]["bytes"] > 50_000_000
+    for row in runs:
+        # The working copy and the repository have the 50 MB, too.
+        is_large = row["command"] == "large-binary"
+        assert (float(row["call_written_bytes"]) > 50e6) == is_large, row["cell"]
+        assert (float(row["dirtied_bytes"]) > 50e6) == is_large, row["cell"]
+        if row["command"] == "one-file":
+            # The traced run of the command flushes several files.
+            assert int(row["flush_calls"]) >= 4, row["cell"]
+    assert "fixed" not in {row["cell"].split("/")[2] for row in runs}
+
+
+@pytest.mark.parametrize(
+    ("ra", "cache"), [("svn", "hot-svn"), *(slow(ra, "cold") for ra in ACCESSES)]
+)
+def test_commit_in_a_cache_state_has_its_promises(commits, ra, cache):
+    part = {"format": "f7", "packing": "nopack", "cache": cache, "ra": ra, "hooks": "none"}
+    commits.configure({**part, "command": "thousand-files"})
+    commits.project.prepare()
+    context = commits.measure(commits.recipe(f"thousand-files/{ra}/ruby/f7/nopack/{cache}/none"))
+    for run in context["runs"]:
+        assert not {*run["flags"]} & {"server-not-warm", "restarted", "cache-not-cold"}
+        assert run["evidence"]["input_grew_bytes"] > 0
+    assert len({json.dumps(run["work"]) for run in context["runs"]}) == 1
+    if cache == "hot-svn":
+        # Each run has a server of its own, which has answered one read before.
+        assert [run["evidence"]["server_runs_before"] for run in context["runs"]] == [1] * 4
+        assert len({run["evidence"]["server_pid"] for run in context["runs"]}) == 4
+
+
+HOOKS = [(ra, hooks) for ra in ACCESSES for hooks in ("shell", "python")]
+
+
+@pytest.mark.parametrize(("ra", "hooks"), [HOOKS[0], *(slow(*case) for case in HOOKS[1:])])
+def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, ra, hooks):
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-svn", "ra": ra, "hooks": hooks}
+    commits.configure({**part, "command": "one-file"})
+    commits.project.prepare()
+    recipe = commits.recipe(f"one-file/{ra}/ruby/f8/nopack/hot-svn/{hooks}")
+    context = commits.measure(recipe)
+    assert invalid_flags([{"flags": " ".join(run["flags"])} for run in context["runs"]]) == []
+    file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
+    text = file.read_text()
+    try:
+        # No hook has the name by which Subversion runs it.
+        file.write_text(text.replace("hook = folder / moment", 'hook = folder / f"{moment}.x"'))
+        assert "the hook pre-commit has not run" in commits.measure(recipe, code=1)
+    finally:
+        file.write_text(text)
+
+
+@pytest.mark.parametrize("ra", ACCESSES)
+def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, ra):
+    """The page says that a hook is part of the measured time."""
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": ra, "hooks": "shell"}
+    commits.configure({**part, "command": "one-file"}, runs=1)
+    commits.project.prepare()
+    file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
+    text = file.read_text()
+    try:
+        slept = text.replace(
+            """': > "$1/{moment}.ran"\\n'""", """': > "$1/{moment}.ran"; sleep 1.2\\n'"""
+        )
+        assert slept != text
+        file.write_text(slept)
+        recipe = commits.recipe(f"one-file/{ra}/ruby/f8/nopack/hot-os/shell")
+        commits.measure(recipe)
+    finally:
+        file.write_text(text)
+    export = json.loads((commits.project.path / "measured" / "round1.json").read_text())
+    (result,) = export["results"]
+    times = result.get("times") or [
+        measurement["time_wall_clock"]["value"] for measurement in result["measurements"]
+    ]
+    # Both hooks.
+    assert 2.4 < times[0] < 60
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository of the user's with a lock, and with hooks that must never run."""
+    path = tmp_path / "mine"
+    fsfs.create(path, "f8")
+    set_shard_size(path, 4)
+    url = path.as_uri()
+    work = tmp_path / "work"
+    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{url}/trunk"], check=True)
+    subprocess.run(["svn", "checkout", "-q", f"{url}/trunk", work], check=True)
+    for number in range(8):
+        (work / f"file{number}").write_text(f"{number}\n")
+        subprocess.run(["svn", "add", "-q", work / f"file{number}"], check=True)
+        subprocess.run(["svn", "commit", "-q", "-m", "", work], check=True)
+    subprocess.run(["svn", "lock", "-q", *(f"{url}/trunk/file{n}" for n in range(8))], check=True)
+    for moment in ("start-commit", "pre-commit", "post-commit"):
+        hook = path / "hooks" / moment
+        hook.write_text(f"#!/bin/sh\necho {moment} >>{tmp_path}/canary\nexit 1\n")
+        hook.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("packing", ["nopack", slow("pack")])
+def test_repository_of_the_user_is_neither_written_nor_are_its_hooks_run(
+    project, repository, packing
+):
+    Commits(project)
+    part = {"format": "as-is", "cache": "hot-os", "ra": ACCESSES, "hooks": "none"}
+    if packing == "pack":
+        fsfs.run_svnadmin("pack", repository)
+    before = read_content(repository)
+    part |= {"packing": packing, "command": "one-file"}
+    # A copy by `svnadmin hotcopy`.
+    project.configure(part, study="commits", repository=str(repository), runs=2)
+    project.succeed("measured")
+    assert project.rows("failures/commits.csv") == []
+    assert {row["skip"] for row in project.rows("grid/commits.csv")} == {""}
+    runs = project.rows("measurements/commits.csv")
+    assert len(runs) == 2 * len(ACCESSES)
+    assert read_content(repository) == before
+    assert not (repository.parent / "canary").exists()
+
+
+def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": "file", "hooks": "none"}
+    commits.configure({**part, "command": "one-file"}, runs=1)
+    commits.project.prepare()
+    cell = "one-file/file/ruby/f8/nopack/hot-os/none"
+    nothing = commits.recipe(cell, argv="{svn} info {working_copy}")
+    assert "committed nothing" in commits.measure(nothing, code=1)
+    assert commits.private_copies() == []
+
+
+@pytest.mark.parametrize("kills", [3, slow(20)])
+def test_kills_during_commits_leave_the_prepared_copy_as_it_was(commits, kills):
+    """SIGKILL of the cell. The next round works, and `svnadmin verify` passes."""
+    ra = ACCESSES[-1]
+    part = {"format": "f7", "packing": "nopack", "cache": "hot-os", "ra": ra, "hooks": "none"}
+    commits.configure({**part, "command": "thousand-files"}, runs=20)
+    commits.project.prepare()
+    before = commits.copies()
+    recipe = commits.recipe(f"thousand-files/{ra}/ruby/f7/nopack/hot-os/none")
+    for kill in range(kills):
+        with subprocess.Popen(
+            commits.command(recipe),
+            cwd=commits.project.path,
+            env={**os.environ, "PYTHONPATH": commits.modules},
+            start_new_session=True,
+        ) as process:
+            # The private copy has the revision that a commit has just added.
+            while process.poll() is None and not is_committing(commits, kill):
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        wait_for(lambda: servers_of(commits.project) == [])
+        assert commits.copies() == before
+    commits.configure({**part, "command": "thousand-files"}, runs=2)
+    context = commits.measure(commits.recipe(recipe["cell"]))
+    assert len(context["runs"]) == 2 and commits.copies() == before
+    copy = next(commits.project.path.glob("storage/*/repositories/ruby.f7.nopack.1"))
+    subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+
+
+def is_committing(commits, kill):
+    """Return True in a commit: a transaction is open, or for odd kills, its revision is there."""
+    for copy in commits.project.path.glob("storage/vcsbench-*/targets/*/served/*"):
+        # The copy may not be complete yet, or be removed.
+        with contextlib.suppress(OSError):
+            if kill % 2 == 0 and any((copy / "db" / "transactions").iterdir()):
+                return True
+            if kill % 2 and (copy / "db" / "current").read_text() != current_of_prepared(commits):
+                return True
+    return False
+
+
+def current_of_prepared(commits):
+    copy = next(commits.project.path.glob("storage/*/repositories/ruby.f7.nopack.1"))
+    return (copy / "db" / "current").read_text()

@@ -1,0 +1,1 @@
+"""Set up servers as they are deployed: what administrators add to Subversion."""

@@ -1,0 +1,185 @@
+"""Define the subject `changed_working_copy`: a working copy with the change that a command commits."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcsbench.errors import UserError
+from vcsbench.external import file_url, pegged
+from vcsbench.programs import Programs
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.workdir import TARGETS, WorkDir
+from vcsbench.subjects import Subject, Words
+from vcsbench.subjects.committed_repository import CommittedRepository
+from vcsbench.subjects.folder_backup import FolderBackup
+from vcsbench.subjects.repository import scaled_revisions
+from vcsbench.subjects.working_copy import set_root
+from vcsbench.systems import fsfs
+from vcsbench.systems.fsfs import run_client
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts
+
+ONE_FILE, THOUSAND_FILES, LARGE_BINARY = "one-file", "thousand-files", "large-binary"
+CHANGES = (ONE_FILE, THOUSAND_FILES, LARGE_BINARY)
+THOUSAND = 1000
+LARGE_BYTES = 50_000_000
+# The start of the names of new files. The line that is added to other files has no end: files with the line
+# ends of another system would have mixed ones, which Subversion refuses.
+NEW = "vcsbench-new"
+ADDED_TEXT = b"changed by vcsbench"
+DATABASE = ".svn/wc.db"
+CHANGED = "changed"
+_FILES = (
+    "SELECT local_relpath FROM nodes "
+    "WHERE op_depth = 0 AND kind = 'file' AND presence = 'normal' ORDER BY local_relpath"
+)
+
+
+class ChangedWorkingCopy(Subject):
+    """A working copy of the repository to which the cell commits, with the `change` of the command.
+
+    It is made once for each cell-round, and put back before each run. {working_copy} is its path. Next to it
+    is an empty working copy without changes, for the run that loads the client's files.
+
+    A change has the same content in each run. one-file adds a text to the file in the middle of all, sorted
+    by path. thousand-files does so with 1,000 files that are spread evenly, counted at scale 1, and adds new
+    files if the tree has too few. large-binary adds a file of 50 MB that cannot be compressed.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        for axis in ("filesystem", "clients"):
+            if axis in recipe:
+                raise UserError(
+                    f"{recipe['cell']}: a command that commits has no axis {axis}. Name it in the command's "
+                    f"`inapplicable_axes`."
+                )
+        super().__init__(recipe, number, run, root)
+        self.change = recipe["change"]
+        self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
+        self.working_copy = self.path / CHANGED
+        self.idle_copy = self.path / "idle"
+        self.folders = [self.working_copy]
+        self.svn = Programs(**recipe["build"]["client"]).get("svn")
+        self.changed: Sequence[str] = ()
+        self.backup: FolderBackup | None = None
+
+    @property
+    def repository(self) -> CommittedRepository:
+        if not isinstance(self.input, CommittedRepository):
+            raise UserError(
+                "`output: changed_working_copy` needs `input: committed_repository`. Set both."
+            )
+        return self.input
+
+    @property
+    def inspected(self) -> Path:
+        return self.repository.path
+
+    def words(self) -> Words:
+        return {"working_copy": str(self.path / CHANGED)}
+
+    def idle_words(self) -> Words:
+        return {"working_copy": str(self.idle_copy)}
+
+    def restore(self) -> None:
+        """Make the working copy before the first run, and put it back before each other run."""
+        if not self.backup:
+            self.backup = self._make_working_copy()
+        self.backup.put_back()
+
+    def _make_working_copy(self) -> FolderBackup:
+        # A killed process of this number may have left one.
+        remove_path(self.path)
+        self.path.mkdir()
+        root = file_url(self.repository.path)
+        tree_path = f"/{self.repository.tree}".rstrip("/")
+        options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
+        run_client(self.svn, "checkout", *options, pegged(root + tree_path), self.working_copy)
+        empty = ("-q", "--depth", "empty", "-r0")
+        run_client(self.svn, "checkout", *empty, pegged(root), self.idle_copy)
+        if self.change == LARGE_BINARY:
+            self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
+        else:
+            self.changed = self._change_files()
+        assert self.origin
+        served_root = self.origin().removesuffix(tree_path)
+        # Without a server, the root stays as Subversion has written it.
+        if not served_root.startswith("file:"):
+            set_root(self.working_copy, served_root)
+        return FolderBackup(self.working_copy, self.path / "backup", [DATABASE, *self.changed])
+
+    def _list_files(self) -> list[str]:
+        """Return the versioned files that can be changed, sorted by path."""
+        with closing(
+            sqlite3.connect(f"file:{self.working_copy}/{DATABASE}?mode=ro", uri=True)
+        ) as db:
+            names = [name for (name,) in db.execute(_FILES)]
+        files = []
+        for name in names:
+            path = self.working_copy / name
+            # A link leads to another file. A file that needs a lock is read-only.
+            if not path.is_symlink() and path.stat().st_mode & 0o200:
+                files.append(name)
+        return files
+
+    def _change_files(self) -> list[str]:
+        """Add a text to as many files as the change has, and return their names."""
+        number = 1
+        if self.change == THOUSAND_FILES:
+            number = max(1, scaled_revisions(THOUSAND, self.recipe))
+        files = self._list_files()
+        existing = min(number, len(files))
+        changed = []
+        for index in range(existing):
+            # The file in the middle of each of `existing` equal parts of the list.
+            name = files[(2 * index + 1) * len(files) // (2 * existing)]
+            with open(self.working_copy / name, "ab") as file:
+                file.write(ADDED_TEXT)
+            changed.append(name)
+        return changed + self._add_files(number - existing, ADDED_TEXT)
+
+    def _add_files(self, number: int, content: bytes) -> list[str]:
+        """Add new files with a content to the top of the working copy, and return their names."""
+        names = [f"{NEW}-{index + 1}" for index in range(number)]
+        for name in names:
+            path = self.working_copy / name
+            if os.path.lexists(path):
+                raise UserError(f"{name}: the repository has a file of this name. Rename it there.")
+            path.write_bytes(content)
+        if names:
+            run_client(self.svn, "add", "-q", *[self.working_copy / name for name in names])
+        return names
+
+    def check_run(self) -> None:
+        """Raise UserError unless the run has committed one revision."""
+        base = self.repository.base
+        youngest = fsfs.youngest(self.repository.path)
+        if youngest == base + 1:
+            return
+        done = "nothing" if youngest == base else f"{youngest - base} revisions"
+        raise UserError(
+            f"the run committed {done}: the youngest revision is {youngest}, and {base + 1} is expected. "
+            f"Correct the command's `argv`."
+        )
+
+    def facts(self) -> SubjectFacts:
+        """Check the working copy after the runs, and return the change. Raise UserError for local changes."""
+        options = ("-q", "--ignore-externals")
+        changes = run_client(self.svn, "status", *options, self.working_copy).splitlines()
+        if changes:
+            raise UserError(
+                f"{self.working_copy}: has changes after the commit: {changes[0]} (and {len(changes) - 1} "
+                f"more). Correct the command's `argv`."
+            )
+        return {"commit": {"change": self.change, "files": len(self.changed)}}
+
+    def discard(self) -> None:
+        with suppress(UserError, OSError):
+            remove_path(self.path)

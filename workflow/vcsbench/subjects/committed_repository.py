@@ -1,0 +1,134 @@
+"""Define the subject `committed_repository`: a private copy of a repository, to which a command commits."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcsbench import formats, processes
+from vcsbench.deployment import hooks
+from vcsbench.errors import UserError
+from vcsbench.storages.file_trees import copy_tree, remove_path
+from vcsbench.storages.workdir import TARGETS, WorkDir
+from vcsbench.subjects import Words
+from vcsbench.subjects.folder_backup import FolderBackup
+from vcsbench.subjects.repository import Repository
+from vcsbench.systems import fsfs
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts
+
+# The servers' group may write to the folders of the repository, and to files that are no revisions.
+WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
+
+
+class CommittedRepository(Repository):
+    """A private copy of a prepared copy, made once for each cell-round. Only this copy is written.
+
+    Before each run, restore() puts it back. FSFS only appends: a commit adds files of its revision, and
+    changes db/current, db/txn-current and db/rep-cache.db. So all but the revisions is copied once more, and
+    restored from there. {repository} is its path. `base` is its youngest revision before a run, and 0 before
+    restore().
+
+    `hooks` is the value of the axis `hooks`.
+    """
+
+    is_written = True
+
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        if "remote" in recipe:
+            raise UserError(
+                f"{recipe['cell']}: vcsbench commits to its own copies only. Leave `server` out of the "
+                f"configuration, or commits out of the grid."
+            )
+        workdir = WorkDir(recipe["storage"]["path"], root)
+        self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
+        # The server sees a folder with nothing but this copy.
+        self.path = self.private / "served" / self.name
+        self.served = self.path.parent
+        self.folders = [self.path]
+        self.hooks = recipe.get("hooks", "")
+        self.base = 0
+        self.backup: FolderBackup | None = None
+
+    def check(self) -> None:
+        """Check the prepared copy, and make the folder that the server serves, with an empty repository."""
+        super().check()
+        # A killed process of this number may have left one.
+        remove_path(self.private)
+        self.path.parent.mkdir(parents=True)
+        # Only this user and root's servers enter them.
+        for folder in (self.private, self.path.parent):
+            processes.grant(folder, READABLE)
+        # By requests to it, a server shows that it refuses what its settings forbid.
+        copy_tree(self.prepared.with_name(self.idle_name), self.path.with_name(self.idle_name))
+
+    def restore(self) -> None:
+        """Make the private copy before the first run, and put it back before each other run."""
+        if not self.backup:
+            self.backup = self._make_copy()
+        self.backup.put_back()
+
+    def _make_copy(self) -> FolderBackup:
+        copy_tree(self.prepared, self.path)
+        # A lock of the user's on a path would refuse the commit.
+        remove_path(self.path / "db" / "locks")
+        hooks.install_hooks(self.path, self.hooks)
+        self.base = fsfs.youngest(self.path)
+        return FolderBackup(self.path, self.private / "backup", self._grant_writing())
+
+    def _grant_writing(self) -> list[str]:
+        """Let root's servers commit. Return the files that a commit may change: all but the revisions."""
+        changing = []
+        for folder, entries in fsfs.walk(self.path):
+            is_writable = folder not in ("hooks", "conf")
+            processes.grant(self.path / folder, WRITABLE if is_writable else READABLE)
+            for name, status in entries:
+                file = fsfs.join(folder, name)
+                if not stat.S_ISREG(status.st_mode) or fsfs.is_shard(file):
+                    continue
+                changing.append(file)
+                if is_writable:
+                    processes.grant(self.path / file, WRITABLE_FILE)
+        return changing
+
+    def check_run(self) -> None:
+        """Raise UserError if the run has committed, and a hook has not run."""
+        missing = hooks.find_missing_marks(self.path, self.hooks)
+        if missing and fsfs.youngest(self.path) > self.base:
+            raise UserError(
+                f"the hook {missing[0]} has not run, and the cell is labelled `hooks: {self.hooks}`. Use a "
+                f"Subversion that runs hooks."
+            )
+
+    def grown_bytes(self) -> int:
+        """Return the bytes of the files of revisions that the run has added."""
+        shape = formats.read_shape(self.path)
+        total = 0
+        for revision in range(self.base + 1, shape.youngest + 1):
+            file = fsfs.revision_file(revision, shape.shard)
+            for kind in ("revs", "revprops"):
+                total += (self.path / "db" / kind / file).stat().st_size
+        return total
+
+    def discard(self) -> None:
+        with suppress(UserError, OSError):
+            remove_path(self.private)
+
+    def idle_words(self) -> Words:
+        # No repository: an idle command must not commit.
+        return {"tree": ""}
+
+    def facts(self) -> SubjectFacts:
+        """Put the copy back after the last run, and return the facts. Raise UserError if it differs then."""
+        if self.backup:
+            self.backup.put_back()
+        return super().facts()
+
+    def flags(self) -> list[str]:
+        # The private copy lies somewhere else than the prepared copies.
+        return [flag for flag in super().flags() if flag != "apart"]

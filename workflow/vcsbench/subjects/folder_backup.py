@@ -1,0 +1,113 @@
+"""Put a folder back to its content before a run, and check that this has succeeded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from vcsbench.errors import UserError
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.systems import fsfs
+
+_DIGEST_MODULUS = 1 << 128
+
+
+class FolderBackup:
+    """The content of `folder`, and copies of those files in it that a run may change.
+
+    `names` are these files, as paths below the folder. Their copies are in the new folder `copies`. A run may
+    also add anything. Any other change is an error, which put_back() raises. `digest` is a digest of the
+    content.
+    """
+
+    def __init__(self, folder: Path, copies: Path, names: Iterable[str]) -> None:
+        self.folder = folder
+        self.copies = {name: copies / str(number) for number, name in enumerate(names)}
+        copies.mkdir()
+        for name, copy in self.copies.items():
+            shutil.copy2(folder / name, copy)
+        # The states of all entries, and the digests of entries by name and state: a file in the same state is
+        # not read again.
+        self.states = dict(self._list_states())
+        self.known_digests: dict[str, tuple[str, int]] = {}
+        self.digest = self._read_digest()
+
+    def put_back(self) -> None:
+        """Remove what was added, and restore what was changed, since the backup was made.
+
+        Raise UserError if the folder then has another digest than before, or if a file was changed of which
+        there is no copy.
+        """
+        present = dict(self._list_states())
+        # In reverse order, the content of a folder comes before the folder.
+        for name in sorted(present.keys() - self.states.keys(), reverse=True):
+            remove_path(self.folder / name)
+        for name, state in self.states.items():
+            if name not in present or _identity(present[name]) != _identity(state):
+                self._restore(name, state)
+        if self._read_digest() != self.digest:
+            raise UserError(
+                f"{self.folder}: cannot be put back to its content before the run. Run again; if it fails "
+                f"again, check the device."
+            )
+
+    def _restore(self, name: str, state: os.stat_result) -> None:
+        path = self.folder / name
+        if name not in self.copies:
+            raise UserError(
+                f"{path}: was changed or removed, and a commit only adds such files. Check the command's "
+                f"`argv`, and stop other programs that write there."
+            )
+        remove_path(path)
+        shutil.copy2(self.copies[name], path)
+        os.chown(path, state.st_uid, state.st_gid)
+        self.states[name] = os.lstat(path)
+
+    def _list_states(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield each path below the folder with its state, a folder before its content."""
+        for folder, entries in fsfs.walk(self.folder):
+            for name, status in entries:
+                yield fsfs.join(folder, name), status
+
+    def _read_digest(self) -> str:
+        """Return a digest of names, modes and contents of everything below the folder now.
+
+        A file without a copy counts by its state instead of its content: each write changes the time of the
+        last change, which no program can set back.
+        """
+        total = 0
+        for name, status in self._list_states():
+            identity = _identity(status)
+            if self.known_digests.get(name, ("", 0))[0] != identity:
+                self.known_digests[name] = (identity, self._digest_entry(name, status))
+            total += self.known_digests[name][1]
+        return f"{total % _DIGEST_MODULUS:032x}"
+
+    def _digest_entry(self, name: str, status: os.stat_result) -> int:
+        if name not in self.copies:
+            text = f"{name}\0{_identity(status)}"
+            return _as_number(hashlib.blake2b(os.fsencode(text), digest_size=16))
+        digest = hashlib.blake2b(os.fsencode(f"{name}\0{status.st_mode}\0"), digest_size=16)
+        with open(self.folder / name, "rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+        return _as_number(digest)
+
+
+def _as_number(digest: hashlib.blake2b) -> int:
+    return int.from_bytes(digest.digest(), "big")
+
+
+def _identity(status: os.stat_result) -> str:
+    """Return the state of a file or folder as text. It changes with each write to a file.
+
+    The times of a folder change with its entries, which have states of their own. So they do not count.
+    """
+    owner = f"{status.st_mode} {status.st_uid} {status.st_gid}"
+    if stat.S_ISDIR(status.st_mode):
+        return owner
+    times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+    return f"{owner} {status.st_ino} {status.st_size} {times}"
