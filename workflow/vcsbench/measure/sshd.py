@@ -190,12 +190,8 @@ class Sshd(Server):
         return answer.decode(errors="replace")
 
     def _check_options(self) -> None:
-        # sshd writes its state over its command line, with its options in it.
-        title = " ".join(processes.command_line(self.pid))
-        if " ".join(self.argv) not in title:
-            raise UserError(
-                f"sshd reports other options than it was given: {title}. Install another sshd."
-            )
+        # sshd writes its state over its command line. A client could log in with the keys of the run, so sshd
+        # has read its configuration.
         self.check_argv(self.session_argv, self.subversion_command())
 
     def _client_command(self) -> list[str]:
