@@ -27,6 +27,7 @@ DIGESTS = {
     "kde": (0.00001, "a331a51038ee3104929f414750d052ba6050dcc2b47436c83ce0b999fcbd17ac"),
     "large-tree": (0.01, "a75c14d2884b648aca5d735db9c97bc9216e8184adb0183943459bdeaff4992e"),
     "linux-tree": (0.01, "632b392d4d5e92203320309758c911f5b6b02df7b9617bb5e1b847d71c908840"),
+    "git": (0.003, "a935d6b2328e4af617fdb273ac773f74f84e95aa3b94ac97cd6765f245482706"),
 }
 
 
@@ -107,6 +108,7 @@ PUBLISHED = {
     "kde": (1_125_690, 399_419, 8.4 * 1024 * MIB, 58.4 * 1024 * MIB),
     "large-tree": (1_002, 27_000, 263 * MIB, None),
     "linux-tree": (2, 22_898, 237_003_064, None),
+    "git": (30_614, None, 15_979_431, None),
 }
 
 
@@ -125,7 +127,7 @@ def test_generated_estimate_has_the_published_totals(profile):
 
 # Scales whose whole history without texts takes about ten seconds. With VCSBENCH_FULL_SCALE: six minutes.
 SCALES = {"ruby": 1, "tsvn": 1, "apache": 0.1, "kde": 0.03}
-SCALES |= {"large-tree": 1, "linux-tree": 1}
+SCALES |= {"large-tree": 1, "linux-tree": 1, "git": 1}
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from vcsbench.systems import fsfs
 pytestmark = needs("svn", "svnadmin", "git")
 
 # With branches, tags, other projects, moved folders and executable files.
-SCALES = {"ruby": 0.01, "tsvn": 0.003, "apache": 0.0003, "kde": 0.00002}
+SCALES = {"ruby": 0.01, "tsvn": 0.003, "apache": 0.0003, "kde": 0.00002, "git": 0.01}
 SAMPLED = 4
 
 

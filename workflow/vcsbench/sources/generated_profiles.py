@@ -164,6 +164,7 @@ SUBVERSION_FILES = _values(
     0, 888, 1281, 2362, 5346, 16261, 46376, 83632, 186284, 303743, 879066, 2011364
 )
 KDELIBS_FILES = _values(0, 32, 41, 660, 2135, 5503, 13977, 25281, 46066, 59584, 185789, 2952854)
+GIT_FILES = _values(0, 77, 187, 628, 1786, 5343, 13496, 25162, 48946, 69607, 267439, 329781)
 LINUX_FILES = _values(6, 159, 391, 1316, 4075, 11151, 26241, 42954, 71198, 97192, 310443, 873603)
 HUNKS = Quantiles(
     (0, 1), (0.45, 2), (0.65, 3), (0.75, 4), (0.9, 9), (0.95, 16), (0.98, 31), (0.99, 51), (1, 80)
@@ -292,6 +293,22 @@ LINUX_TREE = Profile(
     paths=SUBVERSION_PATHS, file_bytes=LINUX_FILES, heat=SUBVERSION_HEAT, message_bytes=SUBVERSION_MESSAGES,
     repository=(0, 80e6, 1.0), imported=1.0, eol_style=b"", new_directories=0.059, deepest=4,
 )
+# git's own history up to v1.8.0, without its merges.
+GIT = Profile(
+    name="git", revisions=30_614, tree_bytes=15_979_431, tree_files=2_495, authors=1_072,
+    first_date=_date(2005, 4, 7), last_date=_date(2012, 10, 21),
+    kinds=(
+        FileKind(0.29, b".sh", "ends", size=0.7, executable=0.9),
+        FileKind(0.25, b".txt", "prose", size=0.7),
+        FileKind(0.16, b".c", "braces", size=2),
+        FileKind(0.06, b".h", "braces", size=0.6),
+        FileKind(0.02, b".po", "prose", size=9, churn=0.3),
+        FileKind(0.22, b"", "ends", size=0.5),
+    ),
+    shares=Shares(0.05, 0.0003, 0.008, add=0.044, delete=0.018, move=0.01, copy=0.002),
+    paths=SUBVERSION_PATHS, file_bytes=GIT_FILES, heat=SUBVERSION_HEAT, message_bytes=SUBVERSION_MESSAGES,
+    repository=(6e6, 130e6, 1.0),
+)
 # fmt: on
 
-PROFILES = {p.name: p for p in (RUBY, TSVN, APACHE, KDE, LARGE_TREE, LINUX_TREE)}
+PROFILES = {p.name: p for p in (RUBY, TSVN, APACHE, KDE, LARGE_TREE, LINUX_TREE, GIT)}
