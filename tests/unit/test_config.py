@@ -216,10 +216,13 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
     fake = SimpleNamespace(
         path=Path("/x"), tree="", load_options=[], metadata={"folder": "", "youngest": 1},
         recipe={"axes": {}, "program": "start"}, files=Path("/x"), input=None, subjects=(), _program=str,
+        output=None, branch="", template="",
     )  # fmt: skip
     words = {kind: {*subject.words(fake)} for kind, subject in SUBJECTS.items()}
-    for kind in ("repository", "committed_repository"):
-        words[kind].add("url")  # of the cell's server
+    # Of the cell's server.
+    for kind in ("repository", "committed_repository", "git_repository"):
+        words[kind].add("url")
+    words["git_pushed"].add("push_url")
     assert words == {kind: {*of_kind} for kind, of_kind in SUBJECT_WORDS.items()}
     assert {*PreparedCell._words(fake)} == {*WORDS, "program"}
 

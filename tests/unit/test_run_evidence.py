@@ -252,3 +252,10 @@ def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
                 assert describe_binary(process.pid) == ""
             process.kill()
     assert all(of.startswith(f"{program} sha256:") for of in seen) and seen[0] != seen[1]
+
+
+@needs("hyperfine")
+def test_evidence_of_a_shared_network_has_no_bytes_on_it(tmp_path):
+    """Other programs use the network of this machine, so its traffic is not the cell's."""
+    runs = evidence_of_runs(tmp_path / "runs", "true")
+    assert [run["wire_bytes"] for run in runs] == [None, None, None]

@@ -34,13 +34,38 @@ PASSED = (
 
 # Messages are in English, and paths are UTF-8. LANGUAGE would precede LC_ALL up to glibc 2.38.
 LOCALE = {"LC_ALL": "C.UTF-8"}
+# git's own configuration files are not read, and it asks nobody.
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+# git would repack in the background, and change a repository under the next run.
+QUIET_GIT = {"gc.auto": "0", "maintenance.auto": "false", "receive.autogc": "false"}
+
+
+def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which git has settings, and reads no configuration of the machine or a user.
+
+    git gives them to its own processes, except to the server's side of a local clone.
+    """
+    variables = {
+        **GIT,
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (name, value) in enumerate(settings.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return variables
+
+
 FIXED = {
     **LOCALE,
     # Otherwise a client sleeps until the next time stamp after it wrote a working copy.
     "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
     # The user's configuration of git and Mercurial is not measured.
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
+    **git_settings(QUIET_GIT),
     "HGRCPATH": "",
     # Mercurial and Breezy would write files next to their modules.
     "PYTHONDONTWRITEBYTECODE": "1",

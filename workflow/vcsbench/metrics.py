@@ -31,6 +31,9 @@ WHY_UNCOUNTED = {
     "read_calls": WithheldCode.HIDDEN_COUNT,
     "flushes": WithheldCode.HIDDEN_COUNT,
     "instructions": WithheldCode.NO_COUNTER,
+    "wire_bytes": WithheldCode.HIDDEN_COUNT,
+    "server_cpu_s": WithheldCode.HIDDEN_COUNT,
+    "git_objects": WithheldCode.HIDDEN_COUNT,
 }
 
 
@@ -250,6 +253,9 @@ _SIZES = (
     _in_mib("device_bytes", "device_mib", "Read from the device", "bytes from the device", _less("reads"),
             "MiB that client and server read from devices, in 4 KiB pages with read-ahead, median of "
             "the rounds."),
+    _in_mib("wire_bytes", "wire_mib", "Bytes on the network", "bytes on the network", _less("sends"),
+            "MiB between client and server in both directions, with the heads of packets, median of the "
+            "rounds. Empty if other programs use the same network."),
     _in_mib("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
             "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
             "Shared blocks count once."),
@@ -279,6 +285,9 @@ _KERNEL_COUNTS = (
     Metric("flushes", "Flushes of the device", "flushes", "flushes",
            "Flushes of the storage device's cache while the command ran, by all processes, median of the "
            "rounds. A commit waits for its flushes.", _less_often("flushes"), exact=True),
+    Metric("git_objects", "Objects sent", "objects", "objects sent",
+           "Objects in the packs between client and server, counted in one untimed run of each round.",
+           _less("sends"), exact=True),
     Metric("rpcs", "RPCs", "RPCs", "RPCs",
            "Calls of this machine's NFS client while the command ran, median of the rounds. Each call costs "
            "the latency of the network.", _less_often("calls the server"), exact=True),

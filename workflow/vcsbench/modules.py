@@ -48,6 +48,8 @@ def cell_code(recipe: Recipe) -> str:
         unused += ["subjects.tree", "subjects.tree_stores"]
     if not kinds & {"working_copy", "changed_working_copy"}:
         unused.append("subjects.working_copy")
+    if "git_repository" not in kinds:
+        unused += ["measure.git_servers", "measure.git_trace", "subjects.git_subjects"]
     if recipe.get("repository", {}).get("system") != "git":
         unused += GIT_MODULES
     if "committed_repository" not in kinds:

@@ -39,14 +39,17 @@ MODULES = (
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 # A word in braces in a command, which stands for a program or a value of the cell.
 WORD = re.compile(r"\{(\w+)\}")
-SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
-BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # The programs that a server of each kind runs, as in the names of digests.
 SERVER_PROGRAMS = {
     "svnserve": ("svnserve",),
     "httpd": ("httpd", "mod_dav_svn"),
     "sshd": ("sshd", "svnserve"),
+    "git-daemon": ("git-daemon", "git"),
+    "git-httpd": ("httpd", "git-http-backend", "git"),
 }
+GIT_SERVERS = ("git-daemon", "git-httpd")
+SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
+BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.
 UNPACKED_SSHD = BUILT.parent / "sshd"
 # With this library, sshd reads its users from a file of the run.
@@ -99,12 +102,17 @@ class Programs(_Places):
     @cached_property
     def httpd(self) -> str:
         """The httpd of the prefix, or of the system, if it can load mod_dav_svn; otherwise ""."""
+        if not self.prefix and not self.mod_dav_svn:
+            return ""
+        return self.any_httpd
+
+    @cached_property
+    def any_httpd(self) -> str:
+        """The httpd of the prefix, or of the system, with or without mod_dav_svn; "" if it is missing."""
         if self.prefix:
             own = self.find("apache2") or self.find("httpd")
             if own:
                 return own
-        elif not self.mod_dav_svn:
-            return ""
         for path in HTTPD:
             if os.access(path, os.X_OK):
                 return path
@@ -113,8 +121,10 @@ class Programs(_Places):
     @cached_property
     def httpd_modules(self) -> str:
         """The folder with the modules of this httpd; "" if it is missing."""
-        has_own_httpd = self.prefix and self.httpd.startswith(self.prefix + "/")
-        return self._find_folder_with("mod_dav.so") if has_own_httpd else _find_system_modules()
+        has_own_httpd = self.prefix and self.any_httpd.startswith(self.prefix + "/")
+        if has_own_httpd:
+            return self._find_folder_with("mod_dav.so")
+        return _find_system_modules() or _find_system_modules("mod_cgi.so")
 
     @cached_property
     def mod_dav_svn(self) -> str:
@@ -175,7 +185,9 @@ class Programs(_Places):
     def path(self, name: str) -> str:
         """Return the path of a program or module of this build, or of a need; "" if it is missing."""
         if name == "httpd":
-            return self.httpd
+            return self.any_httpd
+        if name.startswith("git-"):
+            return find_git_program(name)
         if name == "mod_dav_svn":
             return self.mod_dav_svn
         if name == "sshd":
@@ -204,9 +216,9 @@ class Programs(_Places):
         return joined_digest(libraries)
 
 
-def _find_system_modules() -> str:
+def _find_system_modules(name: str = "mod_dav_svn.so") -> str:
     for folder in SYSTEM_MODULES:
-        if os.path.exists(os.path.join(folder, "mod_dav_svn.so")):
+        if os.path.exists(os.path.join(folder, name)):
             return folder
     return ""
 
@@ -244,6 +256,20 @@ def why_no_ssh_folder(folder: str | Path) -> str:
     return (
         f"the settings of ssh cannot name the temporary folder {folder}; name another one in TMPDIR"
     )
+
+
+@cache
+def find_git_program(name: str) -> str:
+    """Return the path of git, or of one of its programs that are not on the PATH, such as git-daemon.
+
+    Return "" if it is missing.
+    """
+    git = Programs().find("git")
+    if not git or name == "git":
+        return git
+    folder = processes.run_program([git, "--exec-path"]).output.strip()
+    path = os.path.join(folder, name)
+    return path if os.access(path, os.X_OK) else ""
 
 
 def path_of(need: str) -> str:
@@ -292,6 +318,7 @@ def binaries(
     if kind:
         for name in SERVER_PROGRAMS[kind]:
             digests[f"server {name}"] = server.digest_of(name)
+    if kind and kind not in GIT_SERVERS:
         digests["server libraries"] = server.digest_of("libraries")
     return digests
 

@@ -228,6 +228,7 @@ class Evidence(TypedDict, total=False):
     device_flushes: int | None
     rpcs: int | None
     delayed_acks: int | None
+    wire_bytes: int | None
     busy_s: float
     steal_s: float
     steal_pct: float
@@ -486,6 +487,7 @@ class Context(SubjectFacts, total=False):
     preloaded: list[str]  # the content of /etc/ld.so.preload
     work_kind: str
     captured_io: dict[str, int | None]  # of the run whose output was read, and of its server
+    git_trace: Mapping[str, str | int]  # of the same run (measure.git_trace.GitTrace)
     conditions: RoundConditions
     took: dict[str, float]
     set_aside: list[SetAside]

@@ -33,9 +33,10 @@ class CardQuestion:
     """A question of a study.
 
     `values` are those to choose from, () for all. `yes_value` makes the answer yes or no. `actions` has, by
-    value, the action that applies it. `aggregate` requests one answer over all cells. `how_to_measure`
-    measures values that the grid lacks. `name` is its key in the study, "" for its axis. `where` selects its
-    cases, {} for all. `is_cost`: it asks for the cost of values, and recommends none.
+    value, the action that applies it. `aggregate` requests one answer over all cells. `next_to` has other
+    metrics with the reader for whom each counts. `how_to_measure` measures values that the grid lacks. `name`
+    is its key in the study, "" for its axis. `where` selects its cases, {} for all. `is_cost`: it asks for
+    the cost of values, and recommends none.
     """
 
     axis: str
@@ -44,6 +45,7 @@ class CardQuestion:
     yes_value: str = ""
     actions: Mapping[str, CardAction] = field(default_factory=dict)
     aggregate: bool = False
+    next_to: Mapping[str, str] = field(default_factory=dict)
     how_to_measure: CardAction | None = None
     name: str = ""
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
@@ -79,7 +81,7 @@ def read_questions(
             if action:
                 actions[value] = action
         # An action in words.yaml has precedence.
-        actions |= _actions_of_words(axis)
+        actions |= _actions_of_words(definition.get("words", axis))
         how_to_measure = None
         measuring = definition.get("how_to_measure")
         if measuring:
@@ -92,6 +94,7 @@ def read_questions(
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
                 aggregate=definition.get("aggregate", False),
+                next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
                 name=name,
                 where=definition.get("where", {}),

@@ -7,6 +7,7 @@ from vcsbench.axes import (
     cache_states,
     client_axes,
     deployment_axes,
+    git_axes,
     network_axis,
     repository_axes,
     server_axes,
@@ -30,6 +31,7 @@ AXES: dict[str, Axis] = {
         *client_axes.AXES,
         *deployment_axes.AXES,
         network_axis.AXIS,
+        *git_axes.AXES,
         *repository_axes.AXES,
         *storage_axes.AXES,
     )

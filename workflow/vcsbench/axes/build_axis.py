@@ -16,6 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
 from vcsbench.programs import (
+    GIT_SERVERS,
     MODULE,
     NSS_WRAPPER,
     PROGRAMS,
@@ -89,6 +90,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     elif server == "sshd":
         reasons.append(_why_no_program(build.server, machine, "svnserve"))
         reasons.append(why_no_sshd())
+    elif server in GIT_SERVERS:
+        reasons.append(_why_no_git_server(build.server, server))
     elif server:
         reasons.append(_why_no_program(build.server, machine, server))
     for program in programs_in(argv):
@@ -169,6 +172,17 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     # needs, too.
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
+    return ""
+
+
+def _why_no_git_server(programs: Programs, server: str) -> str:
+    """Return why this machine cannot serve git repositories by a server, in a clause; "" if it can."""
+    for name in SERVER_PROGRAMS[server]:
+        if name == "httpd":
+            if not programs.any_httpd or not programs.find_module("cgi"):
+                return "httpd with mod_cgi is not installed (Debian: apache2-bin)"
+        elif not programs.path(name):
+            return f"{name} is not installed (Debian: git)"
     return ""
 
 

@@ -32,6 +32,8 @@ from vcsbench.records import Access, Recipe
 SERVERS = Path("config", "servers")
 # The input of a command that commits.
 COMMITTED = "committed_repository"
+# The names of systems in recipes (systems.SYSTEMS).
+SUBVERSION_SYSTEM, GIT_SYSTEM = "subversion", "git"
 # The order in which the studies of 2014 have their server configurations. All others come later.
 PUBLISHED_SERVERS = ("slow", "medium", "fast")
 
@@ -44,6 +46,12 @@ ACCESS: dict[str, Access] = {
     "svn+ssh": {"scheme": "svn+ssh", "files": ["svnserve.args", "client"], "server": "sshd"},
     "file": {"scheme": "file", "files": ["client"], "server": ""},
     "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
+}
+# The same for git repositories, which have no files of a server configuration.
+GIT_ACCESS: dict[str, Access] = {
+    "git": {"scheme": "git", "files": [], "server": "git-daemon"},
+    "http": {"scheme": "http", "files": [], "server": "git-httpd"},
+    "file": {"scheme": "file", "files": [], "server": ""},
 }
 # The values of an axis that leave out what the rest of its values measure, and the words for that.
 LEFT_OUT = {
@@ -155,13 +163,20 @@ def _server_keys(value: str, env: Environment) -> Recipe:
 
 def _access_keys(value: str, env: Environment) -> Recipe:
     """Return the access of a cell, and the user's server on another machine (`remote`), if there is one."""
-    access, server = ACCESS[value], env.config.settings.server
+    access, server = ACCESS.get(value) or GIT_ACCESS[value], env.config.settings.server
     # A cell without an access has no URL, so it does not use the server of the user.
     if not server or not value:
         return {"access": access}
     # The server of the user is on another machine and runs already, so vcsbench starts none ("").
     without_server: Access = {**access, "server": ""}
     return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
+
+
+def use_git_access(draft: Recipe, value: str) -> None:
+    """Replace the access in the draft of a recipe if its repository is git's: `http` is another server."""
+    is_git = draft.get("repository", {}).get("system") == GIT_SYSTEM
+    if is_git and value in GIT_ACCESS and "remote" not in draft:
+        draft["access"] = GIT_ACCESS[value]
 
 
 def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
@@ -171,6 +186,9 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     vcsbench with https needs a module of httpd, and a certificate.
     """
     server, scheme = draft.get("remote"), draft["access"]["scheme"]
+    system = draft.get("repository", {}).get("system", SUBVERSION_SYSTEM)
+    if value and value not in (GIT_ACCESS if system == GIT_SYSTEM else ACCESS):
+        return f"a repository of {system} is not reached over {value}"
     if server:
         if draft["input"] == COMMITTED:
             return f"vcsbench commits to its own copies only, and never to the server on {server['host']}"
@@ -218,7 +236,9 @@ AXES = (
     Axis(
         ACCESS_AXIS,
         why_invalid=lambda value: (
-            "" if value in ACCESS else "is no access. Use http, https, svn, svn+ssh or file"
+            ""
+            if value in ACCESS or value in GIT_ACCESS
+            else "is no access. Use http, https, svn, svn+ssh or file, or for git git, http or file"
         ),
         recipe_keys=_access_keys,
         why_not=_why_no_access,

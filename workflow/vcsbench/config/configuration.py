@@ -164,13 +164,12 @@ def load_config(
 def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     """Return the studies to measure, by name.
 
-    `[all]` stands for the studies with published numbers that have a grid. The setting may have two lists,
-    and the list `repository` counts if the user measures a repository of their own.
+    `[all]` stands for the studies with published numbers that have a grid. The setting may have several
+    lists: `repository` or `git_repository` counts if the user measures a repository of their own.
     """
     names = settings.studies
     if isinstance(names, StudySets):
-        is_own_repository = settings.repository is not None
-        names = names.repository if is_own_repository else names.default
+        names = _choose_studies(names, settings.repository)
     is_all = names == [ALL]
     studies: dict[str, Study] = {}
     for name in settings.grid if is_all else names:
@@ -178,6 +177,24 @@ def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
         if study.published is not None or not is_all:
             studies[name] = study
     return studies
+
+
+def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
+    """Return the names of the studies for the user's own repository, or for a session without one (None)."""
+    if repository is None:
+        return sets.default
+    if sets.git_repository is not None and _is_git_repository(repository):
+        return sets.git_repository
+    return sets.repository
+
+
+def _is_git_repository(path: str) -> bool:
+    """Return True if a path looks like a git repository. The source checks it later."""
+    folder = os.path.expanduser(path)
+    bare = ("HEAD", "objects", "refs")
+    return os.path.lexists(f"{folder}/.git") or all(
+        os.path.exists(f"{folder}/{name}") for name in bare
+    )
 
 
 def _check_surroundings(root: Path) -> None:

@@ -158,6 +158,8 @@ Where = Annotated[dict[str, Value], Field(min_length=1)]
 class StudySets(Model):
     repository: Names
     """The studies of a session on a repository of your own."""
+    git_repository: Names | None = None
+    """The studies of a session on a git repository of your own (default: those of `repository`)."""
     default: Names = key(was="otherwise")
     """The studies of any other session."""
 
@@ -348,8 +350,9 @@ class Settings(Model):
 
     studies: Names | StudySets
     """The studies to measure, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for the
-    published ones with a grid. The other form has two lists, one for a repository of your own: `{repository:
-    [own-repository], default: [fsfs-san-2014]}`. `make report STUDY=name` sets it."""
+    published ones with a grid. The other form has lists for a repository of your own, and for another
+    session: `{repository: [own-repository], git_repository: [git-server], default: [fsfs-san-2014]}`. `make
+    report STUDY=name` sets it."""
     repository: str | None = None
     """A repository of your own (Subversion, git or a dump file); the studies run on it alone. `make report
     REPO=path` sets it."""

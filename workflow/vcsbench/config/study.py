@@ -52,6 +52,10 @@ SUBJECT_WORDS = {
     "working_copy": ("working_copy", "pristine_options"),
     "changed_working_copy": ("working_copy",),
     "built_tree": ("target",),
+    "git_repository": ("repository", "url", "branch", "busy_file", "quiet_file"),
+    "git_clone": ("clone",),
+    "git_checkout": ("checkout",),
+    "git_pushed": ("clone", "push_url"),
 }
 LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
 # The axes of commands with the key `traffic`, and the words of a committer's request.
@@ -84,17 +88,20 @@ EnvironmentName = Annotated[
     ),
 ]
 Statistic = Literal["median", "best", "worst"]
-InputName = Literal["repository", "committed_repository", "dump", "tree"]
+InputName = Literal["repository", "committed_repository", "dump", "tree", "git_repository"]
 OutputName = Literal[
-    "target", "fresh_repository", "working_copy", "changed_working_copy", "built_tree"
-]
+    "target", "fresh_repository", "working_copy", "changed_working_copy", "built_tree", "git_clone",
+    "git_checkout", "git_pushed",
+]  # fmt: skip
 ChangeName = Literal["one-file", "thousand-files", "large-binary"]
+# The outputs that are older than the repository, or are behind it after a push.
+OLDER_OUTPUTS = ("working_copy", "git_clone", "git_pushed")
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
 ACCESS_AXIS, WITHOUT_SERVER = "ra", frozenset(["file", ""])
 WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
-    "commit", "unchecked", "opaque",
+    "commit", "unchecked", "opaque", "git_clone", "git_partial_clone",
 ]  # fmt: skip
 
 
@@ -136,14 +143,18 @@ class Command(Model):
     committed_repository: a private copy of that, which is put back before each run.
     dump: a dump file of it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the
     repository, or its source itself if that is a directory, as files ({source}) or in the command's `store`
-    ({store}, {store_url}), on the cell's `filesystem`."""
+    ({store}, {store_url}), on the cell's `filesystem`. git_repository: a copy of a bare git repository
+    ({repository}, {url}, {branch} of its HEAD, and of the files that its last commits change, {busy_file} and
+    {quiet_file} with the most and the fewest changes)."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
     timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
     format ({fresh}), new for each run. working_copy: {working_copy} ({pristine_options}), on the
     cell's `filesystem`, in the state of `revisions_behind`. changed_working_copy: {working_copy} of the
     committed_repository with the `change` to commit. built_tree: {target}, next to the tree that the command
-    reads."""
+    reads. git_clone: {clone}, a bare clone without the last `revisions_behind` commits, put back before each
+    run. git_checkout: {checkout}, a clone with a working tree. git_pushed: {clone}, with `revisions_behind`
+    new commits, and {push_url}, a copy of the repository that takes them."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)
@@ -151,7 +162,8 @@ class Command(Model):
     is at most the youngest."""
     revisions_behind: int | None = key(None, was="behind", ge=0, lt=1 << 31)
     """A clean working copy exists before each run, this many revisions behind the youngest, counted at scale
-    1. At a smaller scale the number is multiplied by it. Default: no working copy."""
+    1. At a smaller scale the number is multiplied by it. Default: no working copy. For a clone of git it is
+    the number of commits, at most half of the history."""
     scale_revisions: bool | None = None
     """false: `revisions` and `revisions_behind` are counted as they are, at any scale."""
     change: ChangeName | None = None
@@ -191,7 +203,8 @@ class Command(Model):
     prints. tree: the files that the command wrote. dump: the stream that svnadmin dump prints, without its
     UUID. repository: the dump stream of the repository that the command filled. commit: the number, the paths
     and the content of the revision that it committed. stdout: any other output, equal for all formats and
-    accesses. built_tree: the files and links that the command wrote. unchecked: its
+    accesses. built_tree: the files and links that the command wrote. git_clone: the objects, refs and files
+    of a clone. git_partial_clone: the same, of a clone with a filter. unchecked: its
     files differ by design; its times are compared all the same, but advice leaves it out. opaque: unknown, so
     no ratio is shown."""
     inapplicable_axes: list[AxisOfStudy] | None = key(None, was="without")
@@ -209,7 +222,10 @@ class Command(Model):
         needs = {
             "store": ("input: tree", self.input == "tree"),
             "program": ("{program}", "{program}" in self.argv),
-            "revisions_behind": ("output: working_copy", self.output == "working_copy"),
+            "revisions_behind": (
+                f"output: {'` or `'.join(OLDER_OUTPUTS)}",
+                self.output in OLDER_OUTPUTS,
+            ),
             "output_location": ("output", self.output is not None),
             "revisions": (
                 "{last}` or `input: dump",
@@ -272,6 +288,11 @@ class QuestionDefinition(TypedDict, total=False):
     aggregate: Annotated[bool, former("overall")]
     """Answer over all cells: in how many a value is better, and the geometric mean. For a choice that covers
     all cells, for example a build."""
+    words: Text
+    """The entry of words.yaml with the actions (default: the axis)."""
+    next_to: Annotated[dict[Metric, Text], Field(min_length=1)]
+    """Other metrics that the card has next to the elapsed time, each with the reader for whom it counts. A
+    table has to compare the axis by this metric."""
     how_to_measure: Annotated[MeasureDefinition, former("measure")]
     """The command to type if the grid compares no two of its values."""
 
@@ -664,7 +685,11 @@ def _uses_url(command: Command) -> bool:
     # A working copy that exists before the run has the URL.
     exists = command.revisions_behind is not None or command.change is not None
     has_working_copy = exists and "{working_copy}" in command.argv
-    return has_working_copy or "{url}" in f"{command.argv} {command.stdin}"
+    return (
+        has_working_copy
+        or "{url}" in f"{command.argv} {command.stdin}"
+        or "{push_url}" in f"{command.argv} {command.stdin}"
+    )
 
 
 def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, str]]:

@@ -227,6 +227,15 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
     return found
 
 
+def git_columns(run: RunRecord, context: Context) -> Columns:
+    """Return the objects that client and server of git exchanged; {} if they were not counted."""
+    trace = context.get("git_trace")
+    if not trace:
+        return {}
+    # git traces no objects of a clone. All that the clone has were sent.
+    return {"git_objects": trace["objects"] or run["work"].get("objects", 0)}
+
+
 def read_traces(
     paths: Iterable[str | Path], traced: Mapping[str, TracedCell]
 ) -> dict[str, CellTrace]:

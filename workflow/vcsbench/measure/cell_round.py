@@ -15,6 +15,7 @@ from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.measure import work
 from vcsbench.measure.discarded_run import DiscardedRun
+from vcsbench.measure.git_trace import TRACE_VARIABLE, GitTrace, read_git_trace
 from vcsbench.measure.prepared_cell import CLOSED_LOOP, PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from vcsbench.records import Context, Evidence, Promises, Recipe, RunRecord, SetAside, Traffic
 
 
+# Of plan.recipe.Network: the network namespaces that are made for a cell-round.
+OWN_NETWORKS = ("own", "user")
+
+
 class RoundMeasurement:
     """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
@@ -37,10 +42,10 @@ class RoundMeasurement:
 
     `captured` is the first untimed run; None before it, or without such a run. If the work of the command is
     computed from its output, the output of this run is read. `captured_server` has the bytes that its server
-    read and sent (`server_rchar`, `server_wchar`). `discards` is True if the first cold run of a command is
-    not timed but discarded. `discarded_bytes` are the bytes that this run read from the device: a timed cold
-    run has to read about as many. None means that there was no discarded run yet, or that the kernel did not
-    count its reads.
+    read and sent (`server_rchar`, `server_wchar`), and `git_trace` what git traced of it. `discards` is True
+    if the first cold run of a command is not timed but discarded. `discarded_bytes` are the bytes that this
+    run read from the device: a timed cold run has to read about as many. None means that there was no
+    discarded run yet, or that the kernel did not count its reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -52,6 +57,7 @@ class RoundMeasurement:
         self.work_kind = work.KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
         self.captured_server: dict[str, int | None] = {}
+        self.git_trace: GitTrace | None = None
         self.discards = self.state.get("discard", False)
         self.discarded_bytes: int | None = None
         self.group: ServerGroup | None = None
@@ -93,6 +99,7 @@ class RoundMeasurement:
             group=self.group,
             samples_memory="traffic" in self.recipe,
             runs_hooks="hooks" in self.recipe,
+            owns_network=self.recipe.get("network") in OWN_NETWORKS,
         )
         if self.cell.networks:
             self.collector.measure_line()
@@ -131,6 +138,8 @@ class RoundMeasurement:
         context = describe_round(self.cell, self.runs, self.captured)
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured_server}
+        if self.git_trace:
+            context["git_trace"] = self.git_trace._asdict()
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
         context["set_aside"] = self.set_aside
@@ -279,11 +288,34 @@ class RoundMeasurement:
             # With a quiet option the command prints no output to read.
             argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
             command = command._replace(argv=argv)
-        return capture(
+        trace = self.folder / "git-trace"
+        is_traced = is_read and self._program == "git" and bool(self.cell.served)
+        if is_traced:
+            variables = {**command.environment, TRACE_VARIABLE: str(trace)}
+            command = command._replace(environment=variables)
+        captured = capture(
             command,
             lambda output: read_output(output, self.cell.urls),
             self.folder / "captured.log",
         )
+        return self._read_trace(captured, trace) if is_traced else captured
+
+    def _read_trace(self, captured: Captured, trace: Path) -> Captured:
+        """Read git's trace of an untimed run, and return the run without the bytes of the trace.
+
+        Raise UserError if client and server used another protocol than the cell's label has.
+        """
+        self.git_trace = read_git_trace(trace)
+        used, expected = self.git_trace.protocol, self.recipe["axes"].get("protocol", "")
+        if expected and used != expected:
+            raise UserError(
+                f"client and server used protocol {used or 'of an unknown version'}, not {expected}. Use a "
+                f"newer git, or leave out `protocol: {expected}`."
+            )
+        written = captured.io.get("wchar")
+        if written is None:
+            return captured
+        return captured._replace(io={**captured.io, "wchar": written - trace.stat().st_size})
 
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended, with its evidence and the work that it did.

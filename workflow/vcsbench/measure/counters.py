@@ -25,6 +25,10 @@ SECTOR_BYTES = 512
 # Of the parent's network: this process has another one (isolation.py), with no NFS client.
 NFS_CLIENT = f"/proc/{os.getppid()}/net/rpc/nfs"
 TCP = "/proc/net/netstat"
+# Two lines of heads, and a line for each interface: `lo: BYTES PACKETS ... BYTES PACKETS ...`.
+INTERFACES = "/proc/net/dev"
+RECEIVED_BYTES, SENT_BYTES = 0, 8
+LOOPBACK = "lo"
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 # Some keys of records.Evidence.
 EvidencePart = dict[str, Any]
@@ -53,6 +57,7 @@ class MachineCounters(NamedTuple):
     - `..._stalled_us`: microseconds in which tasks waited for a resource,
     - `rpcs`: calls of this machine's NFS client,
     - `delayed_acks`: TCP acknowledgements after a timeout (docs/evidence.md),
+    - `wire_bytes`: bytes through the interfaces of this network, with the heads of packets,
     - `throttled`: slowdowns of processors because of heat,
     - `quota_throttled_us`: the time in which quotas held back this control group and its ancestors.
     """
@@ -67,6 +72,7 @@ class MachineCounters(NamedTuple):
     device: DeviceUse
     rpcs: int | None
     delayed_acks: int | None
+    wire_bytes: int | None
     swapped_in_pages: int | None
     swapped_out_pages: int | None
     throttled: int | None
@@ -96,6 +102,7 @@ def read_counters(*paths: Path) -> MachineCounters:
         device=read_device_use(*paths),
         rpcs=number_in(NFS_CLIENT, "rpc"),
         delayed_acks=_read_delayed_acks(),
+        wire_bytes=_read_wire_bytes(),
         swapped_in_pages=number_in("/proc/vmstat", "pswpin"),
         swapped_out_pages=number_in("/proc/vmstat", "pswpout"),
         throttled=_read_throttled(),
@@ -119,6 +126,19 @@ def _read_delayed_acks() -> int | None:
     if "DelayedACKs" not in names:
         return None
     return int(numbers[names.index("DelayedACKs")])
+
+
+def _read_wire_bytes() -> int | None:
+    """Return the bytes through all interfaces; None if the kernel does not list them."""
+    total = None
+    for line in read(INTERFACES).splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        columns = [int(column) for column in numbers.split()]
+        total = (total or 0) + columns[RECEIVED_BYTES]
+        # What the loopback interface sends, it receives as well.
+        if name.strip() != LOOPBACK:
+            total += columns[SENT_BYTES]
+    return total
 
 
 def _read_throttled() -> int | None:
@@ -149,6 +169,7 @@ def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePar
         "device_flushes": subtract(after.device.flushes, before.device.flushes),
         "rpcs": subtract(after.rpcs, before.rpcs),
         "delayed_acks": subtract(after.delayed_acks, before.delayed_acks),
+        "wire_bytes": subtract(after.wire_bytes, before.wire_bytes),
         "swapped_in_pages": subtract(after.swapped_in_pages, before.swapped_in_pages),
         "swapped_out_pages": subtract(after.swapped_out_pages, before.swapped_out_pages),
         "throttled": subtract(after.throttled, before.throttled),

@@ -44,6 +44,7 @@ from vcsbench.storages.disks import check_same_disks
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.changed_working_copy import ChangedWorkingCopy
 from vcsbench.subjects.committed_repository import CommittedRepository
+from vcsbench.subjects.git_subjects import GitCheckout, GitClone, GitPushTarget, GitRepository
 from vcsbench.subjects.repository import Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
@@ -61,6 +62,10 @@ SUBJECTS: dict[str, type[Subject]] = {
     "built_tree": BuiltTree,
     "working_copy": WorkingCopy,
     "changed_working_copy": ChangedWorkingCopy,
+    "git_repository": GitRepository,
+    "git_clone": GitClone,
+    "git_checkout": GitCheckout,
+    "git_pushed": GitPushTarget,
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
@@ -106,6 +111,10 @@ class PreparedCell:
         if recipe["output"]:
             self.output = SUBJECTS[recipe["output"]](recipe, number, folder, root)
         self.subjects = [subject for subject in (self.input, self.output) if subject]
+        # A push goes to a copy of its own, which is served instead of the input.
+        self.served: Path | None = None
+        for subject in self.subjects:
+            self.served = subject.served or self.served
         self.client = Programs(**recipe["build"]["client"])
         self.environment = self.client.environment()
         for name, value in recipe["environment"].items():
@@ -158,14 +167,14 @@ class PreparedCell:
     def _make_server(self) -> Server | None:
         """Return the server of the cell, not yet started; None for an access without one."""
         kind = self.recipe["access"]["server"]
-        if not kind or not self.input or not self.input.served:
+        if not kind or not self.served:
             return None
         folder = self.folder / "server"
         folder.mkdir()
         programs = Programs(**self.recipe["build"]["server"])
         options = self.recipe.get("server_options", ())
         server = SERVER_KINDS[kind](
-            self.input.served,
+            self.served,
             self.files,
             folder,
             programs,
@@ -321,6 +330,8 @@ class PreparedCell:
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
             words["url"] = partial(self.url, self.input.name)
+        if self.output and self.output.served:
+            words["push_url"] = partial(self.url, self.output.name)
         for subject in self.subjects:
             words |= subject.words()
         return words
@@ -370,7 +381,7 @@ class PreparedCell:
             return remote["url"].replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
         if not self.server:
-            path = urllib.parse.quote(f"{self.input.served}/{name}")
+            path = urllib.parse.quote(f"{self.served}/{name}")
             return f"{scheme}://{path}"
         return f"{scheme}://{self.server.address}/{urllib.parse.quote(name)}"
 
@@ -551,7 +562,8 @@ def fill_template(template: str, words: Words) -> list[str]:
         # removed, because a URL of Subversion has none at its end.
         if part.endswith("}") and len(filled) > 1:
             filled = filled.rstrip("/")
-        argv.append(pegged(filled))
+        # git has no peg revisions.
+        argv.append(filled if template.startswith("git ") else pegged(filled))
     return argv
 
 

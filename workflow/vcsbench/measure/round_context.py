@@ -12,7 +12,7 @@ from vcsbench.machine import host
 from vcsbench.measure import untimed_runs
 from vcsbench.measure.conditions import read_conditions
 from vcsbench.measure.prepared_cell import PreparedCell
-from vcsbench.programs import digest, joined_digest
+from vcsbench.programs import digest, joined_digest, path_of
 from vcsbench.storages.disks import describe_storage
 from vcsbench.storages.workdir import WorkDir
 
@@ -139,8 +139,9 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
     """Return the client's program, and its libraries if it is one of Subversion."""
-    program = cell.argv[0]
-    name = os.path.basename(program)
+    name = os.path.basename(cell.argv[0])
+    # A command may name a program on the PATH, such as git.
+    program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
     mapped = captured.mapped if captured else None
     # If the client's files are unknown, it is run again to list them. That is done with clients of Subversion

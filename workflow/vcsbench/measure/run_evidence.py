@@ -102,9 +102,9 @@ class EvidenceCollector:
     `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
     are the networks of client and server; None without a line between them. The server is added to `group`,
     which counts its CPU time. With `runs_hooks`, the server starts hooks, which end within the run. With
-    `samples_memory`, the memory of the server is read again and again during a timed run: a server that forks
-    has no process of the run left after it. `warming` has the reads of the untimed runs, in the order of the
-    runs.
+    `owns_network`, all traffic in the network of this process is of the cell. With `samples_memory`, the
+    memory of the server is read again and again during a timed run: a server that forks has no process of the
+    run left after it. `warming` has the reads of the untimed runs, in the order of the runs.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class EvidenceCollector:
         group: ServerGroup | None = None,
         samples_memory: bool = False,
         runs_hooks: bool = False,
+        owns_network: bool = False,
     ) -> None:
         self.input = read
         self.output = written
@@ -133,6 +134,7 @@ class EvidenceCollector:
         self.samples_memory = samples_memory
         self.sampler: MemorySampler | None = None
         self.runs_hooks = runs_hooks
+        self.owns_network = owns_network
         self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
@@ -336,6 +338,9 @@ class EvidenceCollector:
         For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}.
         """
         seen = counters.count_events(before.machine, after.machine)
+        if not self.owns_network:
+            # Other programs of the machine use the same interfaces.
+            seen["wire_bytes"] = None
         seen |= _count_client(before, after)
         seen |= _count_network(before, after)
         server_counts = _count_server(before, after)

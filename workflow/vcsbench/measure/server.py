@@ -539,7 +539,7 @@ class Httpd(Server):
 
 
 # By its command line, a server is vcsbench's if it has one of these names and serves a work folder.
-SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2", "sshd"})
+SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2", "sshd", "git-daemon"})
 WORK_FOLDER = "/vcsbench-"
 
 

@@ -350,6 +350,52 @@ def inspect_commit(repository: Path, urls: UrlNormaliser) -> Fingerprint:
     )
 
 
+GIT_OBJECTS = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
+GIT_REFS = ("for-each-ref", "--format=%(objectname) %(refname)")
+
+
+def inspect_git_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the numbers of objects and refs of a clone, with a digest of both, and of its files.
+
+    Packs are no part of it: their bytes differ from run to run, because several threads make them. Return {}
+    for a clone without objects.
+    """
+    # Most kinds of work need no git.
+    from vcsbench.systems.git_program import run_git
+
+    git = clone / ".git"
+    has_files = git.exists()
+    repository = git if has_files else clone
+    objects = run_git(repository, *GIT_OBJECTS)
+    if not objects:
+        return {}
+    refs = run_git(repository, *GIT_REFS)
+    digest = hashlib.sha256(objects + refs)
+    work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
+    if has_files:
+        # A clone of a repository without the branch of its HEAD has no files.
+        tree = inspect_built_tree(clone, urls)
+        digest.update(str(tree.get("digest", "")).encode())
+        work["files"] = tree.get("files", 0)
+    return {**work, "digest": digest.hexdigest()[:16]}
+
+
+def inspect_git_partial_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
+    """Return the work of a clone without file contents (blobs) but those of its HEAD.
+
+    Raise ValueError if it has others: a server may ignore the filter, and git only warns then.
+    """
+    from vcsbench.systems.git_program import run_git
+
+    git = clone / ".git"
+    objects = run_git(git, *GIT_OBJECTS).splitlines()
+    blobs = {line.partition(b" ")[0] for line in objects if line.endswith(b" blob")}
+    tree = run_git(git, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
+    if blobs - set(tree.splitlines()):
+        raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
+    return inspect_git_clone(clone, urls)
+
+
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
     """Return the work of a command that wrote a tree, such as {"files": 5, "bytes": 80, "digest": "9f86..."}.
 
@@ -453,6 +499,10 @@ KINDS = {
     "built_tree": WorkKind("the files and links of each timed run", inspect=inspect_built_tree),
     "commit": WorkKind("a dump of the revision of each timed run", inspect=inspect_commit),
     "dump": WorkKind(PRINTED, read_dump),
+    "git_clone": WorkKind("objects, refs and files of each clone", inspect=inspect_git_clone),
+    "git_partial_clone": WorkKind(
+        "objects, refs and files of each clone with a filter", inspect=inspect_git_partial_clone
+    ),
     "log": WorkKind(PRINTED, read_log),
     "opaque": WorkKind("unknown, so the command is compared with nothing"),
     "printed_counts": WorkKind(PRINTED, read_printed_counts, quiet_options=QUIET),

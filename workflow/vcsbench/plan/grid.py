@@ -11,7 +11,7 @@ from typing import TypeVar
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
-from vcsbench.axis_names import CACHE_AXIS
+from vcsbench.axis_names import CACHE_AXIS, REF_STORAGE_AXIS, REFS_AXIS, UPKEEP_AXIS
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Study, axis_values, matches_cell, path_part
 
@@ -33,6 +33,9 @@ NOT_FIXED = {
     "filesystem",
     "reflink",
     "pristines",
+    UPKEEP_AXIS,
+    REFS_AXIS,
+    REF_STORAGE_AXIS,
 }
 EMPTY_FORMATS = ("f8", "f7")
 
@@ -250,6 +253,9 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
         REPOSITORY_AXIS: [EMPTY],
         PACKING_AXIS: ["nopack"],
         FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
+        UPKEEP_AXIS: ["one-pack"],
+        REFS_AXIS: ["as-is"],
+        REF_STORAGE_AXIS: ["packed"],
         # Warm caches scatter least.
         CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.server_axes import server_names
+from vcsbench.axis_names import UPKEEP_AXIS
 from vcsbench.config.builds import BuildReader
 from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
@@ -71,8 +72,12 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     own_repository = config.settings.repository
     tree = config.settings.tree
     if own_repository is not None:
+        # The studies of git keep a repository of git as it is. The others convert it to Subversion.
+        as_is = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
         try:
-            definitions = dict(sources.own_repository(own_repository, definitions, tree))
+            definitions = dict(
+                sources.own_repository(own_repository, definitions, tree, keeps_git=as_is)
+            )
         except UserError as error:
             raise UserError(f"{config.where(['repository'])}: {error}") from None
     elif tree:

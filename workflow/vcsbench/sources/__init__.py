@@ -123,16 +123,24 @@ def _why_unknown(place: Path) -> str:
 
 
 def own_repository(
-    path: str, configured: Mapping[str, object], tree: str | None = None
+    path: str, configured: Mapping[str, object], tree: str | None = None, keeps_git: bool = False
 ) -> dict[str, dict[str, str]]:
     """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. If `configured`, the entries of
     the configuration, have this name already, it is `project-own`. `tree` is the folder to export; None means
-    trunk or the root. Raise UserError if the path has no repository, or if its kind has no choice of a
-    `tree`.
+    trunk or the root. With `keeps_git`, a git repository is copied as it is, instead of its conversion.
+    Raise UserError if the path has no repository, or no git repository with `keeps_git`, or if its kind has
+    no choice of a `tree`.
     """
     definition = detect(path)
+    if keeps_git:
+        if definition["source"] != GitSource.kind:
+            raise UserError(
+                f"{printable(path)}: is no git repository, which the study needs. Give one, or name another "
+                "study (STUDY=own-repository)."
+            )
+        definition["history"] = AS_IS_HISTORY
     if tree is not None:
         if definition["source"] not in KINDS_WITH_TREE:
             raise UserError(

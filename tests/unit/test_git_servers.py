@@ -1,0 +1,171 @@
+"""Real servers of git: git-daemon, and httpd with git-http-backend."""
+
+import json
+import os
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from git_histories import FILE, Commit, git, make_git
+from project import needs_root
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.measure.git_servers import GitDaemon, GitHttpd
+from vcsbench.measure.git_trace import GitTrace, read_git_trace
+from vcsbench.programs import Programs, find_git_program
+
+KINDS = [
+    pytest.param(
+        GitDaemon,
+        marks=pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon"),
+    ),
+    pytest.param(
+        GitHttpd,
+        marks=pytest.mark.skipif(
+            not Programs().httpd or not Programs().find_module("cgi"),
+            reason="no httpd with mod_cgi",
+        ),
+    ),
+]
+
+
+@pytest.fixture
+def served(folder):
+    """A folder with the bare repository `one`, which is of the user who runs the tests."""
+    (folder / "run").mkdir(mode=0o700)
+    # Large enough to be seen in the counters of servers.
+    commits = [Commit({b"a": (FILE, random.Random(n).randbytes(200_000))}) for n in range(2)]
+    make_git(folder / "work", commits)
+    root = folder / "root"
+    root.mkdir()
+    git(folder / "work", "clone", "-q", "--bare", ".", str(root / "one"))
+    return root
+
+
+@pytest.fixture(params=KINDS)
+def server(folder, served, request):
+    server = request.param(served, folder, folder / "run")
+    yield server
+    server.close()
+
+
+def url(server, name="one"):
+    return f"{server.scheme}://{server.host}:{server.port}/{name}"
+
+
+def run_client(*arguments, **variables):
+    return subprocess.run(
+        ["git", *map(str, arguments)],
+        env={**os.environ, "GIT_TERMINAL_PROMPT": "0", **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_git_server_serves_a_copy_of_another_user(server, served, folder):
+    server.start()
+    assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
+    refs = "--format=%(objectname) %(refname)"
+    assert git(folder / "clone", "for-each-ref", refs) == git(served / "one", "for-each-ref", refs)
+    assert server.subversion_version({"git": "2.39.5"}) == "2.39.5"
+    (argv,) = server.version_commands().values()
+    assert processes.run_program(argv).output.startswith("git version ")
+
+
+@needs_root
+def test_git_server_of_root_runs_as_another_user(server):
+    server.start()
+    assert Path(f"/proc/{server.pid}").stat().st_uid != 0
+
+
+def test_git_server_counts_processes_that_have_ended(server, folder):
+    server.start()
+    before = processes.family_usage(server.pid)[1]
+    assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
+    server.await_connections()
+    used = processes.family_usage(server.pid)[1]
+    # upload-pack and pack-objects were children of the server: both wrote the pack. With mod_cgid, the
+    # counts of its programs would be lost, and only httpd would have written it.
+    packs = sum(path.stat().st_size for path in (folder / "clone/objects/pack").glob("*.pack"))
+    assert used.wchar - before.wchar >= 2 * packs > 0
+
+
+def test_git_server_refuses_a_push_and_unknown_repositories(server, folder):
+    server.start()
+    pushed = run_client("-C", folder / "work", "push", "-q", url(server), "HEAD:refs/heads/new")
+    assert pushed.returncode != 0
+    assert run_client("ls-remote", url(server, "two")).returncode != 0
+    assert run_client("ls-remote", url(server, "../root/one")).returncode != 0
+
+
+def test_git_server_reads_no_configuration_of_its_user(server, folder, served):
+    hook = folder / "canary"
+    git(served / "one", "config", "uploadpack.packObjectsHook", f"touch {hook};")
+    server.start()
+    assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
+    # git follows this key in configuration of its user only, which servers do not have.
+    assert not hook.exists()
+    words = processes.environment(server.pid)
+    if isinstance(server, GitDaemon):
+        assert "GIT_CONFIG_NOSYSTEM=1" in words and "GIT_CONFIG_KEY_0=gc.auto" in words
+
+
+@pytest.mark.parametrize("protocol", ["0", "2"])
+def test_git_trace_has_the_protocol_that_was_used(server, folder, protocol):
+    server.start()
+    trace = folder / "trace"
+    done = run_client(
+        *("-c", f"protocol.version={protocol}", "ls-remote", "-q", url(server)),
+        GIT_TRACE2_EVENT=str(trace),
+    )
+    assert done.returncode == 0
+    assert read_git_trace(trace) == GitTrace(protocol, 0)
+
+
+def test_git_trace_counts_objects_of_a_fetch(server, served, folder):
+    count = int(git(served / "one", "rev-list", "--count", "--objects", "--all"))
+    git(folder, "init", "-q", "--bare", str(folder / "empty"))
+    server.start()
+    trace = folder / "trace"
+    done = run_client(
+        *("--git-dir", folder / "empty", "fetch", "-q", url(server), "+refs/*:refs/*"),
+        GIT_TRACE2_EVENT=str(trace),
+    )
+    assert done.returncode == 0
+    assert read_git_trace(trace).objects == count
+
+
+def test_git_trace_adds_received_packs_and_prefers_them_to_a_written_one(tmp_path):
+    def event(**keys):
+        return json.dumps({"event": "data", "key": "", "value": "", **keys})
+
+    trace = tmp_path / "trace"
+    started = {"event": "child_start"}
+    lines = [
+        event(key="negotiated-version", value="2"),
+        event(**started, argv=["git", "index-pack", "--stdin", "--pack_header=2,120"]),
+        event(**started, argv=["git", "unpack-objects", "--pack_header=2,3"]),
+        event(**started, argv=["git", "rev-list", "--pack_header=2,x"]),
+        event(key="write_pack_file/wrote", value="999"),
+    ]
+    trace.write_text("\n".join(lines) + "\n")
+    assert read_git_trace(trace) == GitTrace("2", 123)
+    trace.write_text(lines[-1] + "\n")
+    assert read_git_trace(trace) == GitTrace("", 999)
+    trace.write_text("")
+    assert read_git_trace(trace) == GitTrace("", 0)
+
+
+@pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon")
+def test_git_daemon_wrapper_is_refused(folder, served, monkeypatch):
+    class Wrapped(GitDaemon):
+        def command(self):
+            return [find_git_program("git"), "daemon", *super().command()[1:]]
+
+    server = Wrapped(served, folder, folder / "run")
+    with pytest.raises(UserError, match=re.escape("is a wrapper that starts git-daemon")):
+        server.start()
+    server.close()

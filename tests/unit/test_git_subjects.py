@@ -1,0 +1,137 @@
+"""The subjects of git's commands, and the work of clones."""
+
+import os
+
+import pytest
+
+from git_histories import Commit, Graph, git, make_git
+from vcsbench.errors import UserError
+from vcsbench.measure.work import KINDS, UrlNormaliser
+from vcsbench.subjects import git_subjects
+from vcsbench.subjects.git_subjects import GitRef, add_commits, copy_refs, make_older_clone, refs_of
+
+CLONE, PARTIAL = KINDS["git_clone"], KINDS["git_partial_clone"]
+URLS = UrlNormaliser()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A bare repository: ten commits on main, a branch and tags at some of them."""
+    commits = [
+        Commit({b"a": ("100644", b"%d\n" % n), b"f/%d" % n: ("100644", b"x\n")}, seconds=1000 + n)
+        for n in range(10)
+    ]
+    graph = Graph(commits, {"main": 9, "old": 2, "new": 8}, {"light": 9}, {"first": 1, "last": 9})
+    make_git(tmp_path / "work", graph)
+    git(tmp_path / "work", "clone", "-q", "--mirror", ".", str(tmp_path / "bare"))
+    return tmp_path / "bare"
+
+
+def commits(path, ref):
+    return int(git(path, "rev-list", "--count", ref))
+
+
+def names(path):
+    return {ref.name for ref in refs_of(path)}
+
+
+def test_copy_refs_has_the_same_objects_in_one_pack_of_its_own(repository, tmp_path):
+    copy = tmp_path / "copy"
+    copy_refs(repository, copy, refs_of(repository))
+    assert refs_of(copy) == refs_of(repository)
+    assert git(copy, "symbolic-ref", "HEAD") == git(repository, "symbolic-ref", "HEAD")
+    assert len(list((copy / "objects/pack").glob("*.pack"))) == 1
+    assert not list((copy / "objects/pack").glob("*.bitmap"))
+    assert CLONE.inspect(copy, URLS) == CLONE.inspect(repository, URLS)
+    repository.rename(tmp_path / "elsewhere")
+    git(copy, "fsck", "--full")
+
+
+def test_find_branch_is_head_s_or_the_first(repository):
+    assert git_subjects.find_branch(repository) == "main"
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/gone")
+    assert git_subjects.find_branch(repository) == "main"
+    git(repository, "update-ref", "--no-deref", "HEAD", "refs/heads/old")
+    git(repository, "update-ref", "-d", "refs/heads/main")
+    assert git_subjects.find_branch(repository) == "new"
+    for branch in ("new", "old"):
+        git(repository, "update-ref", "-d", f"refs/heads/{branch}")
+    with pytest.raises(UserError, match="has no branch"):
+        git_subjects.find_branch(repository)
+
+
+def test_older_clone_lacks_the_last_commits(repository, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    clone = tmp_path / "clone"
+    make_older_clone(repository, clone, tmp_path / "tmp", 3)
+    head = os.fsdecode(git(repository, "symbolic-ref", "HEAD")).strip()
+    assert commits(repository, head) == 10
+    assert commits(clone, head) == 7
+    # The branch at commit 8 goes back to 6, as HEAD's. An annotated tag cannot go back.
+    assert commits(clone, "refs/heads/new") == 7
+    assert commits(clone, "refs/heads/old") == commits(repository, "refs/heads/old") == 3
+    assert names(repository) - names(clone) == {"refs/tags/last"}
+    git(clone, "fetch", "-q", str(repository), "+refs/*:refs/*")
+    assert CLONE.inspect(clone, URLS) == CLONE.inspect(repository, URLS)
+
+
+def test_older_clone_leaves_out_refs_without_an_older_commit(repository):
+    new, parents = {"b", "c"}, {"a": [], "b": [], "c": ["b"], "d": ["a"]}
+    refs = [GitRef("x", "c"), GitRef("y", "d"), GitRef("t", "tag", "c"), GitRef("u", "tag", "a")]
+    moved = list(git_subjects._move_back(refs, new, parents))
+    assert moved == [GitRef("y", "d"), GitRef("u", "tag", "a")]
+
+
+def test_add_commits_adds_the_same_commits_each_time(repository, tmp_path):
+    tips = set()
+    for name in ("one", "two"):
+        copy = tmp_path / name
+        copy_refs(repository, copy, refs_of(repository))
+        ref = "refs/heads/new"
+        add_commits(copy, ref, 5)
+        assert commits(copy, ref) == commits(repository, ref) + 5
+        changed = git(copy, "log", "-5", "--format=", "--name-only", ref).split()
+        assert len(changed) >= 5 and len(set(changed)) > 2
+        tips.add(git(copy, "rev-parse", ref))
+        git(copy, "fsck", "--full")
+        git(copy, "push", "-q", str(repository), f"{ref}:refs/heads/{name}")
+    assert len(tips) == 1
+
+
+def test_add_commits_without_a_file_raises(repository, tmp_path):
+    make_git(tmp_path / "empty", [Commit({})])
+    with pytest.raises(UserError, match="Leave out push"):
+        add_commits(tmp_path / "empty", "HEAD", 1)
+
+
+def test_inspect_git_clone_compares_objects_refs_and_files(repository, tmp_path):
+    work = CLONE.inspect(repository, URLS)
+    objects = len(git(repository, "cat-file", "--batch-all-objects", "--batch-check").splitlines())
+    assert (work["objects"], work["refs"]) == (objects, len(refs_of(repository)))
+    # Other packs with the same objects are the same work.
+    git(repository, "repack", "-q", "-a", "-d", "-f")
+    assert CLONE.inspect(repository, URLS) == work
+    git(repository, "update-ref", "-d", "refs/tags/light")
+    other = CLONE.inspect(repository, URLS)
+    assert other["digest"] != work["digest"] and other["objects"] == work["objects"]
+    tree = tmp_path / "tree"
+    git(tmp_path, "clone", "-q", str(repository), str(tree))
+    with_files = CLONE.inspect(tree, URLS)
+    assert with_files["files"] == 11
+    (tree / "a").write_text("changed\n")
+    assert CLONE.inspect(tree, URLS)["digest"] != with_files["digest"]
+    git(tmp_path, "init", "-q", "--bare", "nothing")
+    assert CLONE.inspect(tmp_path / "nothing", URLS) == {}
+
+
+def test_inspect_partial_clone_that_has_all_objects_raises(repository, tmp_path):
+    url = f"file://{repository}"
+    tree = tmp_path / "tree"
+    # Without the server's permission, git warns, and clones everything.
+    git(tmp_path, "clone", "-q", "--filter=blob:none", url, str(tree))
+    with pytest.raises(ValueError, match="ignored the filter"):
+        PARTIAL.inspect(tree, URLS)
+    git(repository, "config", "uploadpack.allowFilter", "true")
+    partial = tmp_path / "partial"
+    git(tmp_path, "clone", "-q", "--filter=blob:none", url, str(partial))
+    assert PARTIAL.inspect(partial, URLS)["objects"] < CLONE.inspect(tree, URLS)["objects"]

@@ -1,0 +1,95 @@
+"""The study git-server: real clones, fetches and pushes over git's servers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from git_histories import FILE, Commit, Graph, git, listing, make_git
+from project import invalid_flags, needs, ruby
+from vcsbench.measure.work import KINDS, UrlNormaliser
+from vcsbench.programs import Programs, find_git_program
+
+STUDY = "git-server"
+CELL = {
+    "ra": "git", "repo": "project", "upkeep": "one-pack", "refs": "as-is", "ref_storage": "packed",
+    "protocol": "2", "network": "loopback", "cache": "hot-os",
+}  # fmt: skip
+ACCESSES = ["git", "file", *["http"] * Programs().find_module("cgi").endswith(".so")]
+
+pytestmark = [
+    needs("git", "hyperfine"),
+    pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon"),
+]
+
+
+def works(runs, command):
+    """Return the works of a command's runs without the digest."""
+    of_command = [json.loads(run["work"]) for run in runs if run["command"] == command]
+    assert len({work["digest"] for work in of_command}) == 1, command
+    return of_command
+
+
+def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
+    parts = [
+        {**CELL, "command": "clone", "ra": ACCESSES, "upkeep": ["one-pack", "many-packs"]},
+        {**CELL, "command": ["clone-tree", "clone-shallow", "clone-blobless"]},
+        {**CELL, "command": ["fetch", "push"], "upkeep": ["one-pack", "many-packs"]},
+        {**CELL, "command": ["ls-remote", "ls-remote-heads"], "protocol": ["2", "0"], "ref_storage": "loose"},
+        {**CELL, "command": ["log-graph", "log-path", "log-messages", "rev-list-count"]},
+        {**CELL, "command": ["rev-list-objects", "blame", "status"], "upkeep": ["one-pack", "changed-paths"]},
+    ]  # fmt: skip
+    project.configure(*parts, study=STUDY, repositories=ruby(0.006, "project", "git"))
+    project.succeed("measured")
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    assert not invalid_flags(runs)
+    whole = works(runs, "clone")[0]
+    assert works(runs, "fetch")[0]["digest"] == whole["digest"]
+    tree = works(runs, "clone-tree")[0]
+    assert tree["objects"] == whole["objects"] and tree["files"] > 0
+    for command in ("clone-shallow", "clone-blobless"):
+        partial = works(runs, command)[0]
+        assert partial["objects"] < whole["objects"] and partial["files"] == tree["files"]
+    # A file that a pushed commit changes is a new object, and the commit and its folders as well.
+    assert works(runs, "push")[0]["objects"] >= whole["objects"] + 3
+    for command in ("blame", "rev-list-objects", "ls-remote", "ls-remote-heads"):
+        assert works(runs, command)[0]["lines"] > 0
+    for run in runs:
+        # Other programs may use the machine's network, so only traffic in one of the cell's own is counted.
+        if run["network"] if "network" in run else run["ra"] in ("git", "http"):
+            context = project.context(STUDY, run["cell"])
+            if context["network"] in ("own", "user"):
+                assert float(run["wire_bytes"]) > 0
+        if run["protocol"]:
+            trace = project.context(STUDY, run["cell"])["git_trace"]
+            assert trace["protocol"] == run["protocol"]
+    by_command = {run["command"]: run for run in runs}
+    assert int(float(by_command["clone"]["git_objects"])) == whole["objects"]
+    assert 0 < int(float(by_command["fetch"]["git_objects"])) < whole["objects"]
+    # No copy was changed by a push, and no target is left.
+    (workdir,) = (project.path / "storage").glob("vcsbench-*")
+    for copy in (workdir / "repositories").glob("project.git.one-pack.1"):
+        assert KINDS["git_clone"].inspect(copy, UrlNormaliser())["digest"] == whole["digest"]
+    assert not any(
+        Path(project.context(STUDY, run["cell"]).get("written", "/nonexistent")).exists()
+        for run in runs
+    )
+
+
+def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):
+    own, canary = project.path / "mine", project.path / "canary"
+    commits = [Commit({b"a": (FILE, b"%d\n" % n), b"d/%d" % n: (FILE, b"x")}) for n in range(9)]
+    make_git(own, Graph(commits, {"main": 8, "side": 3}, {"v1": 2}, {"v2": 5}))
+    for key in ("core.fsmonitor", "core.sshCommand", "diff.external", "uploadpack.packObjectsHook"):
+        git(own, "config", key, f"touch {canary}")
+    before = listing(own)
+    part = {**CELL, "command": ["clone", "fetch", "push", "blame"], "upkeep": ["as-is", "one-pack"]}
+    project.configure(part, study=STUDY, repository=str(own))
+    project.succeed()
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    assert {run["upkeep"] for run in runs} == {"as-is", "one-pack"}
+    # The refs and objects of the clone are the user's.
+    whole = KINDS["git_clone"].inspect(own, UrlNormaliser())
+    assert works(runs, "clone")[0] == whole
+    assert listing(own) == before and not canary.exists()
+    assert "Your git repository" in project.page(STUDY)

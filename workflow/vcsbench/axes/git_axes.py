@@ -1,0 +1,86 @@
+"""Define the axes of git repositories: their upkeep, and the number and storage of their refs."""
+
+from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axis_names import REF_STORAGE_AXIS, REFS_AXIS, UPKEEP_AXIS
+from vcsbench.records import Recipe
+from vcsbench.systems import GIT
+from vcsbench.systems.git_program import git_version
+from vcsbench.systems.git_store import (
+    AS_IS_REFS,
+    AS_IS_UPKEEP,
+    ONE_PACK,
+    REF_STORAGES,
+    UPKEEPS,
+    parse_state,
+    why_no_state,
+)
+
+
+def _list_upkeeps(env: Environment) -> list[str]:
+    """Return the states to compare, first the one that others are compared with.
+
+    A generated history has no upkeep of its own, so it has no state `as-is`.
+    """
+    if env.config.settings.repository is not None:
+        return list(UPKEEPS)
+    others = [upkeep for upkeep in UPKEEPS if upkeep not in (AS_IS_UPKEEP, ONE_PACK)]
+    return [ONE_PACK, *others]
+
+
+def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> list[str]:
+    """Leave out `as-is` for generated histories, so that one grid serves both."""
+    return [name for name in named if name != AS_IS_UPKEEP or name in values]
+
+
+def _repository_key(key: str, value: str) -> Recipe:
+    return {"repository": {key: value}} if value else {}  # type: ignore[misc]
+
+
+def _why_no_upkeep(value: str, draft: Recipe, env: Environment) -> str:
+    """Return why a cell cannot have its state, or cannot be reached in its way, in a clause."""
+    repository = draft.get("repository", {})
+    if repository.get("system") != GIT.name:
+        return ""
+    version = git_version()
+    if not version:
+        return "git is not installed (Debian: git)"
+    _, state = GIT.stored_as(repository)
+    return why_no_state(parse_state(state), version)
+
+
+AXES = (
+    Axis(
+        UPKEEP_AXIS,
+        values_by_word=lambda env: {"upkeeps": _list_upkeeps(env)},
+        source="workflow/vcsbench/systems/git_store.py",
+        needs_server=True,
+        why_invalid=lambda value: (
+            "" if value in UPKEEPS else f"is no upkeep. Use one of {', '.join(UPKEEPS)}"
+        ),
+        select=_select_upkeeps,
+        recipe_keys=lambda value, env: (
+            {"repository": {"system": GIT.name, "upkeep": value}} if value else {}
+        ),
+        why_not=_why_no_upkeep,
+    ),
+    Axis(
+        REFS_AXIS,
+        needs_server=True,
+        # A clone of more refs is other work.
+        changes_work=True,
+        why_invalid=lambda value: (
+            ""
+            if value == AS_IS_REFS or (value.isdecimal() and int(value) > 0)
+            else f"is no number of refs. Use {AS_IS_REFS} or a number above 0"
+        ),
+        recipe_keys=lambda value, env: _repository_key("refs", value),
+    ),
+    Axis(
+        REF_STORAGE_AXIS,
+        needs_server=True,
+        why_invalid=lambda value: (
+            "" if value in REF_STORAGES else f"is no storage of refs. Use {', '.join(REF_STORAGES)}"
+        ),
+        recipe_keys=lambda value, env: _repository_key("ref_storage", value),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Serve git repositories: git's own daemon, and httpd with git-http-backend."""
+
+from __future__ import annotations
+
+import os
+import string
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcsbench import processes
+from vcsbench.environment import QUIET_GIT, git_settings
+from vcsbench.measure.server import POLL_S, Httpd, Server, quote_for_httpd
+from vcsbench.programs import find_git_program
+
+HTTPD_TEMPLATE = Path(__file__).with_name("git_servers.conf")
+# mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel adds nothing of its ended children to the
+# server's counters, and their CPU time and reads are lost.
+CGI_MODULES = ("mpm_event", "unixd", "authz_core", "alias", "env", "cgi")
+# The processes of a closed connection end within milliseconds.
+CONNECTION_END_S = 5.0
+# Server processes run as another user than the owner of the copies. git refuses that by default, and reads
+# safe.directory from no repository.
+SETTINGS = {**QUIET_GIT, "safe.directory": "*"}
+
+
+def format_packet(content: bytes) -> bytes:
+    """Return a packet of git's protocol: its length in four hexadecimal digits, and the content."""
+    return b"%04x%s" % (len(content) + 4, content)
+
+
+class GitDaemon(Server):
+    """git-daemon, which starts `git upload-pack` for each connection.
+
+    The greeting requests a repository without a name. The server answers with an error, and reads none.
+    """
+
+    kind = "git-daemon"
+    greeting = format_packet(b"git-upload-pack /\0host=localhost\0")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.variables.update(git_settings(SETTINGS))
+
+    @property
+    def scheme(self) -> str:
+        return "git"
+
+    def command(self) -> list[str]:
+        # `git daemon` would start this program as a child, and stay before it.
+        argv = [find_git_program("git-daemon"), "--reuseaddr", "--export-all"]
+        argv += [f"--listen={self.host}", f"--port={self.port}", f"--base-path={self.root}"]
+        argv += ["--log-destination=stderr", *self.options]
+        return argv
+
+    def version_commands(self) -> dict[str, list[str]]:
+        # git-daemon has no option for it.
+        return {"git": [find_git_program("git"), "--version"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["git"]
+
+    def await_connections(self) -> None:
+        deadline = time.monotonic() + CONNECTION_END_S
+        while self.pid and len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+
+class GitHttpd(Httpd):
+    """httpd with git-http-backend, a CGI program, from a generated configuration.
+
+    mod_cgi waits for the end of each program.
+    """
+
+    kind = "git-httpd"
+    file = ""
+
+    def command(self) -> list[str]:
+        # httpd ignores this name. By its value, find_other_servers() finds a server that was left.
+        serving = f"-Dserving={self.root}"
+        return [self.programs.any_httpd, "-DFOREGROUND", serving, "-f", self._configuration]
+
+    @property
+    def scheme(self) -> str:
+        return "http"
+
+    def version_commands(self) -> dict[str, list[str]]:
+        return {"git": [find_git_program("git"), "--version"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["git"]
+
+    @cached_property
+    def _configuration(self) -> str:
+        """The path of the configuration for the server."""
+        # The one folder that the server may write.
+        writable = self.run / "writable"
+        writable.mkdir(mode=0o700)
+        processes.grant(writable, 0o770)
+        # httpd hands over its own variables to CGI programs only if it is told to.
+        variables = {
+            **git_settings(SETTINGS),
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+        }
+        template = string.Template(HTTPD_TEMPLATE.read_text())
+        text = template.substitute(
+            run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
+            host=self.host,
+            port=self.port,
+            backend=quote_for_httpd(find_git_program("git-http-backend")),
+            modules="\n".join(self._list_load_directives()),
+            variables="\n".join(
+                f'SetEnv {name} "{quote_for_httpd(value)}"' for name, value in variables.items()
+            ),
+        )
+        return self._write("httpd.conf", os.fsencode(text))
+
+    def _list_load_directives(self) -> list[str]:
+        """Return the lines of the configuration that load modules. One without a file is part of httpd."""
+        lines = []
+        for name in CGI_MODULES:
+            path = self.programs.find_module(name)
+            if path:
+                lines.append(f'LoadModule {name}_module "{quote_for_httpd(path)}"')
+        return lines

@@ -1,0 +1,324 @@
+"""Define the subjects of commands of git: a repository, a clone, a working tree, and the target of a push."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.storages.file_trees import copy_tree
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Target, Words
+from vcsbench.subjects.repository import Repository, scaled_revisions
+from vcsbench.subjects.templates import make_template
+from vcsbench.systems.git_program import run_git
+from vcsbench.systems.git_store import create_bare
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+
+FOLDER = "working-copies"
+HEADS = "refs/heads/"
+# The commits in which {busy_file} and {quiet_file} are looked for. To list the files of all commits of a
+# large repository takes minutes.
+LISTED_COMMITS = 1000
+# The time of pushed commits: after all commits of a repository that was made before.
+PUSHED_AT = 1_900_000_000
+# Each pushed commit changes some files, up to this size.
+FILES_PER_COMMIT = 2
+CHANGED_FILE_BYTES = 100_000
+
+
+class GitRepository(Repository):
+    """A copy of a bare git repository, which is only read.
+
+    Words: {repository} is its path, {url} its URL, and {branch} its branch (find_branch). Of the files that
+    the last commits of this branch change, {busy_file} is the one with the most changes, and {quiet_file} one
+    with the fewest.
+    """
+
+    @cached_property
+    def branch(self) -> str:
+        return find_branch(self.path)
+
+    @cached_property
+    def changes(self) -> Counter[str]:
+        """The numbers of changes of the branch's files in its last commits. Odd names are left out."""
+        ref = HEADS + self.branch
+        listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
+        existing = set(listed.split(b"\0"))
+        log = ("log", "-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
+        changes: Counter[str] = Counter()
+        for name in run_git(self.path, *log, ref).replace(b"\n", b"").split(b"\0"):
+            # The names become words of commands.
+            if name and name in existing and name.isascii() and name.decode("ascii").isprintable():
+                changes[name.decode("ascii")] += 1
+        if not changes:
+            raise UserError(f"{self.path}: no commit changes a file. Leave out commands on a file.")
+        return changes
+
+    def words(self) -> Words:
+        return {
+            "repository": str(self.path),
+            "branch": f"{HEADS}{self.branch}",
+            "busy_file": lambda: min(self.changes, key=lambda name: (-self.changes[name], name)),
+            "quiet_file": lambda: min(self.changes, key=lambda name: (self.changes[name], name)),
+        }
+
+    def idle_words(self) -> Words:
+        return {
+            "repository": str(self.path.with_name(self.idle_name)),
+            "branch": "HEAD",
+            "busy_file": "none",
+            "quiet_file": "none",
+        }
+
+    def flags(self) -> list[str]:
+        return ["apart"] if self.path.name in self.layout["apart"] else []
+
+
+class _TemplateTarget(Target):
+    """A folder that is made from a template before the runs. `_make` makes the template."""
+
+    kind = ""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        self.workdir = WorkDir(recipe["storage"]["path"], root)
+
+    @property
+    def repository(self) -> GitRepository:
+        if not isinstance(self.input, GitRepository):
+            raise UserError(
+                f"`commands`: `output: {self.kind}` needs `input: git_repository`. Add it."
+            )
+        return self.input
+
+    @property
+    def commits(self) -> int:
+        """The number of commits of `revisions_behind`, at most half of the history."""
+        behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
+        return min(behind, self.repository.metadata["youngest"] // 2)
+
+    def check(self) -> None:
+        repository = self.repository
+        # Copies in any state have the same objects and refs.
+        key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        folder = self.workdir.make(FOLDER)
+        self.template = make_template(folder / f"{digest}-{self.kind}", self._make)["path"]
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        raise NotImplementedError
+
+    def facts(self) -> SubjectFacts:
+        return {"written": str(self.path)}
+
+
+class GitClone(_TemplateTarget):
+    """A bare mirror without the last `revisions_behind` commits. {clone} is its path.
+
+    It is put back before each run.
+    """
+
+    kind = "git_clone"
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        make_older_clone(self.repository.path, path, temporary, self.commits)
+        return {}
+
+    def words(self) -> Words:
+        return {"clone": str(self.path)}
+
+    def restore(self) -> None:
+        super().restore()
+        copy_tree(self.template, self.path)
+
+
+class GitCheckout(_TemplateTarget):
+    """A clone with the working tree of HEAD. {checkout} is its path. Commands do not change it."""
+
+    kind = "git_checkout"
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        git = path / ".git"
+        path.mkdir()
+        copy_refs(self.repository.path, git, refs_of(self.repository.path))
+        run_git(git, "config", "core.bare", "false")
+        run_git(git, "read-tree", "HEAD")
+        run_git(git, "checkout-index", "-q", "-a", f"--prefix={path}/")
+        return {}
+
+    def check(self) -> None:
+        super().check()
+        super().restore()
+        copy_tree(self.template, self.path)
+        # The index has the times and inodes of the template's files, so each run would read all files.
+        run_git(self.path / ".git", f"--work-tree={self.path}", "update-index", "-q", "--refresh")
+
+    def restore(self) -> None:
+        """Keep the working tree: git would read all files of another copy."""
+
+    def words(self) -> Words:
+        return {"checkout": str(self.path)}
+
+
+class GitPushTarget(_TemplateTarget):
+    """A copy of the repository that a push changes, and the clone that is pushed, with more commits.
+
+    {clone} is the path of the clone, which has `revisions_behind` new commits on HEAD's branch. {push_url} is
+    the URL of the copy. It is put back before each run, in the state of the repository that the cell reads.
+    """
+
+    kind = "git_pushed"
+    name = "pushed"
+
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        self.served = self.path
+        self.folders = [self.path / self.name]
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        copy_refs(self.repository.path, path, refs_of(self.repository.path))
+        add_commits(path, HEADS + self.repository.branch, self.commits)
+        return {}
+
+    def words(self) -> Words:
+        return {"clone": self.template}
+
+    def idle_words(self) -> Words:
+        return {}
+
+    def restore(self) -> None:
+        super().restore()
+        self.path.mkdir()
+        processes.grant(self.path, 0o750)
+        copy = self.folders[0]
+        copy_tree(self.repository.path, copy)
+        # Only this copy accepts a push.
+        for service in ("http.receivepack", "daemon.receivepack"):
+            run_git(copy, "config", service, "true")
+        for folder, _, names in os.walk(copy):
+            processes.grant(Path(folder), 0o770)
+            for name in names:
+                processes.grant(Path(folder, name), 0o660)
+
+
+class GitRef(NamedTuple):
+    """A ref, its object, and the commit of an annotated tag ("" for others)."""
+
+    name: str
+    target: str
+    peeled: str = ""
+
+    @property
+    def commit(self) -> str:
+        return self.peeled or self.target
+
+
+def refs_of(repository: Path) -> list[GitRef]:
+    """Return the refs of a repository."""
+    listed = run_git(repository, "for-each-ref", "--format=%(refname) %(objectname) %(*objectname)")
+    return [GitRef(*os.fsdecode(line).split()) for line in listed.splitlines()]
+
+
+def find_branch(repository: Path) -> str:
+    """Return the branch of HEAD, or the first one if HEAD leads to no branch. Raise UserError without any."""
+    listed = run_git(repository, "for-each-ref", "--format=%(HEAD)%(refname)", HEADS)
+    names = os.fsdecode(listed).splitlines()
+    if not names:
+        raise UserError(f"{repository}: has no branch. Make one, or leave out this repository.")
+    of_head = [name for name in names if name.startswith("*")]
+    # The others begin with a blank.
+    return (of_head or names)[0][1:].removeprefix(HEADS)
+
+
+def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
+    """Make a bare repository with refs of another one and their objects, in one pack."""
+    create_bare(path)
+    (path / "HEAD").write_text(f"ref: {HEADS}{find_branch(repository)}\n")
+    alternates = path / "objects" / "info" / "alternates"
+    alternates.write_text(f"{repository / 'objects'}\n")
+    lines = [f"update {ref.name} {ref.target}\n" for ref in refs]
+    run_git(path, "update-ref", "--stdin", stdin=os.fsencode("".join(lines)))
+    # All objects of the refs are copied, because the pack is not limited to local ones (-l).
+    run_git(path, "repack", "-a", "-d", "-q", "--no-write-bitmap-index")
+    run_git(path, "pack-refs", "--all")
+    alternates.unlink()
+
+
+def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
+    """Make a bare mirror without the last commits of a repository.
+
+    Refs are moved back along first parents to an older commit. Annotated tags of the last commits, and refs
+    without an older commit, are left out.
+    """
+    listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
+    new = set(os.fsdecode(listed).split()) if behind else set()
+    parents: dict[str, list[str]] = {}
+    for line in os.fsdecode(run_git(repository, "rev-list", "--parents", "--all")).splitlines():
+        commit, *others = line.split()
+        parents[commit] = others
+    clone = temporary / "clone"
+    copy_refs(repository, clone, list(_move_back(refs_of(repository), new, parents)))
+    clone.rename(path)
+
+
+def _move_back(
+    refs: Sequence[GitRef], new: set[str], parents: dict[str, list[str]]
+) -> Iterator[GitRef]:
+    """Yield the refs without the commits `new`."""
+    for ref in refs:
+        if ref.commit not in new:
+            yield ref
+        elif not ref.peeled:
+            commit = ref.commit
+            while commit in new and parents[commit]:
+                commit = parents[commit][0]
+            if commit not in new:
+                yield GitRef(ref.name, commit)
+
+
+def add_commits(repository: Path, ref: str, number: int) -> None:
+    """Add commits to a branch. Each adds a line to some files, the same bytes each time."""
+    files = []
+    for line in run_git(repository, "ls-tree", "-r", "-l", "-z", ref).split(b"\0"):
+        mode, _, rest = line.partition(b" ")
+        head, _, name = rest.partition(b"\t")
+        if mode == b"100644" and int(head.split()[2]) <= CHANGED_FILE_BYTES and b"\n" not in name:
+            files.append(name)
+    if not files:
+        raise UserError(
+            f"{repository}: has no file that a pushed commit could change. Leave out push."
+        )
+    stream = bytearray()
+    contents: dict[bytes, bytes] = {}
+    for commit in range(number):
+        stream += b"commit %s\n" % os.fsencode(ref)
+        stream += b"committer vcsbench <vcsbench@localhost> %d +0000\n" % (PUSHED_AT + commit)
+        stream += b"data 8\nChange.\n\n"
+        if commit == 0:
+            stream += b"from %s^0\n" % os.fsencode(ref)
+        for file in range(FILES_PER_COMMIT):
+            # Files from all over the tree, a prime number of steps apart.
+            name = files[(commit * FILES_PER_COMMIT + file) * 7919 % len(files)]
+            if name not in contents:
+                contents[name] = run_git(
+                    repository, "cat-file", "blob", f"{ref}:{os.fsdecode(name)}"
+                )
+            contents[name] += b"\nvcsbench %d\n" % commit
+            stream += b"M 100644 inline %s\n" % _quote(name)
+            stream += b"data %d\n%s\n" % (len(contents[name]), contents[name])
+    run_git(repository, "fast-import", "--quiet", stdin=bytes(stream))
+
+
+def _quote(name: bytes) -> bytes:
+    """Return a path for git fast-import."""
+    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
