@@ -1,0 +1,110 @@
+"""The script that runs tests of git's own t/perf."""
+
+import subprocess
+import sys
+
+import pytest
+
+from git_histories import git, make_work
+from project import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+import git_perf
+
+SCRIPT = """\
+#!/bin/sh
+test_description='as in t/perf'
+. ./perf-lib.sh
+test_perf_default_repo
+test_expect_success PERL 'set up' '
+	commit=$(git rev-parse HEAD) &&
+	test_export commit
+'
+test_perf 'rev-list   --all' '
+	git rev-list --all >/dev/null &&
+	test -n "$commit" &&
+	echo out && echo err >&2 && sleep 0.05
+'
+test_perf 'with set-up' --setup 'touch ready' '
+	rm ready
+'
+test_size 'size' 'echo 1'
+test_done
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A source of git with one script, and the libraries that scripts read."""
+    perf = tmp_path / "source" / "t" / "perf"
+    perf.mkdir(parents=True)
+    (perf / "p0001-rev-list.sh").write_text(SCRIPT)
+    for name in git_perf.LIBRARIES:
+        (perf.parent / name).write_text("")
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    make_work(tmp_path / "work")
+    git(tmp_path / "work", "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    return tmp_path / "bare"
+
+
+def test_run_script_returns_the_fastest_of_three_runs(source, repository, tmp_path):
+    before = git(repository, "for-each-ref") + git(repository, "count-objects", "-v")
+    times = git_perf.run_script(source, "p0001-rev-list.sh", repository, tmp_path)
+    assert [time.title for time in times] == ["rev-list --all", "with set-up"]
+    assert times[0].elapsed_s >= 0.05 and times[0].cpu_s < times[0].elapsed_s
+    log = (tmp_path / "results.log").read_text()
+    assert log.count("out\n") == log.count("err\n") == 3
+    assert before == git(repository, "for-each-ref") + git(repository, "count-objects", "-v")
+
+
+def test_run_script_goes_on_after_a_test_that_fails(source, repository, tmp_path, capfd):
+    script = source / "t/perf/p0001-rev-list.sh"
+    script.write_text(SCRIPT.replace("git rev-list --all", "git rev-list --no-such-option"))
+    times = git_perf.run_script(source, script.name, repository, tmp_path)
+    assert [time.title for time in times] == ["with set-up"]
+    assert capfd.readouterr().err == "failed with the installed git: rev-list   --all\n"
+
+
+def test_run_script_without_its_set_up_exits_with_the_title(source, repository, tmp_path):
+    script = source / "t/perf/p0001-rev-list.sh"
+    script.write_text(SCRIPT.replace("test_export commit", "false"))
+    with pytest.raises(SystemExit, match="setup failed: PERL"):
+        git_perf.run_script(source, script.name, repository, tmp_path)
+
+
+def test_read_test_file_from_a_bare_repository(source, tmp_path):
+    subprocess.run(["git", "init", "-q", source], check=True)
+    git(source, "add", ".")
+    git(source, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "m")
+    assert git_perf.read_test_file(source / ".git", "perf/p0001-rev-list.sh") == SCRIPT.encode()
+    with pytest.raises(SystemExit, match=r"has no t/perf/p1\.sh"):
+        git_perf.read_test_file(source / ".git", "perf/p1.sh")
+
+
+def test_read_cells_takes_the_repository_of_the_copy(tmp_path):
+    (tmp_path / "measurements").mkdir()
+    file = tmp_path / "measurements" / "git-server.csv"
+    file.write_text("repo,elapsed_s\nproject,1\ncommits,2\n")
+    copy = tmp_path / "project.git.one-pack.1"
+    assert git_perf.read_cells(tmp_path, copy) == [{"repo": "project", "elapsed_s": "1"}]
+    assert git_perf.read_cells(tmp_path / "nothing", copy) == []
+
+
+def test_median_of_cells_takes_warm_runs_of_the_pairing():
+    row = {"command": "clone", "upkeep": "bitmap", "cache": "hot-os", "ra": "git"}
+    rows = [
+        {**row, "server_cpu_s": "0.2"},
+        {**row, "server_cpu_s": "0.4"},
+        {**row, "server_cpu_s": ""},
+        {**row, "server_cpu_s": "9", "cache": "cold"},
+        {**row, "server_cpu_s": "9", "upkeep": "one-pack"},
+    ]
+    cell = {"command": "clone", "upkeep": "bitmap"}
+    pairing = git_perf.Pairing("p5310", "simulated clone", cell, "server_cpu_s")
+    assert git_perf.median_of(rows, pairing) == pytest.approx(0.3)
+    assert git_perf.median_of([], pairing) is None
