@@ -68,6 +68,7 @@ def test_read_builds_sides_have_configured_prefixes(folder):
     ("definition", "expected"),
     [
         ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: no such folder"),
+        ({"prefix": "~no-such-user"}, "~no-such-user: no such folder"),
         ({"prefix": "/usr/share"}, "/usr/share has no svn, svnserve"),
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
         ({"client": "z"}, "`builds.x.client`: there is no build 'z'. Use one of x, y"),

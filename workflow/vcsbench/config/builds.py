@@ -99,7 +99,7 @@ class BuildReader:
         return programs
 
     def _absolute(self, text: str) -> Path:
-        return Path(os.path.normpath(self.root / Path(text).expanduser()))
+        return Path(os.path.normpath(self.root / os.path.expanduser(text)))
 
     def _existing_folder(self, keys: list[str], text: str) -> str:
         folder = self._absolute(text)
