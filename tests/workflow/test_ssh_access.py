@@ -81,14 +81,15 @@ def test_results_of_svn_ssh_have_no_key_and_leave_nothing(measured):
     assert servers_of(measured) == []
 
 
-LINES = """
-title: Export over a line
+DEPLOYED = """
+title: An export and a commit
 source: Nothing was published.
 axes:
-  command: [export]
+  command: [export, commit]
   ra: [svn, svn+ssh]
   repo: repositories
   network: [namespace, line]
+  hooks: [none, shell]
   cache: [hot-os]
 defaults: {format: f7, packing: nopack, config: default}
 block: [command, repo, cache]
@@ -99,27 +100,49 @@ commands:
     input: repository
     output: target
     work: tree
+    inapplicable_axes: [hooks]
+  commit:
+    argv: "{svn} commit -q -m commit {working_copy}"
+    input: committed_repository
+    output: changed_working_copy
+    change: one-file
+    work: commit
+    fixed_cost: false
+    inapplicable_axes: [network]
 tables:
   elapsed:
     metric: elapsed_s
     rows: [command, ra, repo]
-    columns: [network]
+    columns: [network, hooks]
 """
+
+
+def measure(project, command, axis):
+    """Measure a command over both accesses, and return its runs by access and value of an axis."""
+    (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
+    (project.path / "config/studies/deployed.yaml").write_text(DEPLOYED)
+    project.configure({"command": command}, study="deployed")
+    project.succeed("results/measurements/deployed.csv")
+    rows = project.rows("measurements/deployed.csv")
+    runs = {(row["ra"], row[axis]): row for row in rows if row["command"] == command}
+    assert len(runs) == 4 and invalid_flags(runs.values()) == []
+    assert len({row["work"] for row in runs.values()}) == 1
+    return runs
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_no_link(LINKS["line"])), reason=why_no_link(LINKS["line"]))
 def test_run_over_svn_ssh_and_a_line_takes_its_round_trips(project):
-    (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
-    (project.path / "config/studies/lines.yaml").write_text(LINES)
-    project.configure({"command": "export"}, study="lines")
-    project.succeed("results/measurements/lines.csv")
-    runs = {(row["ra"], row["network"]): row for row in project.rows("measurements/lines.csv")}
-    assert len(runs) == 4 and invalid_flags(runs.values()) == []
-    assert len({row["work"] for row in runs.values()}) == 1
+    runs = measure(project, "export", "network")
     near, far = (
         {network: float(runs[ra, network]["elapsed_s"]) for network in ("namespace", "line")}
         for ra in ("svn", "svn+ssh")
     )
     # The login of ssh takes some round trips of 20 ms more.
     assert far["line"] - far["namespace"] > near["line"] - near["namespace"] + 0.06
+
+
+@pytest.mark.slow
+def test_commit_over_svn_ssh_does_the_work_of_svn_and_runs_hooks(project):
+    runs = measure(project, "commit", "hooks")
+    assert {hooks for _, hooks in runs} == {"none", "shell"}
