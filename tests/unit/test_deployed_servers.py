@@ -15,7 +15,7 @@ import pytest
 from project import CONFIG, needs, needs_root, start_python
 from vcsbench import processes
 from vcsbench.deployment import access_rules, credentials
-from vcsbench.deployment.deployed_server import Deployment
+from vcsbench.deployment.deployed_server import Deployment, svnserve_configuration
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST
 from vcsbench.measure.server_kinds import SERVER_KINDS
@@ -229,6 +229,13 @@ def test_server_with_another_keep_alive_than_its_label_is_refused(make_server, b
     server.deployment = Deployment(keep_alive=after)
     with pytest.raises(UserError, match=f"does not use `KeepAlive {after}`"):
         server.start()
+
+
+def test_svnserve_configuration_ignores_settings_of_httpd():
+    of_httpd = Deployment(keep_alive="on", path_authz="on")
+    assert svnserve_configuration(of_httpd, {}) == ""
+    writable = svnserve_configuration(of_httpd._replace(is_writable=True), {})
+    assert "anon-access = write\n" in writable and "auth-access = write\n" in writable
 
 
 def paths_of(rules):

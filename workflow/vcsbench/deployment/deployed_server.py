@@ -96,11 +96,12 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
 
 
 def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> str:
-    """Return the text of svnserve's configuration (svnserve.conf) for these settings; "" for a plain server.
+    """Return the text of svnserve's configuration (svnserve.conf) for these settings; "" if it needs none.
 
     `files` has the paths of the `passwords` and the access `rules`, as far as the settings need them.
     """
-    if deployment == PLAIN:
+    # Settings of httpd, such as `keep_alive`, may have their neutral values over svn.
+    if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
         return ""
     access = "write" if deployment.is_writable else "read"
     anonymous = "none" if deployment.authentication else access
