@@ -10,6 +10,7 @@ import pandas as pd
 from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import in_cases
 from vcsbench.advice.candidates import geometric_mean, with_candidates
+from vcsbench.advice.capacity_card import make_capacity_card
 from vcsbench.advice.cards import Advice, Card, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
@@ -17,7 +18,7 @@ from vcsbench.advice.situations import compare_choices
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT, METRICS, metric_in
+from vcsbench.metrics import DEFAULT, METRICS, metric_in, name_in
 from vcsbench.statistics.aggregation import MEAN, by_round
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -69,6 +70,9 @@ def advise(
     noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
     cards = []
     for question in settings.questions:
+        if question.doubles:
+            cards.append(_capacity_card(question, axes, tables, grid, failures))
+            continue
         card = _card(question, settings, frame, tables, grid, failures)
         # A question with one measured value has nothing to choose.
         if not (card.cases or card.withheld or card.missing):
@@ -183,6 +187,23 @@ def _list_changes(
         if not any(sides.values()):
             changes.append(f"{labels.value_label(axis, value)} as much as {reference}")
     return changes
+
+
+def _capacity_card(
+    question: CardQuestion,
+    axes: Sequence[str],
+    tables: Sequence[Table],
+    grid: Sequence[Row],
+    failures: Sequence[Row],
+) -> Card:
+    """Return the card of a question about capacity, from the tables that compare its latency."""
+    rows = []
+    for definition, rows_of_table in tables:
+        is_of_axis = definition["compare"]["axis"] == question.axis
+        if is_of_axis and name_in(definition) == question.doubles:
+            rows += [row for row in rows_of_table if fits(row, question.where)]
+    cells = [row for row in grid if fits(row, question.where)]
+    return make_capacity_card(question, rows, axes, cells, failures)
 
 
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:

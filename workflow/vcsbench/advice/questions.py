@@ -36,7 +36,8 @@ class CardQuestion:
     value, the action that applies it. `aggregate` requests one answer over all cells. `next_to` has other
     metrics with the reader for whom each counts. `how_to_measure` measures values that the grid lacks. `name`
     is its key in the study, "" for its axis. `where` selects its cases, {} for all. `is_cost`: it asks for
-    the cost of values, and recommends none.
+    the cost of values, and recommends none. `doubles` is a latency: it asks for the number of clients at
+    which this has doubled, and has an answer for each case.
     """
 
     axis: str
@@ -50,6 +51,7 @@ class CardQuestion:
     name: str = ""
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     is_cost: bool = False
+    doubles: str = ""
 
     @property
     def short(self) -> str:
@@ -93,12 +95,13 @@ def read_questions(
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
-                aggregate=definition.get("aggregate", False),
+                aggregate=definition.get("aggregate", "doubles" in definition),
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
                 name=name,
                 where=definition.get("where", {}),
                 is_cost=definition.get("cost", False),
+                doubles=definition.get("doubles", ""),
             )
         )
     return questions

@@ -281,6 +281,9 @@ class QuestionDefinition(TypedDict, total=False):
     cost: bool
     """Ask for the cost of each value against the baseline of the table, for requirements such as https. The
     answer names the cost and recommends nothing."""
+    doubles: Metric
+    """Ask for the number of clients from which this latency is at least twice that of the fewest clients. The
+    axis has numbers of clients, and a table compares them."""
     yes_value: Annotated[Text, former("yes")]
     """The value of the answer "yes" (default: the answer names a value)."""
     values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique), former("between")]

@@ -1,0 +1,64 @@
+"""The card of a question about capacity: how many clients a server carries until a latency has doubled."""
+
+from collections.abc import Sequence
+
+from vcsbench.advice import decision, labels
+from vcsbench.advice.answer_texts import NO_DECISION, Answer
+from vcsbench.advice.cards import Card
+from vcsbench.advice.decision import Row
+from vcsbench.advice.questions import CardQuestion
+from vcsbench.codes import AnswerKind
+from vcsbench.statistics.capacity import Capacity, find_capacities
+from vcsbench.statistics.comparisons import comparison_rows
+from vcsbench.words import count_of
+
+
+def make_capacity_card(
+    question: CardQuestion,
+    rows: Sequence[Row],
+    axes: Sequence[str],
+    grid: Sequence[Row],
+    failures: Sequence[Row],
+) -> Card:
+    """Return the card with an answer for each case, such as http and svn.
+
+    `rows` are of the tables that compare the latency `question.doubles` of numbers of clients. `axes` are the
+    study's. `grid` and `failures` have the reasons of numbers that were not measured. Example of an answer:
+    `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`.
+    """
+    capacities = find_capacities(comparison_rows(rows), question.axis)
+    shown = []
+    for axis in axes:
+        if len({capacity.where.get(axis, "") for capacity in capacities}) > 1:
+            shown.append(axis)
+    answers = [_answer(capacity, shown) for capacity in capacities]
+    first = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
+    if answers:
+        first = answers[0]
+    lines = []
+    if not answers:
+        lines.append(NO_DECISION[AnswerKind.NOT_MEASURED])
+        for missing in decision.missing_values(question.axis, [], grid, failures):
+            lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
+    reference = str(capacities[0].fewest) if capacities else ""
+    return Card(question, reference, shown, [], first, candidates=answers, lines=lines)
+
+
+def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
+    """Return the answer of a case: the number of clients, and the latency there as a factor."""
+    head = labels.case_label(capacity.where, shown)
+    fewest = count_of(capacity.fewest, "client")
+    if capacity.number is None:
+        factor = labels.times(capacity.factors[capacity.most])
+        short = f"more than {count_of(capacity.most, 'client')}"
+        text = f"{factor} that of {fewest} at {capacity.most}"
+    else:
+        factor = labels.times(capacity.factors[capacity.number])
+        short = count_of(capacity.number, "client")
+        text = f"{factor} that of {fewest}"
+    # An end that was not reached lies above the largest measured number.
+    beyond = f"over {capacity.most}"
+    low, high = str(capacity.low or beyond), str(capacity.high or beyond)
+    certainty = f"95 %: {low}" if low == high else f"95 %: {low} to {high}"
+    effect = f"{head}: {short} ({text}; {certainty})"
+    return Answer(AnswerKind.COST, "", f"{head}: {short}", f"{text}; {certainty}.", effect)
