@@ -53,7 +53,7 @@ def test_default_grid_changes_one_axis_at_a_time(cells):
 def test_questions_on_requirements_recommend_nothing(environment):
     questions = read_questions(environment.config.studies[STUDY].questions, {})
     costs = {question.name for question in questions if question.is_cost}
-    required = {"https", "authentication", "access_rules", "network", "ssh"}
+    required = {"https", "authentication", "access_rules", "network", "ssh", "hooks"}
     assert costs == required
     # A path check that is off leaves rules without effect.
     (check,) = [question for question in questions if question.name == "path_authz"]

@@ -9,7 +9,8 @@ BASE = {
     **{"command": "log", "network": "loopback", "authentication": "none", "access_rules": "0"},
     **{"repo": "ruby", "format": "f8", "packing": "nopack", "path_authz": "on"},
     **{"keep_alive": "on", "http_connections": "4", "bulk_updates": "off"},
-    **{"config": "default", "cache": "hot-os"},
+    **{"config": "default", "hooks": "none", "cache": "hot-os"},
+    **{"readers": "1", "committers": "0", "arrival": "closed"},
 }
 
 
