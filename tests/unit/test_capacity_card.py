@@ -54,7 +54,7 @@ def test_capacity_card_without_a_comparison_has_the_reason():
     grid = [{"cell": "a", "readers": "2", "skip": "no svn"}]
     card = make_capacity_card(QUESTION, [], AXES, grid, [])
     assert card.answer.kind == AnswerKind.NOT_MEASURED
-    assert [line.partition(":")[2] for line in card.lines[1:]] == [" 1 cell not measured: no svn."]
+    assert [line.partition(":")[2] for line in card.lines] == [" 1 cell not measured: no svn."]
 
 
 def test_advise_takes_the_tables_of_the_latency(tmp_path):
@@ -66,3 +66,4 @@ def test_advise_takes_the_tables_of_the_latency(tmp_path):
     tables = [(latency, [row("2", 3.0)]), (median, [row("2", 9.0)])]
     (card,) = advise(settings, frame, tables).cards
     assert len(card.candidates) == 1 and "3.0x" in card.answer.effect
+    assert advise(settings, frame, [(median, [row("2", 9.0)])]).cards == []

@@ -71,7 +71,10 @@ def advise(
     cards = []
     for question in settings.questions:
         if question.doubles:
-            cards.append(_capacity_card(question, axes, tables, grid, failures))
+            card = _capacity_card(question, axes, tables, grid, failures)
+            # The grid may have no cell with several numbers of clients.
+            if card.candidates or card.lines:
+                cards.append(card)
             continue
         card = _card(question, settings, frame, tables, grid, failures)
         # A question with one measured value has nothing to choose.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vcsbench.advice import decision, labels
-from vcsbench.advice.answer_texts import NO_DECISION, Answer
+from vcsbench.advice.answer_texts import Answer
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Row
 from vcsbench.advice.questions import CardQuestion
@@ -37,7 +37,6 @@ def make_capacity_card(
         first = answers[0]
     lines = []
     if not answers:
-        lines.append(NO_DECISION[AnswerKind.NOT_MEASURED])
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
     reference = str(capacities[0].fewest) if capacities else ""
