@@ -157,7 +157,7 @@ STUDY = {
             "inapplicable_axes": ["readers", "committers"],
         },
         "requests": {
-            **{"argv": "{svn} ls -R {url}", "input": "repository", "work": "stdout"},
+            **{"argv": "{svn} ls -R {url}", "input": "committed_repository", "work": "stdout"},
             "traffic": {"seconds": 2, "commit": "{svnmucc} put {change} {url}/file-{client}"},
         },
     },
@@ -184,6 +184,7 @@ def load(folder, **changes):
         ({"requests": {"traffic": {"seconds": 1}}}, "traffic.commit`: is missing"),
         ({"requests": {"argv": "{svn} ls {url} {change}"}}, "{change}"),
         ({"requests": {"stdin": "{url}"}}, "stdin`: has no effect"),
+        ({"requests": {"input": "repository"}}, "input`: must be `committed_repository`"),
         ({"axes": {"clients": ["1", "2"]}}, "lacks `clients`"),
     ],
 )

@@ -152,3 +152,56 @@ def assert_page_and_capacity(project):
     assert "svn.log has 3 commands: log 100 %." in page
     (share,) = project.json(f"advice/{STUDY}.json")["workload"]
     assert (share["name"], share["weight"]) == ("log", 100)
+
+
+COMMITS_FILE = {
+    **{"title": "Many committers", "source": "A test."},
+    "axes": {
+        "command": ["commits"],
+        "ra": ["svn", "http"],
+        "repo": "repositories",
+        "readers": ["0", "1"],
+        "committers": ["0", "2"],
+        "arrival": ["closed", "10"],
+    },
+    "defaults": {"format": "f7", "packing": "nopack", "config": "default"},
+    "commands": {
+        "commits": {
+            "argv": "{svn} ls -R {url}/{tree}",
+            **{"input": "committed_repository", "work": "stdout"},
+            "traffic": {
+                "seconds": 2,
+                "commit": "{svnmucc} put {change} {url}/traffic-{client} -m change",
+            },
+        },
+    },
+    "tables": {
+        "commits": {"metric": "commit_p95_ms", "rows": ["ra"], "columns": ["readers"]},
+    },
+}
+
+
+@needs("svn", "svnmucc", "svnserve", "hyperfine")
+def test_committers_add_as_many_revisions_as_they_commit(project):
+    file = project.path / "config" / "studies" / f"{STUDY}.yaml"
+    file.write_text(yaml.safe_dump(COMMITS_FILE, sort_keys=False))
+    both = {"readers": "1", "committers": "2", "ra": "svn"}
+    project.configure(
+        {"readers": "0", "committers": "2", "arrival": "closed"},
+        {**both, "arrival": ["closed", "10"]},
+        study=STUDY,
+    )
+    project.succeed()
+    rows = project.rows(f"measurements/{STUDY}.csv")
+    assert len(rows) == 4 and invalid_flags(rows) == []
+    assert len({row["work"] for row in rows}) == 1
+    for row in rows:
+        cell = f"commits/{row['ra']}/ruby/{row['readers']}/2/{row['arrival']}"
+        traffic = project.context(STUDY, cell)["runs"][0]["traffic"]
+        commits = len(traffic["commit"]["ended_s"])
+        assert traffic["revisions_added"] == commits > 2
+        assert float(row["commit_p95_ms"]) > 0
+        reads = len(traffic["read"]["ended_s"])
+        assert (reads > 0) == (row["readers"] == "1") == (row["latency_p95_ms"] != "")
+        assert float(row["requests"]) == commits + reads
+    assert "Latency of commits, p95" in project.page(STUDY)

@@ -123,8 +123,8 @@ class TrafficDefinition(TypedDict, total=False):
     seconds: Required[Annotated[float, Field(gt=0, le=3600)]]
     """How long new requests start. Those that run at the end are awaited, and count."""
     commit: Text
-    """The request of a committer. {client} is its number, {change} a file of 1 KiB whose content is new in
-    each request. Needed for `committers` above 0."""
+    """The request of a committer, to `input: committed_repository`. {client} is its number, {change} a file
+    of 1 KiB whose content is new in each request. Needed for `committers` above 0."""
 
 
 class Command(Model):
@@ -655,6 +655,10 @@ def _check_traffic(path: Path, study: Study, name: str, command: Command) -> Non
         raise UserError(
             f"{place}.inapplicable_axes`: lacks `{CLIENTS_AXIS}`, because `{READERS_AXIS}` has the number of "
             f"clients. Add it."
+        )
+    if "commit" in command.traffic and command.input != "committed_repository":
+        raise UserError(
+            f"{place}.input`: must be `committed_repository`, because committers write to it. Set it."
         )
     if command.stdin is not None:
         raise UserError(f"{place}.stdin`: has no effect on a command with `traffic`. Remove it.")

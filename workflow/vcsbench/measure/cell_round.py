@@ -25,6 +25,8 @@ from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.untimed_runs import Captured, capture
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import is_full
+from vcsbench.subjects.committed_repository import CommittedRepository
+from vcsbench.systems import fsfs
 
 if TYPE_CHECKING:
     from vcsbench.records import Context, Evidence, Promises, Recipe, RunRecord, SetAside, Traffic
@@ -375,6 +377,8 @@ class RoundMeasurement:
         report["readers"] = self.recipe.get("readers", 1)
         report["committers"] = self.recipe.get("committers", 0)
         report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
+        if isinstance(self.cell.input, CommittedRepository):
+            report["revisions_added"] = fsfs.youngest(self.cell.input.path) - self.cell.input.base
         return report
 
     # The checks after the runs
