@@ -55,6 +55,7 @@ def test_questions_on_requirements_recommend_nothing(environment):
     costs = {question.name for question in questions if question.is_cost}
     required = {"https", "authentication", "access_rules", "network", "ssh", "hooks"}
     assert costs == required
+    assert not any(question.actions for question in questions if question.is_cost)
     # A path check that is off leaves rules without effect.
     (check,) = [question for question in questions if question.name == "path_authz"]
     assert "off" not in check.values

@@ -84,6 +84,10 @@ def read_questions(
                 actions[value] = action
         # An action in words.yaml has precedence.
         actions |= _actions_of_words(definition.get("words", axis))
+        is_cost = definition.get("cost", False)
+        # Nobody is advised to do without a requirement, such as https.
+        if is_cost:
+            actions = {}
         how_to_measure = None
         measuring = definition.get("how_to_measure")
         if measuring:
@@ -100,7 +104,7 @@ def read_questions(
                 how_to_measure=how_to_measure,
                 name=name,
                 where=definition.get("where", {}),
-                is_cost=definition.get("cost", False),
+                is_cost=is_cost,
                 doubles=definition.get("doubles", ""),
             )
         )
