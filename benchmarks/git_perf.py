@@ -1,9 +1,10 @@
 """Run tests of git's own t/perf on a repository, and print their times next to those of vcsbench.
 
-usage: python benchmarks/git_perf.py REPOSITORY GIT_SOURCE [RESULTS]
+usage: python benchmarks/git_perf.py REPOSITORY GIT_SOURCE [RESULTS [SCRIPT ...]]
 REPOSITORY is a bare repository, such as a copy of the study git-server (git.one-pack). GIT_SOURCE is git's
-source: a checkout, or its bare repository. RESULTS are the results of the study on the same repository
-(default: results).
+source: a checkout, or its bare repository, of which the release of the installed git is used. RESULTS are
+the results of the study on the same repository (default: results). SCRIPTs are names such as
+p0001-rev-list.sh (default: all of SCRIPTS).
 
 The scripts are git's, unchanged. They run with the installed git, the way t/perf does: warm, and the fastest
 of three runs counts. benchmarks/git_perf_lib.sh stands for t/perf/perf-lib.sh, which needs a build of git.
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -79,13 +81,31 @@ class PerfTime:
     cpu_s: float
 
 
+class ScriptError(Exception):
+    """A script whose set-up failed. The message has its name and the reason."""
+
+
+@cache
+def find_release(source: Path) -> str:
+    """Return the tag of the installed git, such as v2.39.5, in a repository of its source; HEAD without it.
+
+    Newer scripts may use options that the installed git does not know.
+    """
+    version = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout
+    tag = f"v{version.split()[2]}"
+    command = ["git", f"--git-dir={source}", "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}"]
+    found = subprocess.run(command, stdout=subprocess.DEVNULL)
+    return tag if found.returncode == 0 else "HEAD"
+
+
 def read_test_file(source: Path, name: str) -> bytes:
-    """Return a file below t of a checkout of git, or of the newest commit of its repository."""
+    """Return a file below t of a checkout of git, or of a release in its repository (find_release)."""
     path = source / "t" / name
     if path.is_file():
         return path.read_bytes()
     shown = subprocess.run(
-        ["git", f"--git-dir={source}", "show", f"HEAD:t/{name}"], capture_output=True
+        ["git", f"--git-dir={source}", "show", f"{find_release(source)}:t/{name}"],
+        capture_output=True,
     )
     if shown.returncode != 0:
         sys.exit(f"{source}: has no t/{name}. Give a checkout or a repository of git's source.")
@@ -93,7 +113,10 @@ def read_test_file(source: Path, name: str) -> bytes:
 
 
 def run_script(source: Path, name: str, repository: Path, folder: Path) -> list[PerfTime]:
-    """Run a script in an empty folder, and return the times of its tests. Exit if its set-up fails."""
+    """Run a script in an empty folder, and return the times of its tests.
+
+    Raise ScriptError if its set-up fails.
+    """
     trash = folder / "trash"
     trash.mkdir()
     shutil.copy(LIBRARY, trash / "perf-lib.sh")
@@ -120,7 +143,7 @@ def run_script(source: Path, name: str, repository: Path, folder: Path) -> list[
     print(done.stderr, end="", file=sys.stderr)
     if done.returncode != 0:
         log = results.with_suffix(".log").read_text(errors="replace")
-        sys.exit(f"{name} failed: {done.stderr}{log[-2000:]}")
+        raise ScriptError(f"{name}: {done.stderr}{log[-2000:]}")
     times = []
     for line in results.read_text().splitlines():
         title, _, seconds = line.partition("\t")
@@ -177,19 +200,27 @@ def list_lines(
 
 
 def main(arguments: Sequence[str]) -> None:
-    if len(arguments) not in (2, 3):
+    if len(arguments) < 2:
         sys.exit(str(__doc__))
     repository, source = Path(arguments[0]).resolve(), Path(arguments[1]).resolve()
-    results = Path(arguments[2]) if len(arguments) == 3 else ROOT / "results"
+    results = Path(arguments[2]) if len(arguments) > 2 else ROOT / "results"
     if not (repository / "objects").is_dir():
         sys.exit(f"{repository}: is no bare git repository. Give one.")
     rows = read_cells(results, repository)
     print(HEAD)
-    for name in SCRIPTS:
-        with tempfile.TemporaryDirectory(prefix="git-perf-", dir="/dev/shm") as folder:
-            times = run_script(source, name, repository, Path(folder))
+    failed = 0
+    for name in arguments[3:] or SCRIPTS:
+        try:
+            with tempfile.TemporaryDirectory(prefix="git-perf-", dir="/dev/shm") as folder:
+                times = run_script(source, name, repository, Path(folder))
+        except ScriptError as error:
+            print(error, file=sys.stderr)
+            failed += 1
+            continue
         for line in list_lines(name, times, rows):
             print(line, flush=True)
+    if failed:
+        sys.exit(f"The set-up of {failed} script(s) failed.")
 
 
 if __name__ == "__main__":

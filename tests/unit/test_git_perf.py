@@ -70,10 +70,10 @@ def test_run_script_goes_on_after_a_test_that_fails(source, repository, tmp_path
     assert capfd.readouterr().err == "failed with the installed git: rev-list   --all\n"
 
 
-def test_run_script_without_its_set_up_exits_with_the_title(source, repository, tmp_path):
+def test_run_script_without_its_set_up_raises_with_the_title(source, repository, tmp_path):
     script = source / "t/perf/p0001-rev-list.sh"
     script.write_text(SCRIPT.replace("test_export commit", "false"))
-    with pytest.raises(SystemExit, match="setup failed: PERL"):
+    with pytest.raises(git_perf.ScriptError, match="setup failed: PERL"):
         git_perf.run_script(source, script.name, repository, tmp_path)
 
 
@@ -84,6 +84,29 @@ def test_read_test_file_from_a_bare_repository(source, tmp_path):
     assert git_perf.read_test_file(source / ".git", "perf/p0001-rev-list.sh") == SCRIPT.encode()
     with pytest.raises(SystemExit, match=r"has no t/perf/p1\.sh"):
         git_perf.read_test_file(source / ".git", "perf/p1.sh")
+
+
+def test_read_test_file_takes_the_release_of_the_installed_git(source, tmp_path):
+    subprocess.run(["git", "init", "-q", source], check=True)
+    script = source / "t/perf/p0001-rev-list.sh"
+    release = f"v{git(source, 'version').split()[2].decode()}"
+    for text in (SCRIPT, "newer"):
+        script.write_text(text)
+        git(source, "add", ".")
+        git(source, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", text)
+        if text == SCRIPT:
+            git(source, "tag", release)
+    read = git_perf.read_test_file(source / ".git", "perf/p0001-rev-list.sh")
+    assert read == SCRIPT.encode()
+
+
+def test_main_goes_on_after_a_script_without_its_set_up(source, repository, capsys):
+    failing = SCRIPT.replace("test_export commit", "false")
+    (source / "t/perf/p0002-failing.sh").write_text(failing)
+    names = ["p0002-failing.sh", "p0001-rev-list.sh"]
+    with pytest.raises(SystemExit, match=r"set-up of 1 script\(s\) failed"):
+        git_perf.main([str(repository), str(source), "/no/such", *names])
+    assert "| p0001: rev-list --all |" in capsys.readouterr().out
 
 
 def test_read_cells_takes_the_repository_of_the_copy(tmp_path):
