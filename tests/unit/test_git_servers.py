@@ -1,4 +1,4 @@
-"""Real servers of git: git-daemon, and httpd with git-http-backend."""
+"""Real servers of git: git-daemon, httpd with git-http-backend, and sshd with git-shell."""
 
 import json
 import os
@@ -12,8 +12,9 @@ import pytest
 from git_histories import FILE, Commit, git, make_git
 from project import needs_root
 from vcsbench import processes
+from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.errors import UserError
-from vcsbench.measure.git_servers import GitDaemon, GitHttpd
+from vcsbench.measure.git_servers import GitDaemon, GitHttpd, GitSshd
 from vcsbench.measure.git_trace import GitTrace, read_git_trace
 from vcsbench.programs import Programs, find_git_program
 
@@ -29,6 +30,7 @@ KINDS = [
             reason="no httpd with mod_cgi",
         ),
     ),
+    pytest.param(GitSshd, marks=pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())),
 ]
 
 
@@ -46,14 +48,16 @@ def served(folder):
 
 
 @pytest.fixture(params=KINDS)
-def server(folder, served, request):
+def server(folder, served, request, monkeypatch):
     server = request.param(served, folder, folder / "run")
+    for name, value in server.client_variables().items():
+        monkeypatch.setenv(name, value)
     yield server
     server.close()
 
 
 def url(server, name="one"):
-    return f"{server.scheme}://{server.host}:{server.port}/{name}"
+    return f"{server.scheme}://{server.address}/{name}"
 
 
 def run_client(*arguments, **variables):
@@ -71,8 +75,7 @@ def test_git_server_serves_a_copy_of_another_user(server, served, folder):
     refs = "--format=%(objectname) %(refname)"
     assert git(folder / "clone", "for-each-ref", refs) == git(served / "one", "for-each-ref", refs)
     assert server.subversion_version({"git": "2.39.5"}) == "2.39.5"
-    (argv,) = server.version_commands().values()
-    assert processes.run_program(argv).output.startswith("git version ")
+    assert processes.run_program(server.version_commands()["git"]).output.startswith("git version ")
 
 
 @needs_root
@@ -98,7 +101,20 @@ def test_git_server_refuses_a_push_and_unknown_repositories(server, folder):
     pushed = run_client("-C", folder / "work", "push", "-q", url(server), "HEAD:refs/heads/new")
     assert pushed.returncode != 0
     assert run_client("ls-remote", url(server, "two")).returncode != 0
-    assert run_client("ls-remote", url(server, "../root/one")).returncode != 0
+    # Over ssh, git serves whatever the server's user may read.
+    if not isinstance(server, GitSshd):
+        assert run_client("ls-remote", url(server, "../root/one")).returncode != 0
+
+
+@pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
+@pytest.mark.parametrize("command", ["", "true", "git-upload-pack /x; true", "svnserve -t"])
+def test_git_sshd_runs_no_other_command(folder, served, command):
+    server = GitSshd(served, folder, folder / "run")
+    server.start()
+    argv = ["ssh", "-F", str(folder / "run/ssh_config"), server.host, *filter(None, [command])]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True)
+    server.close()
+    assert done.returncode != 0 and not done.stdout
 
 
 def test_git_server_reads_no_configuration_of_its_user(server, folder, served):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from git_histories import FILE, Commit, Graph, git, listing, make_git
-from project import invalid_flags, needs, ruby
+from project import ROOT, invalid_flags, needs, ruby
+from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.measure.work import KINDS, UrlNormaliser
 from vcsbench.programs import Programs, find_git_program
 
@@ -74,6 +75,27 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
         Path(project.context(STUDY, run["cell"]).get("written", "/nonexistent")).exists()
         for run in runs
     )
+
+
+@pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
+def test_commands_do_the_same_work_over_ssh(project):
+    parts = [
+        {**CELL, "command": ["clone", "push"], "ra": ["git", "ssh"]},
+        {**CELL, "command": "ls-remote", "ra": ["git", "ssh"], "protocol": ["2", "0"]},
+    ]
+    # The checkout of the tests has the unpacked sshd.
+    (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
+    project.configure(*parts, study=STUDY, repositories=ruby(0.006, "project", "git"))
+    project.succeed("measured")
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    assert not invalid_flags(runs)
+    for command in ("clone", "push", "ls-remote"):
+        assert {run["ra"] for run in runs if run["command"] == command} == {"git", "ssh"}
+        assert works(runs, command)
+    for run in runs:
+        if run["protocol"]:
+            trace = project.context(STUDY, run["cell"])["git_trace"]
+            assert trace["protocol"] == run["protocol"]
 
 
 def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):

@@ -46,8 +46,9 @@ SERVER_PROGRAMS = {
     "sshd": ("sshd", "svnserve"),
     "git-daemon": ("git-daemon", "git"),
     "git-httpd": ("httpd", "git-http-backend", "git"),
+    "git-sshd": ("sshd", "git-shell", "git"),
 }
-GIT_SERVERS = ("git-daemon", "git-httpd")
+GIT_SERVERS = ("git-daemon", "git-httpd", "git-sshd")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.

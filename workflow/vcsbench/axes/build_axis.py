@@ -181,6 +181,10 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
         if name == "httpd":
             if not programs.any_httpd or not programs.find_module("cgi"):
                 return "httpd with mod_cgi is not installed (Debian: apache2-bin)"
+        elif name == "sshd":
+            reason = why_no_sshd()
+            if reason:
+                return reason
         elif not programs.path(name):
             return f"{name} is not installed (Debian: git)"
     return ""
@@ -262,7 +266,7 @@ def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[st
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
     programs = programs_in(_commands_of(draft)) if _has_digests(build, build.client, env) else ()
     # The client starts ssh.
-    tunnel = ("ssh",) if draft["access"]["server"] == "sshd" else ()
+    tunnel = ("ssh",) if draft["access"]["server"] in ("sshd", "git-sshd") else ()
     return (*programs, *tunnel, *draft.get("needs", []))
 
 

@@ -51,6 +51,7 @@ ACCESS: dict[str, Access] = {
 GIT_ACCESS: dict[str, Access] = {
     "git": {"scheme": "git", "files": [], "server": "git-daemon"},
     "http": {"scheme": "http", "files": [], "server": "git-httpd"},
+    "ssh": {"scheme": "ssh", "files": [], "server": "git-sshd"},
     "file": {"scheme": "file", "files": [], "server": ""},
 }
 # The values of an axis that leave out what the rest of its values measure, and the words for that.
@@ -209,7 +210,8 @@ def _limits(
     """
     if set(values) <= {"file"}:
         return []
-    left_out = [scheme for scheme in ("https", "svn+ssh") if scheme not in values]
+    secure = ("https", "ssh") if "git" in values else ("https", "svn+ssh")
+    left_out = [scheme for scheme in secure if scheme not in values]
     for axis, (neutral, words) in LEFT_OUT.items():
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
@@ -238,7 +240,7 @@ AXES = (
         why_invalid=lambda value: (
             ""
             if value in ACCESS or value in GIT_ACCESS
-            else "is no access. Use http, https, svn, svn+ssh or file, or for git git, http or file"
+            else "is no access. Use http, https, svn, svn+ssh or file, or for git git, http, ssh or file"
         ),
         recipe_keys=_access_keys,
         why_not=_why_no_access,

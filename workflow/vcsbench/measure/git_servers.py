@@ -1,10 +1,12 @@
-"""Serve git repositories: git's own daemon, and httpd with git-http-backend."""
+"""Serve git repositories: git's own daemon, httpd with git-http-backend, and sshd with git-shell."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import string
 import time
+import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +14,10 @@ from typing import Any
 
 from vcsbench import processes
 from vcsbench.environment import QUIET_GIT, git_settings
-from vcsbench.measure.server import POLL_S, Httpd, Server, quote_for_httpd
-from vcsbench.programs import find_git_program
+from vcsbench.errors import UserError
+from vcsbench.measure.server import POLL_S, START_LIMIT_S, Httpd, Server, quote_for_httpd
+from vcsbench.measure.sshd import Sshd
+from vcsbench.programs import Programs, find_git_program
 
 HTTPD_TEMPLATE = Path(__file__).with_name("git_servers.conf")
 # mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel adds nothing of its ended children to the
@@ -126,3 +130,65 @@ class GitHttpd(Httpd):
             if path:
                 lines.append(f'LoadModule {name}_module "{quote_for_httpd(path)}"')
         return lines
+
+
+class GitSshd(Sshd):
+    """sshd with git-shell, which allows git-upload-pack and its like for each connection, and nothing else.
+
+    The greeting requests a repository that does not exist. git answers with an error, and reads none.
+    """
+
+    kind = "git-sshd"
+    file = ""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.variables.update(git_settings(SETTINGS))
+
+    @property
+    def scheme(self) -> str:
+        return "ssh"
+
+    @property
+    def address(self) -> str:
+        # git-upload-pack gets the path of a URL as it is.
+        return f"{self.host}{urllib.parse.quote(str(self.root))}"
+
+    def client_variables(self) -> dict[str, str]:
+        command = [Programs().get("ssh"), "-F", str(self.run / "ssh_config")]
+        return {"GIT_SSH_COMMAND": shlex.join(command), "GIT_SSH_VARIANT": "ssh"}
+
+    def client_config(self) -> str:
+        return ""
+
+    def version_commands(self) -> dict[str, list[str]]:
+        commands = super().version_commands()
+        del commands["svnserve"]
+        return {**commands, "git": [find_git_program("git"), "--version"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["git"]
+
+    def subversion_command(self) -> list[str]:
+        return [find_git_program("git-shell")]
+
+    def _session_command(self) -> str:
+        # sshd accepts this variable of the client (_newer_directives). Without it, the protocol is 0.
+        shell = shlex.join(self.subversion_command())
+        return f'GIT_PROTOCOL="$GIT_PROTOCOL" {shell} -c "$SSH_ORIGINAL_COMMAND"'
+
+    def _newer_directives(self) -> list[str]:
+        return [*super()._newer_directives(), "AcceptEnv GIT_PROTOCOL"]
+
+    def greet(self) -> str:
+        command = shlex.join(["git-upload-pack", f"{self.root}/no such repository"])
+        argv = [*self._client_command(), self.host, command]
+        done = processes.run_program(argv, may_fail=True, limit_s=START_LIMIT_S)
+        self.await_connections()
+        return done.errors
+
+    def _check_options(self) -> None:
+        # sshd writes its state over its command line, and the processes of the greeting have ended.
+        answer = self.greet()
+        if "not appear to be a git repository" not in answer and "does not exist" not in answer:
+            raise UserError(f"{self.kind}: git does not answer through it: {answer.strip()}")

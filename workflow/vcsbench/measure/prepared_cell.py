@@ -123,6 +123,8 @@ class PreparedCell:
         self.files = self._copy_server_files()
         self.networks = self._make_networks()
         self.server = self._make_server()
+        if self.server:
+            self.environment.update(self.server.client_variables())
         # The server was seen to refuse what its settings forbid.
         self.is_checked = False
         if self.input and self.output:

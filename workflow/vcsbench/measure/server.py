@@ -150,6 +150,10 @@ class Server:
         """Return lines for the file `config` of the client, without which it cannot reach this server."""
         return ""
 
+    def client_variables(self) -> dict[str, str]:
+        """Return variables of the client's environment, without which it cannot reach this server."""
+        return {}
+
     @property
     def address(self) -> str:
         """The host of URLs, and the port if they have one."""

@@ -1,6 +1,6 @@
 """List the kinds of servers by their names in recipes."""
 
-from vcsbench.measure.git_servers import GitDaemon, GitHttpd
+from vcsbench.measure.git_servers import GitDaemon, GitHttpd, GitSshd
 from vcsbench.measure.server import Httpd, Server, Svnserve
 from vcsbench.measure.sshd import Sshd
 
@@ -10,4 +10,5 @@ SERVER_KINDS: dict[str, type[Server]] = {
     "sshd": Sshd,
     "git-daemon": GitDaemon,
     "git-httpd": GitHttpd,
+    "git-sshd": GitSshd,
 }

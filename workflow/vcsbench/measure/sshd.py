@@ -240,7 +240,11 @@ class Sshd(Server):
         if self.programs.library_path:
             variables["LD_LIBRARY_PATH"] = self.programs.library_path
         settings = [f"{name}={value}" for name, value in variables.items()]
-        return f"exec {shlex.join(['env', '-i', *settings, *self.subversion_command()])}\n"
+        return f"exec {shlex.join(['env', '-i', *settings])} {self._session_command()}\n"
+
+    def _session_command(self) -> str:
+        """Return the end of the session's command line, for a shell."""
+        return shlex.join(self.subversion_command())
 
     def _newer_directives(self) -> list[str]:
         """Return directives that an older sshd does not know."""
