@@ -14,6 +14,7 @@ import yaml
 
 from project import (
     DEFAULT,
+    ROOT,
     invalid_flags,
     make_project,
     needs,
@@ -25,6 +26,7 @@ from project import (
 )
 from shards import set_shard_size
 from unit.study_grid import merge
+from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.config.models import Thresholds
 from vcsbench.config.validation import read_yaml
 from vcsbench.prepare.copies import read_content
@@ -54,7 +56,7 @@ STUDY = {
     "source": "A test",
     "axes": {
         "command": list(CHANGES),
-        "ra": ["file", "svn", "http"],
+        "ra": ["file", "svn", "http", "https", "svn+ssh"],
         "repo": "repositories",
         "format": ["f6", "f7", "f8", "as-is"],
         "packing": ["nopack", "pack"],
@@ -86,6 +88,9 @@ class Commits:
         self.project = project
         file = project.path / "config" / "studies" / "commits.yaml"
         file.write_text(yaml.safe_dump(STUDY, sort_keys=False))
+        # The checkout of the tests may have an unpacked sshd.
+        if (ROOT / ".tools").exists():
+            (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
 
     def configure(self, *parts, **keys):
         usual = {"repositories": ruby(0.01), "runs": "auto", "copies": 1}
@@ -189,6 +194,32 @@ def test_commit_in_a_cache_state_has_its_promises(commits, ra, cache):
         # Each run has a server of its own, which has answered one read before.
         assert [run["evidence"]["server_runs_before"] for run in context["runs"]] == [1] * 4
         assert len({run["evidence"]["server_pid"] for run in context["runs"]}) == 4
+
+
+DEPLOYED = {
+    "https": {"authentication": "basic-bcrypt", "access_rules": {"count": 10}},
+    "svn": {"authentication": "password", "access_rules": {"count": 10}},
+    "svn+ssh": {},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ra", DEPLOYED)
+def test_commit_to_a_server_as_it_is_deployed_does_the_same_work(commits, ra):
+    if ra == "svn+ssh" and why_no_sshd():
+        pytest.skip(why_no_sshd())
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "hooks": "shell"}
+    commits.configure({**part, "command": "one-file", "ra": [ra, "file"]})
+    commits.project.prepare()
+    works = []
+    for access in (ra, "file"):
+        recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-os/shell")
+        if access == ra:
+            recipe |= DEPLOYED[ra]
+        runs = commits.measure(recipe)["runs"]
+        assert invalid_flags([{"flags": " ".join(run["flags"])} for run in runs]) == []
+        works += [run["work"] for run in runs]
+    assert all(work == works[0] for work in works)
 
 
 HOOKS = [(ra, hooks) for ra in ACCESSES for hooks in ("shell", "python")]
