@@ -90,6 +90,9 @@ def judged(cache, thresholds=None, **seen):
         ("cold", dict.fromkeys(READS, 0), ["no-disk-reads"]),
         ("cold", {**dict.fromkeys(READS, 20 * MIB)}, ["too-few-disk-reads"]),
         ("cold", {"resident_after_bytes": 70 * MIB}, ["foreign-reads"]),
+        # A commit has written most of them.
+        ("cold", {"resident_after_bytes": 70 * MIB, "input_grew_bytes": 50 * MIB}, []),
+        ("cold", {"resident_after_bytes": 70 * MIB, "input_grew_bytes": 1}, ["foreign-reads"]),
         ("cold", {"server_same": False}, ["restarted"]),
         ("cold", {"server_runs_before": 1}, ["server-reused"]),
         ("hot-os", {"server_runs_before": 0}, []),
@@ -132,6 +135,7 @@ def judged(cache, thresholds=None, **seen):
         ("hot-svn", {"server_processes_changed": True}, ["server-reforked"]),
         ("hot", {"server_processes_changed": True}, ["server-reforked"]),
         ("hot-svn", {"server_rchar": 19 * MIB}, ["cache-ineffective"]),
+        ("hot-svn", {"server_rchar": 19 * MIB, "input_grew_bytes": 1}, []),
         ("hot-svn", {"server_kind": "", "server_same": False, "server_runs_before": 0}, []),
         ("", {"other_servers": ["svnserve -d"]}, ["other-server"]),
         ("", {"swapped_out_pages": 1}, ["swapped"]),
