@@ -120,7 +120,8 @@ url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)
 stage.folder, stage.files = folder, folder / "files"
-stage.recipe, stage.input, stage.subjects = {{"axes": {{}}}}, None, []
+stage.recipe, stage.subjects = {{"axes": {{}}}}, []
+stage.input = stage.output = None
 stage.client, stage.server = Programs(), None
 commands = {{"svn": "ls", "svnbench": "null-list", "svnmucc": "mkdir"}}
 commands |= {{"svnrdump": "dump", "svnsync": "info"}}

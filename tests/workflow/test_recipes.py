@@ -73,7 +73,8 @@ def add_access(project):
     access = project.path / "workflow" / "vcsbench" / "axes" / "server_axes.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
-    start = "ACCESS: dict[str, Access] = {\n"
+    # git's accesses are a mapping of their own, whose name ends alike.
+    start = "\nACCESS: dict[str, Access] = {\n"
     edit(access, start, start + entry)
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
 
