@@ -79,7 +79,13 @@ def paths_of_refs(repository, first):
     return paths
 
 
-@pytest.mark.parametrize("profile", SCALES)
+# The tree of kde takes half a minute.
+PROFILES = [
+    pytest.param(name, marks=pytest.mark.slow) if name == "kde" else name for name in SCALES
+]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
 def test_dump_and_fast_import_streams_make_equal_trees(tmp_path, profile):
     svn, repository, commits = load(tmp_path, profile, SCALES[profile])
     paths = paths_of_refs(svn, "subversion/" if profile == "apache" else "")

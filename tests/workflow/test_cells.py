@@ -119,6 +119,7 @@ def test_source_changed_makes_copies_and_cells_again(measured):
     assert (before, measured.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
 
 
+@pytest.mark.slow
 def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)

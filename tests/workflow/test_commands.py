@@ -114,6 +114,7 @@ def level(name, at_most, **where):
     return check
 
 
+@pytest.mark.slow
 def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     shared_project, repository
 ):

@@ -63,6 +63,7 @@ def incomplete_files(project):
 
 
 # Free bytes: too few to start, and too few to finish.
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", [slow(8192), 300_000])
 def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
     (disk / "results").mkdir()

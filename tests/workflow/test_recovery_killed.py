@@ -146,6 +146,7 @@ def kill_all(project, run):
     run.wait()
 
 
+@pytest.mark.slow
 def test_second_run_at_once_is_refused(tiny):
     tiny.configure(HOT_PART)
     release = tiny.path / "release it"

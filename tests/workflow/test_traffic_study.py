@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from project import invalid_flags, needs
@@ -181,6 +182,7 @@ COMMITS_FILE = {
 }
 
 
+@pytest.mark.slow
 @needs("svn", "svnmucc", "svnserve", "hyperfine")
 def test_committers_add_as_many_revisions_as_they_commit(project):
     file = project.path / "config" / "studies" / f"{STUDY}.yaml"

@@ -39,6 +39,7 @@ def tree(tmp_path):
     return root
 
 
+@pytest.mark.slow
 @needs("rsync", "git", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 def test_tree_study_runs_from_grid_to_report(project, tree):
