@@ -29,9 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give a file's tests to one worker, for its fixtures, and all that measure to one, last."""
     for item in items:
-        measures = item.path.is_relative_to(TESTS / "workflow")
-        item.add_marker(pytest.mark.xdist_group("measuring" if measures else item.path.stem))
-    items.sort(key=lambda item: item.path.is_relative_to(TESTS / "workflow"))
+        group = "measuring" if _measures(item) else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_measures)
+
+
+def _measures(item: pytest.Item) -> bool:
+    """Return True for a test that measures. The delay of a line is measured, too."""
+    return item.path.is_relative_to(TESTS / "workflow") or item.path.name == "test_link.py"
 
 
 @pytest.fixture(scope="session")
