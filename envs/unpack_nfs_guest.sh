@@ -15,26 +15,10 @@ die() {
     exit 1
 }
 
-for program in apt-get dpkg-deb; do
-    type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
-done
+. envs/setup/unpack.sh
 [[ $(uname -m) == x86_64 ]] || die "User Mode Linux runs on x86_64, and this is $(uname -m)"
-[[ ! -e $folder ]] || {
-    say "$folder is there already; remove it to fetch it again"
-    exit 0
-}
-parts=$PWD/$folder.part
-rm -rf -- "$parts"
-mkdir -p -- "$parts/packages" "$parts/root"
-trap 'rm -rf -- "$parts"' EXIT
-
-say "fetching ${packages[*]}"
-# apt's user cannot write into root's folders.
-(cd "$parts/packages" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}") ||
-    die "could not be fetched, see the lines above. 'apt-get update' may help"
-for package in "$parts"/packages/*.deb; do
-    dpkg-deb --extract "$package" "$parts/root"
-done
+check_unpacking apt-get dpkg-deb
+unpack_packages "${packages[@]}"
 rm -rf -- "$parts/packages"
 [[ -e $parts/root/bin/modprobe ]] || ln -s kmod "$parts/root/bin/modprobe"
 mv -- "$parts/root" "$folder"

@@ -16,29 +16,13 @@ die() {
     exit 1
 }
 
-for program in apt-get apt-cache dpkg-deb; do
-    type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
-done
-[[ ! -e $folder ]] || {
-    say "$folder is there already; remove it to fetch it again"
-    exit 0
-}
+. envs/setup/unpack.sh
+check_unpacking apt-get apt-cache dpkg-deb
 # Libraries that only sshd needs. Each release has one or both of them.
 for package in libwrap0 libwtmpdb0; do
     ! apt-cache show "$package" &>/dev/null || packages+=("$package")
 done
-parts=$PWD/$folder.part
-rm -rf -- "$parts"
-mkdir -p -- "$parts/packages" "$parts/root"
-trap 'rm -rf -- "$parts"' EXIT
-
-say "fetching ${packages[*]}"
-# apt's user cannot write into root's folders.
-(cd "$parts/packages" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}") ||
-    die "could not be fetched, see the lines above. 'apt-get update' may help"
-for package in "$parts"/packages/*.deb; do
-    dpkg-deb --extract "$package" "$parts/root"
-done
+unpack_packages "${packages[@]}"
 libraries=$(printf '%s:' "$parts"/root/usr/lib/*-linux-* "$parts"/root/lib/*-linux-*)
 # An old sshd exits with 1 for this option. A program without one of its libraries exits with 127.
 LD_LIBRARY_PATH=$libraries "$parts/root/usr/sbin/sshd" -V &>"$parts/output" || (($? != 127)) ||
