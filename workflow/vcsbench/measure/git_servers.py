@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import string
-import time
 import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import Any
 from vcsbench import processes
 from vcsbench.environment import QUIET_GIT, git_settings
 from vcsbench.errors import UserError
-from vcsbench.measure.server import POLL_S, START_LIMIT_S, Httpd, Server, quote_for_httpd
+from vcsbench.measure.server import START_LIMIT_S, Httpd, Server, quote_for_httpd
 from vcsbench.measure.sshd import Sshd
 from vcsbench.programs import Programs, find_git_program
 
@@ -23,8 +22,6 @@ HTTPD_TEMPLATE = Path(__file__).with_name("git_servers.conf")
 # mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel adds nothing of its ended children to the
 # server's counters, and their CPU time and reads are lost.
 CGI_MODULES = ("mpm_event", "unixd", "authz_core", "alias", "env", "cgi")
-# The processes of a closed connection end within milliseconds.
-CONNECTION_END_S = 5.0
 # Server processes run as another user than the owner of the copies. git refuses that by default, and reads
 # safe.directory from no repository.
 SETTINGS = {**QUIET_GIT, "safe.directory": "*"}
@@ -35,7 +32,18 @@ def format_packet(content: bytes) -> bytes:
     return b"%04x%s" % (len(content) + 4, content)
 
 
-class GitDaemon(Server):
+class _GitServer(Server):
+    """A server whose version is that of git."""
+
+    def version_commands(self) -> dict[str, list[str]]:
+        # git's own programs have no option for it.
+        return {"git": [find_git_program("git"), "--version"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["git"]
+
+
+class GitDaemon(_GitServer):
     """git-daemon, which starts `git upload-pack` for each connection.
 
     The greeting requests a repository without a name. The server answers with an error, and reads none.
@@ -43,6 +51,7 @@ class GitDaemon(Server):
 
     kind = "git-daemon"
     greeting = format_packet(b"git-upload-pack /\0host=localhost\0")
+    is_per_connection = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -59,20 +68,8 @@ class GitDaemon(Server):
         argv += ["--log-destination=stderr", *self.options]
         return argv
 
-    def version_commands(self) -> dict[str, list[str]]:
-        # git-daemon has no option for it.
-        return {"git": [find_git_program("git"), "--version"]}
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["git"]
-
-    def await_connections(self) -> None:
-        deadline = time.monotonic() + CONNECTION_END_S
-        while self.pid and len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-
-
-class GitHttpd(Httpd):
+class GitHttpd(_GitServer, Httpd):
     """httpd with git-http-backend, a CGI program, from a generated configuration.
 
     mod_cgi waits for the end of each program.
@@ -81,28 +78,17 @@ class GitHttpd(Httpd):
     kind = "git-httpd"
     file = ""
 
-    def command(self) -> list[str]:
-        # httpd ignores this name. By its value, find_other_servers() finds a server that was left.
-        serving = f"-Dserving={self.root}"
-        return [self.programs.any_httpd, "-DFOREGROUND", serving, "-f", self._configuration]
+    @property
+    def program(self) -> str:
+        return self.programs.any_httpd
 
     @property
-    def scheme(self) -> str:
-        return "http"
-
-    def version_commands(self) -> dict[str, list[str]]:
-        return {"git": [find_git_program("git"), "--version"]}
-
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["git"]
+    def modules(self) -> list[str]:
+        return [*CGI_MODULES]
 
     @cached_property
     def _configuration(self) -> str:
         """The path of the configuration for the server."""
-        # The one folder that the server may write.
-        writable = self.run / "writable"
-        writable.mkdir(mode=0o700)
-        processes.grant(writable, 0o770)
         # httpd hands over its own variables to CGI programs only if it is told to.
         variables = {
             **git_settings(SETTINGS),
@@ -111,28 +97,19 @@ class GitHttpd(Httpd):
         }
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
-            run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
+            run=self._make_writable(),
             host=self.host,
             port=self.port,
             backend=quote_for_httpd(find_git_program("git-http-backend")),
-            modules="\n".join(self._list_load_directives()),
+            modules=self._list_load_directives(),
             variables="\n".join(
                 f'SetEnv {name} "{quote_for_httpd(value)}"' for name, value in variables.items()
             ),
         )
         return self._write("httpd.conf", os.fsencode(text))
 
-    def _list_load_directives(self) -> list[str]:
-        """Return the lines of the configuration that load modules. One without a file is part of httpd."""
-        lines = []
-        for name in CGI_MODULES:
-            path = self.programs.find_module(name)
-            if path:
-                lines.append(f'LoadModule {name}_module "{quote_for_httpd(path)}"')
-        return lines
 
-
-class GitSshd(Sshd):
+class GitSshd(_GitServer, Sshd):
     """sshd with git-shell, which allows git-upload-pack and its like for each connection, and nothing else.
 
     The greeting requests a repository that does not exist. git answers with an error, and reads none.
@@ -162,12 +139,9 @@ class GitSshd(Sshd):
         return ""
 
     def version_commands(self) -> dict[str, list[str]]:
-        commands = super().version_commands()
+        commands = Sshd.version_commands(self)
         del commands["svnserve"]
-        return {**commands, "git": [find_git_program("git"), "--version"]}
-
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["git"]
+        return {**commands, **super().version_commands()}
 
     def subversion_command(self) -> list[str]:
         return [find_git_program("git-shell")]

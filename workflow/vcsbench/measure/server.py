@@ -31,6 +31,8 @@ ON_PATH = Programs()
 # A busy machine takes 30 times as long as an idle one. A server that ends is noticed at once.
 START_LIMIT_S = 120.0
 POLL_S = 0.002
+# The processes of a closed connection end within milliseconds.
+CONNECTION_END_S = 5.0
 # The mark of a server. A later run detects by it a server that was left.
 MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
@@ -83,6 +85,7 @@ class Server:
       before its first start. `settings` is the text of the configuration that these settings make.
     - `variables` are added to its environment.
     - `is_per_connection`: each connection has processes of its own, which end with it.
+    - `adopts_orphans`: processes whose parents have ended become children of the server (start_process).
     - `descriptors` has the open files that the server inherits, by their name in `run`.
     - `listeners` are the processes that listen on the port.
     - It listens on `host`, in the network that `in_network()` enters: this process's, or the other end of a
@@ -94,6 +97,7 @@ class Server:
     greeting = b""
     version_options: tuple[str, ...] = ("--version", "--quiet")
     is_per_connection = False
+    adopts_orphans = False
 
     def __init__(
         self,
@@ -161,6 +165,11 @@ class Server:
 
     def await_connections(self) -> None:
         """Wait until the processes of a closed connection have ended, so that they are counted as ended."""
+        if not self.is_per_connection:
+            return
+        deadline = time.monotonic() + CONNECTION_END_S
+        while self.pid and len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
+            time.sleep(POLL_S)
 
     @property
     def pid(self) -> int:
@@ -233,7 +242,7 @@ class Server:
                 # On SIGTERM, httpd ends its children as well.
                 signal="TERM",
                 unprivileged=True,
-                adopts_orphans=self.is_per_connection,
+                adopts_orphans=self.adopts_orphans,
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -422,10 +431,14 @@ class Httpd(Server):
     def scheme(self) -> str:
         return "https" if self.deployment.is_encrypted else "http"
 
+    @property
+    def program(self) -> str:
+        return self.programs.httpd
+
     def command(self) -> list[str]:
         # httpd ignores this name. By its value, find_other_servers() finds a server that was left.
         serving = f"-Dserving={self.root}"
-        return [self.programs.httpd, "-DFOREGROUND", serving, "-f", self._configuration]
+        return [self.program, "-DFOREGROUND", serving, "-f", self._configuration]
 
     @cached_property
     def _configuration(self) -> str:
@@ -439,26 +452,31 @@ class Httpd(Server):
             directives = read_bytes(directives_file, DIRECTIVES_LIMIT)
         except FileNotFoundError:
             raise missing_server_file(directives_file) from None
-        # The one folder that the server may write. Nothing in it is opened by name: any process of the
-        # servers' user may change it.
-        writable = self.run / "writable"
-        writable.mkdir(mode=0o700)
-        processes.grant(writable, 0o770)
         self.settings = "\n".join(httpd_directives(self.deployment, self._write_deployed_files()))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
-            run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
+            run=self._make_writable(),
             host=self.host,
             port=self.port,
             access=WRITABLE if self.deployment.is_writable else READ_ONLY,
             root=quote_for_httpd(self.root),
             # The directive is written only if the path needs it, because older releases do not know it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
-            modules="\n".join(self._list_load_directives()),
+            modules=self._list_load_directives(),
             directives=self._write(DIRECTIVES, directives),
             deployed=self.settings,
         )
         return self._write("httpd.conf", os.fsencode(text))
+
+    def _make_writable(self) -> str:
+        """Make the one folder that the server may write, and return its path for the server.
+
+        Nothing in it is opened by name: any process of the servers' user may change it.
+        """
+        writable = self.run / "writable"
+        writable.mkdir(mode=0o700)
+        processes.grant(writable, 0o770)
+        return self._hand_over("writable", os.O_PATH | os.O_DIRECTORY)
 
     def _write_deployed_files(self) -> dict[str, str]:
         """Write the files that the settings need, and return their paths for the server."""
@@ -483,19 +501,21 @@ class Httpd(Server):
     def authority(self) -> Path | None:
         return self._certificate.certificate if self._certificate else None
 
-    def _list_load_directives(self) -> list[str]:
-        """Return lines such as `LoadModule dav_module "/usr/lib/apache2/modules/mod_dav.so"`."""
+    @property
+    def modules(self) -> list[str]:
+        """The modules that it needs, in the order of loading."""
         # Subversion's modules need the module dav.
-        modules = {name: self.programs.find_module(name) for name in HTTPD_MODULES}
-        modules["dav_svn"] = self.programs.mod_dav_svn
-        for name in self.deployment.modules:
-            modules[name] = self.programs.find_module(name)
-        # A module without a file is part of the program.
-        return [
-            f'LoadModule {name}_module "{quote_for_httpd(path)}"'
-            for name, path in modules.items()
-            if path
-        ]
+        return [*HTTPD_MODULES, "dav_svn", *self.deployment.modules]
+
+    def _list_load_directives(self) -> str:
+        """Return lines such as `LoadModule dav_module "/usr/lib/apache2/modules/mod_dav.so"`."""
+        lines = []
+        for name in self.modules:
+            path = self.programs.find_module(name)
+            # A module without a file is part of the program.
+            if path:
+                lines.append(f'LoadModule {name}_module "{quote_for_httpd(path)}"')
+        return "\n".join(lines)
 
     def _connect(self) -> socket.socket:
         """Connect to the server. Raise UserError unless it has the certificate and TLS of its settings."""

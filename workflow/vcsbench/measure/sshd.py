@@ -5,7 +5,6 @@ import re
 import select
 import shlex
 import string
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +14,7 @@ from vcsbench import processes
 from vcsbench.deployment.deployed_server import svnserve_configuration
 from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
-from vcsbench.measure.server import (
-    MARKER,
-    OUTPUT,
-    POLL_S,
-    START_LIMIT_S,
-    Server,
-)
+from vcsbench.measure.server import MARKER, OUTPUT, START_LIMIT_S, Server
 from vcsbench.measure.untimed_runs import read_mapped_files
 from vcsbench.programs import (
     NSS_WRAPPER,
@@ -64,8 +57,6 @@ DAEMON_OPTIONS = ("-T", "--threads")
 PENALTIES_SINCE = (9, 8)
 # The programs that a newer sshd starts for a connection. One that was unpacked would look for them in /usr.
 CONNECTION_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
-# The processes of a closed connection end within milliseconds.
-CONNECTION_END_S = 5.0
 
 
 class Sshd(Server):
@@ -82,6 +73,7 @@ class Sshd(Server):
     kind = "sshd"
     file = "svnserve.args"
     is_per_connection = True
+    adopts_orphans = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -158,13 +150,6 @@ class Sshd(Server):
         # Subversion passes a port on to ssh as a part of the host's name. The port is in ssh's settings.
         return self.host
 
-    def await_connections(self) -> None:
-        if not self.pid:
-            return
-        deadline = time.monotonic() + CONNECTION_END_S
-        while len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-
     def greet(self) -> str:
         """Open a session as a client does, and return svnserve's first message. Look at its process, too."""
         with processes.background(
@@ -235,12 +220,9 @@ class Sshd(Server):
     def _session_script(self) -> str:
         """Return the shell script of a session: svnserve, with nothing but the environment of a server."""
         variables = server_environment({MARKER: str(self.run), **self.variables})
-        if self.programs.prefix:
-            variables.pop("LD_LIBRARY_PATH", None)
-        if self.programs.library_path:
-            variables["LD_LIBRARY_PATH"] = self.programs.library_path
         settings = [f"{name}={value}" for name, value in variables.items()]
-        return f"exec {shlex.join(['env', '-i', *settings])} {self._session_command()}\n"
+        words = ["env", "-i", *settings, *self.programs.env_command()]
+        return f"exec {shlex.join(words)} {self._session_command()}\n"
 
     def _session_command(self) -> str:
         """Return the end of the session's command line, for a shell."""

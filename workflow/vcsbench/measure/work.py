@@ -192,7 +192,6 @@ def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
 
 # Headers in a dump.
 REVISION = b"Revision-number: "
-REVISION_0 = b"Revision-number: 0\n"
 NODE = b"Node-path: "
 LENGTH = b"Content-length: "
 # Repositories of other formats have another UUID if the source has none, and up to format 3 no SHA-1.
@@ -203,22 +202,71 @@ DATE = re.compile(rb"^K 8\nsvn:date\nV \d+\n[^\n]*\n", re.MULTILINE)
 LARGEST_REVISION_0 = 1 << 20
 
 
+class _DumpContent(NamedTuple):
+    """What was read of a dump: its numbers of revisions and nodes, its last revision, and the digest."""
+
+    revisions: int
+    youngest: int
+    nodes: int
+    digest: str
+    bytes: int
+
+
 def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
 
-    These three differ between formats or copies of a repository, and all other bytes are equal. A dump is a
-    sequence of records. Each has lines of headers, an empty line, and as many bytes of content as the header
-    `Content-length` has (none without it). Return {} for a dump without revisions.
+    These three differ between formats or copies of a repository, and all other bytes are equal. Return {} for
+    a dump without revisions.
+    """
+    read = _read_records(stream, urls)
+    if not read.revisions:
+        return {}
+    return {
+        "revisions": read.revisions,
+        "nodes": read.nodes,
+        "digest": read.digest,
+        "bytes": read.bytes,
+    }
+
+
+def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
+    """Return the youngest revision, its changed paths, and bytes and digest of a dump of this revision alone.
+
+    The properties of the revision are left out: its author and date differ between accesses and runs. Return
+    {} for a dump that has no changed path.
+    """
+    read = _read_records(stream, urls, nodes_only=True)
+    if not read.nodes:
+        return {}
+    return {
+        "youngest": read.youngest,
+        "paths": read.nodes,
+        "digest": read.digest,
+        "bytes": read.bytes,
+    }
+
+
+def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> _DumpContent:
+    """Read a dump: a sequence of records.
+
+    Each has lines of headers, an empty line, and as many bytes of content as the header `Content-length` has
+    (none without it). With `nodes_only`, the digest begins with the first node, behind the properties of the
+    only revision.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
+    youngest = 0
     nodes = 0
     content_length = 0
     is_revision_0 = False
     for line in stream:
+        is_digested = nodes > 0 or not nodes_only
         if line == b"\n":
-            digest.update(line)
-            _add_content(digest, stream, content_length, is_revision_0)
+            if is_digested:
+                digest.update(line)
+                _add_content(digest, stream, content_length, is_revision_0)
+            else:
+                stream.read(content_length)
             content_length = 0
             is_revision_0 = False
             continue
@@ -226,17 +274,18 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
             content_length = int(line[len(LENGTH) :])
         elif line.startswith(REVISION):
             revisions += 1
-            is_revision_0 = line == REVISION_0
+            youngest = int(line[len(REVISION) :])
+            is_revision_0 = youngest == 0
         elif line.startswith(NODE):
             nodes += 1
+            is_digested = True
         if LEFT_OUT.match(line):
             continue
         if is_revision_0 and LENGTH_OF_REVISION_0.match(line):
             continue
-        digest.update(line)
-    if not revisions:
-        return {}
-    return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
+        if is_digested:
+            digest.update(line)
+    return _DumpContent(revisions, youngest, nodes, digest.end(), digest.bytes)
 
 
 def _add_content(
@@ -249,39 +298,6 @@ def _add_content(
     while length > 0 and (data := stream.read(min(length, CHUNK))):
         digest.update(data)
         length -= len(data)
-
-
-def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
-    """Return the youngest revision, its changed paths, and bytes and digest of a dump of this revision alone.
-
-    The properties of the revision are left out: its author and date differ between accesses and runs. Return
-    {} for a dump that has no changed path.
-    """
-    digest = UrlFreeDigest(urls)
-    youngest = 0
-    paths = 0
-    content_length = 0
-    for line in stream:
-        if line == b"\n":
-            # All content before the first path is the properties of the revision.
-            if paths:
-                digest.update(line)
-                _add_content(digest, stream, content_length, is_revision_0=False)
-            else:
-                stream.read(content_length)
-            content_length = 0
-            continue
-        if line.startswith(LENGTH):
-            content_length = int(line[len(LENGTH) :])
-        elif line.startswith(REVISION):
-            youngest = int(line[len(REVISION) :])
-        elif line.startswith(NODE):
-            paths += 1
-        if paths and not LEFT_OUT.match(line):
-            digest.update(line)
-    if not paths:
-        return {}
-    return {"youngest": youngest, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
 
 
 ADMINISTRATIVE = b".svn"
@@ -364,11 +380,19 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
     from vcsbench.systems.git_program import run_git
 
     git = clone / ".git"
-    has_files = git.exists()
-    repository = git if has_files else clone
-    objects = run_git(repository, *GIT_OBJECTS)
+    repository = git if git.exists() else clone
+    return _work_of_clone(clone, repository, run_git(repository, *GIT_OBJECTS), urls)
+
+
+def _work_of_clone(
+    clone: Path, repository: Path, objects: bytes, urls: UrlNormaliser
+) -> Fingerprint:
+    """Return the work of a clone, given the list of its objects. `repository` is its bare repository."""
+    from vcsbench.systems.git_program import run_git
+
     if not objects:
         return {}
+    has_files = repository != clone
     refs = run_git(repository, *GIT_REFS)
     digest = hashlib.sha256(objects + refs)
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
@@ -388,12 +412,12 @@ def inspect_git_partial_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
     from vcsbench.systems.git_program import run_git
 
     git = clone / ".git"
-    objects = run_git(git, *GIT_OBJECTS).splitlines()
-    blobs = {line.partition(b" ")[0] for line in objects if line.endswith(b" blob")}
+    objects = run_git(git, *GIT_OBJECTS)
+    blobs = {line.partition(b" ")[0] for line in objects.splitlines() if line.endswith(b" blob")}
     tree = run_git(git, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
     if blobs - set(tree.splitlines()):
         raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
-    return inspect_git_clone(clone, urls)
+    return _work_of_clone(clone, git, objects, urls)
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:

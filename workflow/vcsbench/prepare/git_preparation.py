@@ -19,7 +19,7 @@ from vcsbench.sources.base import Facts
 from vcsbench.sources.git_copy_source import GitCopySource
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import raise_write_error
-from vcsbench.systems.git_program import git_version, run_git, start_git
+from vcsbench.systems.git_program import git_version, object_format, run_git, start_git
 from vcsbench.systems.git_shape import COMMITS, GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
@@ -189,7 +189,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
 
     With `is_geometric`, it is repacked between pushes, as a server does.
     """
-    create_bare(path, _object_format(loaded))
+    create_bare(path, object_format(loaded))
     commits = _list_commits(loaded)
     if len(commits) < 2:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
@@ -224,10 +224,6 @@ def _list_commits(path: Path) -> list[tuple[str, list[str]]]:
         commit, *parents = line.split()
         commits.append((commit, parents))
     return commits
-
-
-def _object_format(path: Path) -> str:
-    return run_git(path, "rev-parse", "--show-object-format").decode("ascii").strip()
 
 
 def verify_git(path: Path, failure: str = "") -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.storages.file_trees import remove_path
-from vcsbench.systems.git_program import init_reftable, run_git
+from vcsbench.systems.git_program import init_reftable, object_format, run_git
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
     PACKED_REFS,
@@ -68,15 +68,15 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """Remove all refs of a repository, and prepare the given storage. HEAD becomes that of `loaded`."""
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
-    object_format = run_git(loaded, "rev-parse", "--show-object-format").decode("ascii").strip()
+    digests = object_format(loaded)
     fresh = path / "fresh"
-    create_bare(fresh, object_format, storage)
+    create_bare(fresh, digests, storage)
     (fresh / "config").replace(path / "config")
     head = (loaded / "HEAD").read_bytes()
     if storage == REFTABLE:
         # git itself makes the files of an empty reftable, and keeps HEAD in it.
         remove_path(fresh)
-        init_reftable(fresh, object_format)
+        init_reftable(fresh, digests)
         (fresh / "reftable").replace(path / "reftable")
         (path / "HEAD").write_bytes((fresh / "HEAD").read_bytes())
         name = head.removeprefix(b"ref: ").strip().decode()

@@ -10,21 +10,12 @@ from vcsbench import processes
 from vcsbench.environment import program_environment
 from vcsbench.processes import Program
 
-# No configuration, attribute, hook or variable of the user takes part, and nothing runs in the background.
-GIT_ENVIRONMENT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-}
+# The environment of all programs has no configuration of the user, and lets nothing run in the background
+# (environment.FIXED). Here, replaced and missing objects play no part either.
+GIT_ENVIRONMENT = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1"}
 # Several threads find other deltas in each run. By default, git makes files that a state does not have.
 SETTINGS = {
     "core.hooksPath": os.devnull,
-    "gc.auto": "0",
-    "maintenance.auto": "false",
     "pack.threads": "1",
     "repack.updateServerInfo": "false",
     "repack.writeBitmaps": "false",
@@ -63,21 +54,16 @@ def run_git(
     return output
 
 
-def init_reftable(path: Path, object_format: str) -> None:
+def object_format(path: Path) -> str:
+    """Return the kind of digests that name the objects of a repository: sha1 or sha256."""
+    return run_git(path, "rev-parse", "--show-object-format").decode("ascii").strip()
+
+
+def init_reftable(path: Path, digests: str) -> None:
     """Let git 2.45 or later make a bare repository whose refs are in a reftable."""
-    options = ["--ref-format=reftable", f"--object-format={object_format}", "--template="]
+    options = ["--ref-format=reftable", f"--object-format={digests}", "--template="]
     argv = ["git", "init", "-q", "--bare", *options, str(path)]
     processes.run_program(argv, env=program_environment(GIT_ENVIRONMENT))
-
-
-@cache
-def git_program(name: str) -> str:
-    """Return the path of git or of a program of its own, such as git-daemon; "" if it is missing."""
-    done = processes.run_program(["git", "--exec-path"], may_fail=True)
-    if done.code:
-        return ""
-    path = os.path.join(done.output.strip(), name)
-    return path if os.access(path, os.X_OK) else ""
 
 
 @cache
