@@ -1,6 +1,7 @@
 """Programs that leave a file if git runs them, and all configuration keys that may name one."""
 
 import re
+import shutil
 import subprocess
 
 from git_histories import run
@@ -34,3 +35,18 @@ def program_keys():
     keys += ["diff.canary.textconv", "diff.canary.command", *PROGRAM_KEYS]
     pattern = re.compile(r"[A-Za-z0-9-]+(\.[\w.-]+)*\.[A-Za-z][A-Za-z0-9-]*")
     return sorted({key for key in keys if pattern.fullmatch(key)})
+
+
+def set_program_everywhere(work, program, hooks):
+    """Name a program in each configuration key of a repository that may have one, and as its hooks."""
+    config = []
+    for key in program_keys():
+        section, _, name = key.rpartition(".")
+        first, _, rest = section.partition(".")
+        if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
+            head = f'[{first} "{rest}"]' if rest else f"[{first}]"
+            config.append(f"{head}\n\t{name} = {program}\n")
+    with (work / ".git/config").open("a") as file:
+        file.write("".join(config))
+    for hook in hooks:
+        shutil.copy(program, work / ".git/hooks" / hook)

@@ -371,6 +371,14 @@ def open_folder(above: str) -> Iterator[Path]:
         os.close(lock)
 
 
+def make_served(folder: Path) -> Path:
+    """Make the folders `run` and `root` of a server, with the empty repository `one`. Return `folder`."""
+    (folder / "run").mkdir(mode=0o700)
+    (folder / "root").mkdir()
+    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
+    return folder
+
+
 def _make_locked(above: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
@@ -14,13 +15,14 @@ from project import needs
 from shards import set_shard_size
 from vcsbench import formats
 from vcsbench.axes import AXES
+from vcsbench.config.study import ChangeName
 from vcsbench.deployment import hooks
 from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
 from vcsbench.measure.work import UrlNormaliser, inspect_commit, read_committed
 from vcsbench.prepare.copies import read_content
 from vcsbench.records import complete_context
-from vcsbench.subjects.changed_working_copy import ADDED_TEXT, CHANGES, ChangedWorkingCopy
+from vcsbench.subjects.changed_working_copy import ADDED_TEXT, ChangedWorkingCopy
 from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.subjects.folder_backup import FolderBackup
 from vcsbench.systems import fsfs
@@ -180,7 +182,7 @@ def test_backup_of_folder_restores_modes_times_and_links(tmp_path):
         backup.put_back()
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", get_args(ChangeName))
 def test_working_copy_is_put_back_and_its_change_has_all_files(tmp_path, change):
     repository = make_repository(tmp_path / "mine", "f8")
     cell = Cell(tmp_path, repository, change)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, needs, needs_root, start_python
+from project import CONFIG, make_served, needs, needs_root, start_python
 from vcsbench import processes
 from vcsbench.deployment import access_rules, credentials
 from vcsbench.deployment.deployed_server import Deployment, svnserve_configuration
@@ -56,10 +56,8 @@ WITH_RULES = [
 
 @pytest.fixture
 def folder(folder):
-    (folder / "run").mkdir(mode=0o700)
-    (folder / "root").mkdir()
+    make_served(folder)
     (folder / "client").mkdir()
-    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
     tree = ["mkdir", "trunk", "mkdir", "trunk/lib", "mkdir", "trunk/lib/a b"]
     make = ["svnmucc", "-m", "", "-U", f"file://{folder}/root/one", *tree]
     subprocess.run(make, check=True)

@@ -1,12 +1,11 @@
 """A user's git repository is loaded as it is, or refused with one sentence. It is neither changed nor run."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from git_canaries import FORMAT_KEYS, HOOKS, canary, program_keys
+from git_canaries import HOOKS, canary, set_program_everywhere
 from git_histories import (
     FILE,
     MERGED,
@@ -108,16 +107,7 @@ def test_upkeep_is_a_part_of_the_identity(merged):
 def test_nothing_of_a_repository_runs_or_is_copied(tmp_path):
     work = make_work(tmp_path / "work")
     program = canary(tmp_path)
-    config = [(work / ".git/config").read_text()]
-    for key in program_keys():
-        section, _, name = key.rpartition(".")
-        first, _, rest = section.partition(".")
-        if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
-            head = f'[{first} "{rest}"]' if rest else f"[{first}]"
-            config.append(f"{head}\n\t{name} = {program}\n")
-    (work / ".git/config").write_text("".join(config))
-    for hook in (*HOOKS, "post-receive", "post-update"):
-        shutil.copy(program, work / ".git/hooks" / hook)
+    set_program_everywhere(work, program, (*HOOKS, "post-receive", "post-update"))
     (work / ".git/info").mkdir(exist_ok=True)
     (work / ".git/info/attributes").write_text("* filter=canary diff=canary\n")
     assert load(work, tmp_path / "into") == []

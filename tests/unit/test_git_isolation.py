@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import limits
-from git_canaries import FORMAT_KEYS, HOOKS, PROGRAM_KEYS, canary, program_keys
+from git_canaries import HOOKS, PROGRAM_KEYS, canary, program_keys, set_program_everywhere
 from git_histories import (
     CONTENT,
     FILE,
@@ -48,19 +48,11 @@ def test_git_source_with_canaries_in_every_key_and_hook_runs_none(work, tmp_path
     keys = program_keys()
     assert {*PROGRAM_KEYS, "core.sshCommand", "diff.external"} <= {*keys}
     os.mkfifo(tmp_path / "pipe")
-    config = [(work / ".git/config").read_text(), "[core]\n\tautocrlf = true\n"]
-    config += [
-        f"[{key}]\n\tpath = {tmp_path}/pipe\n" for key in ("include", 'includeIf "gitdir:/"')
-    ]
-    for key in keys:
-        section, _, name = key.rpartition(".")
-        first, _, rest = section.partition(".")
-        if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
-            head = f'[{first} "{rest}"]' if rest else f"[{first}]"
-            config.append(f"{head}\n\t{name} = {program}\n")
-    (work / ".git/config").write_text("".join(config))
-    for hook in HOOKS:
-        shutil.copy(program, work / ".git/hooks" / hook)
+    with (work / ".git/config").open("a") as config:
+        config.write("[core]\n\tautocrlf = true\n")
+        for key in ("include", 'includeIf "gitdir:/"'):
+            config.write(f"[{key}]\n\tpath = {tmp_path}/pipe\n")
+    set_program_everywhere(work, program, HOOKS)
     check_read(work, tmp_path)
 
 

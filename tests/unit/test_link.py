@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import CONFIG, HANGING_S, ROOT, needs, run_python, start_python, wait_for
+from project import CONFIG, HANGING_S, ROOT, make_served, needs, run_python, start_python, wait_for
 from vcsbench import isolation
 from vcsbench.axes.network_axis import AXIS
 from vcsbench.deployment import link
@@ -166,9 +166,7 @@ def test_server_answers_over_the_line_and_nothing_is_left(folder, kind, shaper, 
     if kind == "httpd" and not Programs().httpd:
         pytest.skip("no httpd with mod_dav_svn")
     skip_without(shaper)
-    (folder / "run").mkdir(mode=0o700)
-    (folder / "root").mkdir()
-    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
+    make_served(folder)
     before = seen_outside()
     numbers = ["0", "0", "0"] if shaper == Shaper.NONE else ["1", "100", "0"]
     cell = start_python(SERVED, *numbers, shaper, kind, folder, DEFAULT)

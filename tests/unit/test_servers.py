@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, NOBODY, WITHOUT_PTRACE, needs_root, run_python, start_python, wait_for
+from project import (
+    CONFIG,
+    NOBODY,
+    WITHOUT_PTRACE,
+    make_served,
+    needs_root,
+    run_python,
+    start_python,
+    wait_for,
+)
 from vcsbench import processes
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.errors import UserError
@@ -34,10 +43,7 @@ ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", "q\"u'o", "d${PATH}$x", "b[3]{4}*?", 
 
 @pytest.fixture
 def folder(folder):
-    (folder / "run").mkdir(mode=0o700)
-    (folder / "root").mkdir()
-    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
-    return folder
+    return make_served(folder)
 
 
 @pytest.fixture(params=KINDS)

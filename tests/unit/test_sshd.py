@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, needs_root, opened, run_python, start_python, wait_for, write_program
+from project import (
+    CONFIG,
+    make_served,
+    needs_root,
+    opened,
+    run_python,
+    start_python,
+    wait_for,
+    write_program,
+)
 from unit.study_grid import study_environment
 from vcsbench import processes, programs
 from vcsbench.axes import axis_of
@@ -38,10 +47,7 @@ ORDINARY = ["setpriv", "--reuid", "games", "--regid", "games", "--clear-groups",
 
 @pytest.fixture
 def folder(folder):
-    (folder / "run").mkdir(mode=0o700)
-    (folder / "root").mkdir()
-    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
-    return folder
+    return make_served(folder)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-# Repositories: each source is loaded once for each format, and packed where cells need that. For other systems,
-# packing stands for each state that is made from the loaded repository. Then all copies are made on a storage, interleaved, while the repositories that they are made from are verified. A loaded repository stays on
-# its storage, so another packing loads nothing.
+# Repositories: each source is loaded once for each format, and packed where cells need that. For other systems, packing
+# stands for each state that is made from the loaded repository. Then all copies are made on a storage, interleaved,
+# while the repositories that they are made from are verified. A loaded repository stays on its storage, so another
+# packing loads nothing.
 
 
 rule load:

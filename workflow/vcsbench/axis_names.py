@@ -17,6 +17,8 @@ CLIENTS_AXIS = "clients"
 READERS_AXIS = "readers"
 COMMITTERS_AXIS = "committers"
 ARRIVAL_AXIS = "arrival"
+# Its value for clients that send their next request when the last one has ended.
+CLOSED_LOOP = "closed"
 STRATEGY_AXIS = "strategy"
 COMPRESSION_AXIS = "wire_compression"
 DELAY_AXIS = "network_delay"

@@ -173,21 +173,16 @@ def _list_changes(
     axis: str, baseline: str, records: Iterable[Row], min_effect_pct: float
 ) -> list[str]:
     """Return a clause for each candidate: `bitmap 7.9x less than one pack in 2 of 3 cases`."""
-    smallest = 1 + min_effect_pct / 100
     reference = labels.value_label(axis, baseline)
     changes = []
     for value, ratios in _answered_ratios(records).items():
-        # A ratio is baseline / candidate, so above 1 if the candidate has less.
-        sides = {
-            "less": [ratio for ratio in ratios if ratio >= smallest],
-            "more": [1 / ratio for ratio in ratios if 1 / ratio >= smallest],
-        }
-        for word, factors in sides.items():
+        less, more = _split_factors(ratios, min_effect_pct)
+        for word, factors in (("less", less), ("more", more)):
             if factors:
                 amount = f"{labels.factors(factors)} {word} than {reference}"
                 cases = in_cases(len(factors), len(ratios))
                 changes.append(f"{labels.value_label(axis, value)} {amount}{cases}")
-        if not any(sides.values()):
+        if not less and not more:
             changes.append(f"{labels.value_label(axis, value)} as much as {reference}")
     return changes
 
@@ -245,7 +240,6 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     are left out. Example: `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` If the
     candidate has more work, the sentence begins with the baseline.
     """
-    smallest = 1 + min_effect_pct / 100
     sentences = []
     for definition, records in tables:
         metric, compare = metric_in(definition), definition["compare"]
@@ -255,10 +249,8 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
         baseline = labels.value_label(compare["axis"], compare["baseline"])
         for value, ratios in _answered_ratios(records).items():
             candidate = labels.value_label(compare["axis"], value)
-            # A ratio is baseline / candidate, so above 1 if the candidate has less work. The same change can
-            # save reads in one case, and cost some in another one.
-            fewer = [ratio for ratio in ratios if ratio >= smallest]
-            more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
+            # The same change can save reads in one case, and cost some in another one.
+            fewer, more = _split_factors(ratios, min_effect_pct)
             if fewer:
                 amount = f"{labels.factors(fewer)} fewer {metric.quantity} than {baseline}"
                 sentences.append(f"{candidate}: {amount}{in_cases(len(fewer), len(ratios))}.")
@@ -266,6 +258,20 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
                 amount = f"{labels.factors(more)} fewer {metric.quantity} than {candidate}"
                 sentences.append(f"{baseline}: {amount}{in_cases(len(more), len(ratios))}.")
     return sentences
+
+
+def _split_factors(
+    ratios: Sequence[float], min_effect_pct: float
+) -> tuple[list[float], list[float]]:
+    """Return the factors by which a candidate has less than its baseline, and those by which it has more.
+
+    The ratios are baseline / candidate. Those below the smallest effect are left out: for 10 %, the ratios
+    2.0, 1.05 and 0.5 give [2.0] and [2.0].
+    """
+    smallest = 1 + min_effect_pct / 100
+    less = [ratio for ratio in ratios if ratio >= smallest]
+    more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
+    return less, more
 
 
 def _answered_ratios(records: Iterable[Row]) -> dict[str, list[float]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import Answer
-from vcsbench.advice.cards import Card
+from vcsbench.advice.cards import Card, distinguishing_axes
 from vcsbench.advice.decision import Row
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.codes import AnswerKind
@@ -27,10 +27,7 @@ def make_capacity_card(
     `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`.
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
-    shown = []
-    for axis in axes:
-        if len({capacity.where.get(axis, "") for capacity in capacities}) > 1:
-            shown.append(axis)
+    shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     answers = [_answer(capacity, shown) for capacity in capacities]
     first = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
     if answers:

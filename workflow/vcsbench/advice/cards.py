@@ -205,15 +205,10 @@ def make_card(
     `axes` are the study's, in order. `reference` is the value that stays if nothing is changed. For the other
     parameters see Card.
     """
-    # An axis with one value in all cases distinguishes none of them.
-    shown = []
-    for axis in axes:
-        if len({case.where.get(axis, "") for case in cases}) > 1:
-            shown.append(axis)
     card = Card(
         question,
         reference,
-        shown,
+        distinguishing_axes(axes, [case.where for case in cases]),
         _weigh_cases(cases, workload),
         min_effect_pct=min_effect_pct,
         has_workload=bool(workload),
@@ -222,6 +217,11 @@ def make_card(
         withheld=withheld,
     )
     return replace(card, answer=card.answer_for({}))
+
+
+def distinguishing_axes(axes: Sequence[str], wheres: Sequence[Where]) -> list[str]:
+    """Return the axes with several values in some cases. One value in all of them distinguishes none."""
+    return [axis for axis in axes if len({where.get(axis, "") for where in wheres}) > 1]
 
 
 def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[Case]:

@@ -10,6 +10,7 @@ from vcsbench.axis_names import (
     ACCESS_AXIS,
     ARRIVAL_AXIS,
     CLIENTS_AXIS,
+    CLOSED_LOOP,
     COMMITTERS_AXIS,
     COMPRESSION_AXIS,
     DELAY_AXIS,
@@ -33,9 +34,7 @@ LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every lev
 NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
 READERS: dict[str, Recipe] = {str(n): {"readers": n} for n in range(MOST_CLIENTS + 1)}
 COMMITTERS: dict[str, Recipe] = {str(n): {"committers": n} for n in range(MOST_CLIENTS + 1)}
-# Each client sends its next request when the last one has ended.
-CLOSED_LOOP = "closed"
-# Otherwise, the value is the number of requests per second.
+# A value of the axis `arrival` in place of CLOSED_LOOP: the number of requests per second.
 RATE = re.compile(r"[1-9][0-9]{0,3}|0\.[0-9]{0,2}[1-9]")
 ONE_MACHINE = """Many clients: clients and server share this machine, so the server has fewer processors than
 alone. Compare such figures with each other only."""

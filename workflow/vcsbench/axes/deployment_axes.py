@@ -16,6 +16,7 @@ from vcsbench.axis_names import (
     RULES_AXIS,
 )
 from vcsbench.deployment import credentials, hooks
+from vcsbench.deployment.deployed_server import AUTHENTICATION_MODULES, RULES_MODULES
 from vcsbench.programs import Programs
 from vcsbench.records import Recipe
 
@@ -28,9 +29,6 @@ SERVERS_OF = {
     "password": "svnserve",
     "sasl": "svnserve",
 }
-# The modules of httpd that each setting needs.
-AUTHENTICATION_MODULES = ("auth_basic", "authn_core", "authn_file", "authz_user")
-RULES_MODULE = "authz_svn"
 MOST_CONNECTIONS = 8
 
 # The keys of the recipe by value. A value without keys is the same as no such axis.
@@ -101,7 +99,7 @@ def _why_no_rules(value: str, draft: Recipe, env: Environment) -> str:
     if not Programs(**draft["build"]["server"]).find("svnlook"):
         return "svnlook is not installed, which lists the folders for access rules (Debian: subversion)"
     if draft["access"]["server"] == "httpd":
-        return why_no_module(draft, [RULES_MODULE])
+        return why_no_module(draft, RULES_MODULES)
     return ""
 
 

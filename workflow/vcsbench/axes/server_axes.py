@@ -18,6 +18,7 @@ from vcsbench.axis_names import (
 )
 from vcsbench.config.models import unknown_name
 from vcsbench.deployment.credentials import why_no_certificate
+from vcsbench.deployment.deployed_server import ENCRYPTION_MODULES
 from vcsbench.errors import UserError
 from vcsbench.programs import (
     DEFAULTS,
@@ -28,12 +29,11 @@ from vcsbench.programs import (
     server_files_digest,
 )
 from vcsbench.records import Access, Recipe
+from vcsbench.systems import GIT, SUBVERSION
 
 SERVERS = Path("config", "servers")
 # The input of a command that commits.
 COMMITTED = "committed_repository"
-# The names of systems in recipes (systems.SYSTEMS).
-SUBVERSION_SYSTEM, GIT_SYSTEM = "subversion", "git"
 # The order in which the studies of 2014 have their server configurations. All others come later.
 PUBLISHED_SERVERS = ("slow", "medium", "fast")
 
@@ -175,7 +175,7 @@ def _access_keys(value: str, env: Environment) -> Recipe:
 
 def use_git_access(draft: Recipe, value: str) -> None:
     """Replace the access in the draft of a recipe if its repository is git's: `http` is another server."""
-    is_git = draft.get("repository", {}).get("system") == GIT_SYSTEM
+    is_git = draft.get("repository", {}).get("system") == GIT.name
     if is_git and value in GIT_ACCESS and "remote" not in draft:
         draft["access"] = GIT_ACCESS[value]
 
@@ -187,8 +187,8 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     vcsbench with https needs a module of httpd, and a certificate.
     """
     server, scheme = draft.get("remote"), draft["access"]["scheme"]
-    system = draft.get("repository", {}).get("system", SUBVERSION_SYSTEM)
-    if value and value not in (GIT_ACCESS if system == GIT_SYSTEM else ACCESS):
+    system = draft.get("repository", {}).get("system", SUBVERSION.name)
+    if value and value not in (GIT_ACCESS if system == GIT.name else ACCESS):
         return f"a repository of {system} is not reached over {value}"
     if server:
         if draft["input"] == COMMITTED:
@@ -197,7 +197,7 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
             return ""
         return f"the server on {server['host']} is not reached over {scheme}"
     if scheme == "https":
-        return why_no_module(draft, ["ssl"]) or why_no_certificate()
+        return why_no_module(draft, ENCRYPTION_MODULES) or why_no_certificate()
     return ""
 
 

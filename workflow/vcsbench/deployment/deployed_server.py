@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
 SASL = "sasl"
+# The modules of httpd that settings need, in the order of loading.
+ENCRYPTION_MODULES = ("ssl",)
+AUTHENTICATION_MODULES = ("authn_core", "authn_file", "auth_basic", "authz_user")
+RULES_MODULES = ("authz_svn",)
 
 
 class Deployment(NamedTuple):
@@ -34,13 +38,13 @@ class Deployment(NamedTuple):
     @property
     def modules(self) -> list[str]:
         """The modules of httpd that these settings need, in the order of loading, after dav_svn."""
-        names = []
+        names: list[str] = []
         if self.is_encrypted:
-            names.append("ssl")
+            names += ENCRYPTION_MODULES
         if self.authentication:
-            names += ["authn_core", "authn_file", "auth_basic", "authz_user"]
+            names += AUTHENTICATION_MODULES
         if self.has_rules:
-            names.append("authz_svn")
+            names += RULES_MODULES
         return names
 
 

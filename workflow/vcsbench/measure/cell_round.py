@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
+from vcsbench.axis_names import CLOSED_LOOP
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.measure import work
 from vcsbench.measure.discarded_run import DiscardedRun
 from vcsbench.measure.git_trace import TRACE_VARIABLE, GitTrace, read_git_trace
-from vcsbench.measure.prepared_cell import CLOSED_LOOP, PreparedCell
+from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
 from vcsbench.measure.runs import Hook, Hyperfine, Invocation, read_export

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcsbench import __version__, processes
+from vcsbench.axis_names import CLOSED_LOOP
 from vcsbench.deployment.access_rules import FORBIDDEN, list_tree_folders, write_rules
 from vcsbench.deployment.credentials import store_credentials
 from vcsbench.deployment.deployed_server import deployment_of
@@ -69,10 +70,10 @@ SUBJECTS: dict[str, type[Subject]] = {
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
-# The launcher imports little. Its start is part of the measured time, so it starts as fast as possible.
-LAUNCHER = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", launcher.__file__]
-TRAFFIC = [sys.executable, "-I", "-S", "-X", "frozen_modules=on", traffic.__file__]
-CLOSED_LOOP = "closed"
+# For programs that import little, and whose start is part of the measured time.
+FAST_PYTHON = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
+LAUNCHER = [*FAST_PYTHON, launcher.__file__]
+TRAFFIC = [*FAST_PYTHON, traffic.__file__]
 # The programs that take a URL, and so the options of the client.
 CLIENTS = ("svn", "svnbench", "svnmucc", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60

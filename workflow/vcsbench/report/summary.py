@@ -13,7 +13,7 @@ from vcsbench import words
 from vcsbench.advice.labels import value_label
 from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Result, Verdict
-from vcsbench.evidence.flags import BUSY
+from vcsbench.evidence.flags import is_disturbed
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account
 from vcsbench.report.make_command import MakeCommand
@@ -95,8 +95,7 @@ def find_disturbance(results: Results) -> Disturbance:
 
 
 def _disturbed_share(runs: Rows) -> float:
-    disturbed = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
-    return disturbed / len(runs)
+    return sum(is_disturbed(run["flags"]) for run in runs) / len(runs)
 
 
 def describe_verdicts(verdicts: Iterable[str]) -> str:

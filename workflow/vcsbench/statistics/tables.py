@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,20 @@ class Aggregation:
             self._rounds[statistic] = aggregation.by_round(self.frame, self.keys, statistic)
         return self._rounds[statistic]
 
-    def undisturbed_rounds(self, statistic: str) -> pd.DataFrame:
-        """Return the rows of by_round without the runs that other programs disturbed."""
+    @cached_property
+    def _is_disturbed(self) -> pd.Series:
+        """Return True for each run that other programs disturbed."""
+        return self.frame["flags"].map(flags.is_disturbed).astype(bool)
+
+    def undisturbed_rounds(self, statistic: str) -> pd.DataFrame | None:
+        """Return the rows of by_round without the runs that other programs disturbed; None without such runs.
+
+        Published numbers have no runs.
+        """
+        if not self.is_measured or not self._is_disturbed.any():
+            return None
         if statistic not in self._undisturbed_rounds:
-            disturbed = self.frame["flags"].map(flags.is_disturbed).astype(bool)
-            quiet = self.frame[~disturbed]
+            quiet = self.frame[~self._is_disturbed]
             self._undisturbed_rounds[statistic] = aggregation.by_round(quiet, self.keys, statistic)
         return self._undisturbed_rounds[statistic]
 
@@ -372,6 +382,9 @@ def _comparisons(
     noise = rows.noise(metric.name, statistic)
     cells = _with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)
+    quiet = rows.undisturbed_rounds(statistic) if metric.is_duration else None
+    if quiet is not None:
+        quiet = _with_metric(quiet, metric)
     why_missing = rows.why_missing(metric)
     records = []
     for candidate in compare["candidates"]:
@@ -382,8 +395,7 @@ def _comparisons(
         ratios = _ratios_by_place(round_pairs, shared, metric)
         means = _means_by_place(round_pairs, shared, metric)
         undisturbed: dict[Key, Estimate] = {}
-        if metric.is_duration and rows.is_measured:
-            quiet = _with_metric(rows.undisturbed_rounds(statistic), metric)
+        if quiet is not None:
             quiet_pairs = pair_rows(quiet, axis, sides, [*shared, "host", "round"])
             undisturbed = _ratios_by_place(quiet_pairs, shared, metric)
         for pair in cell_pairs.to_dict("records"):

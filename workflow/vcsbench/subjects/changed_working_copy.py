@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from vcsbench.subjects import Subject, Words
 from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.subjects.folder_backup import FolderBackup
 from vcsbench.subjects.repository import scaled_revisions
-from vcsbench.subjects.working_copy import set_root
+from vcsbench.subjects.working_copy import DATABASE, list_working_files, set_root
 from vcsbench.systems import fsfs
 from vcsbench.systems.fsfs import run_client
 
@@ -27,19 +26,13 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts
 
 ONE_FILE, THOUSAND_FILES, LARGE_BINARY = "one-file", "thousand-files", "large-binary"
-CHANGES = (ONE_FILE, THOUSAND_FILES, LARGE_BINARY)
 THOUSAND = 1000
 LARGE_BYTES = 50_000_000
 # The start of the names of new files. The line that is added to other files has no end: files with the line
 # ends of another system would have mixed ones, which Subversion refuses.
 NEW = "vcsbench-new"
 ADDED_TEXT = b"changed by vcsbench"
-DATABASE = ".svn/wc.db"
 CHANGED = "changed"
-_FILES = (
-    "SELECT local_relpath FROM nodes "
-    "WHERE op_depth = 0 AND kind = 'file' AND presence = 'normal' ORDER BY local_relpath"
-)
 
 
 class ChangedWorkingCopy(Subject):
@@ -117,12 +110,8 @@ class ChangedWorkingCopy(Subject):
 
     def _list_files(self) -> list[str]:
         """Return the versioned files that can be changed, sorted by path."""
-        with closing(
-            sqlite3.connect(f"file:{self.working_copy}/{DATABASE}?mode=ro", uri=True)
-        ) as db:
-            names = [name for (name,) in db.execute(_FILES)]
         files = []
-        for name in names:
+        for name, _ in list_working_files(self.working_copy):
             path = self.working_copy / name
             # A link leads to another file. A file that needs a lock is read-only.
             if not path.is_symlink() and path.stat().st_mode & 0o200:

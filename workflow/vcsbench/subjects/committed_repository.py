@@ -12,6 +12,7 @@ from vcsbench import formats, processes
 from vcsbench.deployment import hooks
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import copy_tree, remove_path
+from vcsbench.storages.folder_states import join, walk
 from vcsbench.storages.workdir import TARGETS, WorkDir
 from vcsbench.subjects import Words
 from vcsbench.subjects.folder_backup import FolderBackup
@@ -84,11 +85,11 @@ class CommittedRepository(Repository):
     def _grant_writing(self) -> list[str]:
         """Let root's servers commit. Return the files that a commit may change: all but the revisions."""
         changing = []
-        for folder, entries in fsfs.walk(self.path):
+        for folder, entries in walk(self.path):
             is_writable = folder not in ("hooks", "conf")
             processes.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
-                file = fsfs.join(folder, name)
+                file = join(folder, name)
                 if not stat.S_ISREG(status.st_mode) or fsfs.is_shard(file):
                     continue
                 changing.append(file)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import remove_path
-from vcsbench.systems import fsfs
+from vcsbench.storages.folder_states import join, walk
 
 _DIGEST_MODULUS = 1 << 128
 
@@ -69,9 +69,9 @@ class FolderBackup:
 
     def _list_states(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield each path below the folder with its state, a folder before its content."""
-        for folder, entries in fsfs.walk(self.folder):
+        for folder, entries in walk(self.folder):
             for name, status in entries:
-                yield fsfs.join(folder, name), status
+                yield join(folder, name), status
 
     def _read_digest(self) -> str:
         """Return a digest of names, modes and contents of everything below the folder now.

@@ -37,7 +37,7 @@ REFLINK_FILE = "reflinks"
 _REFLINK_LINE = re.compile(r"cloned=(\d+) passed_on=(\d+) failed=(\d+) errno=(\d+)")
 _WORKING_FILES = (
     "SELECT local_relpath, checksum FROM nodes "
-    "WHERE op_depth = 0 AND kind = 'file' AND presence = 'normal'"
+    "WHERE op_depth = 0 AND kind = 'file' AND presence = 'normal' ORDER BY local_relpath"
 )
 
 
@@ -189,6 +189,12 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
     return {"exclusive_bytes": usage.exclusive, "shared_bytes": usage.shared}
 
 
+def list_working_files(path: Path) -> list[tuple[str, str]]:
+    """Return the versioned files of a working copy, sorted, each with the checksum of its pristine."""
+    with closing(sqlite3.connect(f"file:{path}/{DATABASE}?mode=ro", uri=True)) as database:
+        return database.execute(_WORKING_FILES).fetchall()
+
+
 def clone_working_files(path: Path) -> None:
     """Let each working file share the disk blocks of its pristine, if both have the same content.
 
@@ -197,9 +203,7 @@ def clone_working_files(path: Path) -> None:
     without them, so the clones are made here. Names, content, modes and times stay. Raise OSError if the file
     system has no clones.
     """
-    with closing(sqlite3.connect(f"file:{path}/{DATABASE}?mode=ro", uri=True)) as database:
-        files = database.execute(_WORKING_FILES).fetchall()
-    for name, checksum in files:
+    for name, checksum in list_working_files(path):
         # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
         digest = checksum.rpartition("$")[2]
         pristine = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base"
