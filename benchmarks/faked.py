@@ -30,14 +30,14 @@ from vcsbench.run.project import Project as Workflow  # noqa: E402
 STUDY = "fsfs-san-2014"
 # Just over a shard, so that there is something to pack, and no packed cell is skipped.
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}}
-MEASURED = "log/svn/ruby/f7/nopack/slow/hot-svn"
+MEASURED = "log/svn/ruby/f7/nopack/slow/hot-server"
 # 4 commands x 3 accesses x 3 formats x 2 packings x 7 pairs of configuration and cache: 504 cells.
 PART = {"command": ["log", "null-log", "export", "null-export"], "format": ["f6", "f7", "f8"]}
 GRID = {
     STUDY: {
         "include": [
             {**PART, "config": ["slow", "medium"]},
-            {**PART, "config": "fast", "cache": "hot-svn"},
+            {**PART, "config": "fast", "cache": "hot-server"},
         ]
     }
 }
@@ -102,7 +102,7 @@ def _derive(
         for key in ("time_wall_clock", "time_user", "time_system"):
             timed[key]["value"] *= factor
     context["axes"] = axes
-    if axes["ra"] == "file":
+    if axes["access"] == "file":
         context["server"] = None
     return export, context
 

@@ -169,7 +169,7 @@ def median_of(rows: Sequence[dict[str, str]], pairing: Pairing) -> float | None:
     """Return the median of warm runs over git:// with default refs and protocol, None without any."""
     wanted = {
         "cache": "hot-os",
-        "ra": "git",
+        "access": "git",
         "refs": "as-is",
         "network": "loopback",
         **pairing.cell,

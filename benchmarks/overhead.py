@@ -25,12 +25,12 @@ from project import Project, make_project  # noqa: E402
 from vcsbench.measure.server import Svnserve  # noqa: E402
 
 STUDY = "fsfs-san-2014"
-CELL = "log/svn/ruby/f7/nopack/slow/hot-svn"
+CELL = "log/svn/ruby/f7/nopack/slow/hot-server"
 LIMIT_S = 0.25
 PART = dict(
     zip(
-        ("command", "ra", "format", "packing", "config", "cache"),
-        ("log", "svn", "f7", "nopack", "slow", "hot-svn"),
+        ("command", "access", "format", "packing", "config", "cache"),
+        ("log", "svn", "f7", "nopack", "slow", "hot-server"),
         strict=True,
     )
 )

@@ -42,12 +42,12 @@ WITHIN = 0.8
 STOPS = {"by width": (by_width, 15), "by minutes": (by_minutes, 60)}
 
 # A block is as in the default grid: 12 cells, and a duplicate for each access.
-AXES = ["command", "ra", "packing", "format"]
+AXES = ["command", "access", "packing", "format"]
 BLOCK = ["command"]
 RAS, PACKINGS, FORMATS = ("http", "svn", "file"), ("nopack", "pack"), ("f6", "f7")
 CELLS = list(itertools.product(RAS, PACKINGS, FORMATS))
 # Cells that are measured twice. A case uses the first `duplicates` of them.
-TWINS = [CELLS.index((ra, packing, "f6")) for packing in PACKINGS for ra in RAS]
+TWINS = [CELLS.index((access, packing, "f6")) for packing in PACKINGS for access in RAS]
 PAIRS = len(CELLS) // 2
 
 # Drift as logarithms: from round to round, its standard deviation, and from the first to the last cell of a

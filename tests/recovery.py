@@ -9,7 +9,7 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
 
-PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
+PART = {"command": "log", "access": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
 CELLS = measurements_of(STUDY)
 
 

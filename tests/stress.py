@@ -38,7 +38,7 @@ from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.plan.result_state import is_readable  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
-CELLS = [{**HOT, "ra": "svn"}, {**HOT, "command": "export", "ra": "http"}]
+CELLS = [{**HOT, "access": "svn"}, {**HOT, "command": "export", "access": "http"}]
 ROUNDS = 2
 # The last target of a run that makes no tables and no report.
 MEASURED = "measured"

@@ -55,7 +55,7 @@ def test_page_fits_a_small_window(page, tmp_path, width):
 
 
 @pytest.mark.parametrize(
-    "anchor", ["#%", "#%&ra=svn", "#%E0%A4%A&ra=svn", "#ra=%", "#&&=&number=%", "#revisions=1e999"]
+    "anchor", ["#%", "#%&access=svn", "#%E0%A4%A&access=svn", "#access=%", "#&&=&number=%", "#revisions=1e999"]
 )
 def test_page_with_a_damaged_address_works(page, tmp_path, anchor):
     steps = """
@@ -88,10 +88,10 @@ const card = document.getElementById("card-packing");
 return {
   short: card.querySelector(".answer").textContent, sentence: card.querySelector(".sentence").textContent,
   rows: [...card.querySelectorAll(".comparisons tbody tr")].filter((row) => !row.hidden)
-    .map((row) => keysOf(row).ra),
+    .map((row) => keysOf(row).access),
   marks: [...card.querySelectorAll(".live .mark-symbol path")].length,
   cells: grids.filter((g) => g.measured && g.section.id === "table-elapsed")
-    .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
+    .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.access),
   candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
   summary: card.querySelector(".cases summary").textContent,
@@ -118,22 +118,22 @@ SETTLED = "await new Promise((done) => setTimeout(done, 300));"
 
 def test_picks_change_answers_charts_tables_and_address(page, tmp_path):
     before = drive(page, tmp_path, DRAWN + SETTLED + CARD)
-    seen = drive(page, tmp_path, DRAWN + pick("ra", "svn") + SETTLED + CARD)
+    seen = drive(page, tmp_path, DRAWN + pick("access", "svn") + SETTLED + CARD)
     assert before["fault"] == seen["fault"] == ""
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     # A dot in the chart for each comparison.
     assert (before["marks"], seen["marks"]) == (36, 12)
-    assert seen["hash"] == "#ra=svn"
+    assert seen["hash"] == "#access=svn"
     assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
     counts = [of["situations"] for of in (before, seen)]
     assert counts == ["18 of 18 situations", "6 of 18 situations"]
-    assert drive(page, tmp_path, DRAWN + SETTLED + CARD, anchor="#ra=svn") == seen
-    back = f"{DRAWN} {pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
+    assert drive(page, tmp_path, DRAWN + SETTLED + CARD, anchor="#access=svn") == seen
+    back = f"{DRAWN} {pick('access', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + SETTLED + CARD) == {**before, "hash": ""}
 
 
-MINE = "#ra=http&format=f6&packing=nopack&config=slow"
+MINE = "#access=http&format=f6&packing=nopack&config=slow"
 
 
 def test_all_picks_have_the_steps_of_that_combination(page, tmp_path):
@@ -152,7 +152,7 @@ def test_picks_without_a_cell_say_so_and_keep_the_last_answers(page, tmp_path):
     return [document.getElementById("no-answer").hidden, document.querySelector("#first p").textContent];
     """
     assert drive(page, tmp_path, steps)[0] is True
-    hidden, first = drive(page, tmp_path, steps, anchor="#ra=http&format=f6&item=x")
+    hidden, first = drive(page, tmp_path, steps, anchor="#access=http&format=f6&item=x")
     assert hidden is True
     assert first.startswith("You have: http, f6.")
 
@@ -281,10 +281,10 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     return [root.dataset.copied, [...figure.querySelectorAll("td")].filter(seen)
       .filter((c) => hasNumber(c)).map((c) => c.firstChild.textContent)];
     """
-    text, shown = drive(page, tmp_path, steps, anchor="#ra=svn&format=f7")
+    text, shown = drive(page, tmp_path, steps, anchor="#access=svn&format=f7")
     rows = [line.split(",") for line in text.splitlines()]
     assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
-    assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
+    assert {row[rows[0].index("access")] for row in rows[1:]} == {"svn"}
 
 
 AXE = importlib.util.find_spec("axe_core_python")

@@ -22,7 +22,7 @@ from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.tables import make_tables
 
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
-SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-svn")]
+SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-server")]
 OUTSIDE = "outside of the grid"
 
 

@@ -20,12 +20,12 @@ from vcsbench.evidence.measurements import read_grid, read_measurements, write_f
 
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],
-    "ra": ["http", "svn", "file"],
+    "access": ["http", "svn", "file"],
     "repo": ["ruby"],
     "format": ["f6", "f7"],
     "packing": ["nopack", "pack"],
     "config": ["slow", "fast"],
-    "cache": ["cold", "hot-os", "hot-svn"],
+    "cache": ["cold", "hot-os", "hot-server"],
 }
 
 # Seconds of a command whose factors are all 1; `dump` has no ra.
@@ -34,15 +34,15 @@ SECONDS = {"log": 1.0, "null-log": 0.8, "export": 2.0, "null-export": 1.5, "dump
 SAME_WORK: dict[str, Any] = {"revisions": 6000, "digest": "0123456789abcdef"}
 WORK = json.dumps(SAME_WORK)
 THRESHOLDS = Thresholds().model_dump()
-WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("ra",)}
+WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("access",)}
 
 # Factors of axis values on the time, so that all ratios are known.
 FACTORS: dict[str, dict[str, float]] = {
-    "ra": {"svn": 0.8, "file": 0.6},
+    "access": {"svn": 0.8, "file": 0.6},
     "format": {"f7": 0.5},
     "packing": {"pack": 0.8},
     "config": {"fast": 0.9},
-    "cache": {"cold": 3.0, "hot-svn": 0.8},
+    "cache": {"cold": 3.0, "hot-server": 0.8},
 }
 
 
@@ -187,7 +187,7 @@ def _with_twins(
     out = []
     for cell, point, why in rows:
         out.append((cell, point, why))
-        key = tuple(point.get(axis, "") for axis in ("command", "cache", "ra"))
+        key = tuple(point.get(axis, "") for axis in ("command", "cache", "access"))
         if not why and seen.setdefault(key, 0) < per_class:
             seen[key] += 1
             out.append((f"{cell}~2", point, why))
@@ -249,7 +249,7 @@ def _context(
     runs: int,
 ) -> dict[str, Any]:
     order = (number - 1) * len(study.cells) + study.cells.index(cell)
-    served, cold = axes.get("ra") in ("svn", "http"), axes.get("cache") == "cold"
+    served, cold = axes.get("access") in ("svn", "http"), axes.get("cache") == "cold"
     is_invalid = "cache-not-cold" in flags
     # An invalid hot run reads from the device.
     read_bytes = 1 << 20 if cold else 1 << 30 if is_invalid else 0
@@ -265,7 +265,7 @@ def _context(
         "server_cpu_s": 0.2 if served else None,
     }
     promises = STATES[axes.get("cache", "")].steps["promises"]
-    kind = {"svn": "svnserve", "http": "httpd"}.get(axes.get("ra", ""), "")
+    kind = {"svn": "svnserve", "http": "httpd"}.get(axes.get("access", ""), "")
     return {
         "study": study.name,
         "cell": cell,

@@ -24,7 +24,7 @@ from vcsbench.evidence.flags import FLAGS
 from vcsbench.statistics.comparisons import Limits, classify_call
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
-AXES = ["command", "ra", "format", "packing", "cache"]
+AXES = ["command", "access", "format", "packing", "cache"]
 NOISE = "undecided"
 LIMITS = Limits()
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
@@ -34,7 +34,7 @@ def row(ratio, call="", **where):
     """A row of a table f6-vs-f7; the call follows from the ratio."""
     called = call or ("faster" if ratio > 1 else "slower" if ratio < 1 else "equal")
     result = classify_call(called, ratio, LIMITS)
-    plain = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
+    plain = {"command": "log", "access": "http", "packing": "nopack", "cache": "cold"}
     numbers = {"ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.05, "n": 5.0}
     numbers |= {"baseline_mean": ratio, "candidate_mean": 1.0, "within": 1.3}
     sides = {"baseline": "f6", "candidate": "f7", "call": called, "result": result, "withheld": ""}
@@ -62,8 +62,8 @@ def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss
 
 
 def test_decide_that_depends_returns_the_simplest_rule():
-    grid = itertools.product(("log", "export"), ("http", "svn"), ("cold", "hot-os", "hot-svn"))
-    cells = [dict(zip(("command", "ra", "cache"), values, strict=True)) for values in grid]
+    grid = itertools.product(("log", "export"), ("http", "svn"), ("cold", "hot-os", "hot-server"))
+    cells = [dict(zip(("command", "access", "cache"), values, strict=True)) for values in grid]
     is_better = [(cell["command"], cell["cache"]) == ("log", "cold") for cell in cells]
     pairs = zip(cells, is_better, strict=True)
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
@@ -83,7 +83,7 @@ def test_decide_that_depends_returns_the_simplest_rule():
 
 
 NOISY = row(0.2, NOISE, cache="hot-os")
-START_UP = row(0.2, "too small", cache="hot-svn")
+START_UP = row(0.2, "too small", cache="hot-server")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ SLOWER_EXPORT = row(1 / 1.5, command="export")
             "f7: cold log 1.3x slower, cold export 1.5x slower",
         ),
         (
-            [row(1 / 1.3), row(1.0, "equal", ra="svn"), SLOWER_EXPORT],
+            [row(1 / 1.3), row(1.0, "equal", access="svn"), SLOWER_EXPORT],
             *(AnswerKind.COST, "up to 1.5x slower"),
             "f7: cold log 1.3x slower in 1 of 2, cold export 1.5x slower",
         ),
@@ -181,23 +181,23 @@ def test_cost_without_the_reference_in_a_decided_case_is_undecided():
 
 
 def test_advise_on_questions_about_one_axis_uses_the_cells_and_values_of_each(tmp_path):
-    frame = frame_of(tmp_path, factors={"ra": {"svn": 0.5, "file": 0.4}}, twins=1)
+    frame = frame_of(tmp_path, factors={"access": {"svn": 0.5, "file": 0.4}}, twins=1)
     only_log = {"command": "log", "cache": ["cold"]}
     questions = [
-        CardQuestion("ra", "http or file?", ["http", "file"], name="local", where=only_log),
-        CardQuestion("ra", "What does file cost?", ["svn", "file"], name="file", is_cost=True),
+        CardQuestion("access", "http or file?", ["http", "file"], name="local", where=only_log),
+        CardQuestion("access", "What does file cost?", ["svn", "file"], name="file", is_cost=True),
     ]
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
-    definition = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "file"]}}
-    of_svn = {"compare": {"axis": "ra", "baseline": "svn", "candidates": ["file"]}}
+    definition = {"compare": {"axis": "access", "baseline": "http", "candidates": ["svn", "file"]}}
+    of_svn = {"compare": {"axis": "access", "baseline": "svn", "candidates": ["file"]}}
     rows = [
         {**row(2.5, **where), "baseline": "http", "candidate": "file"}
         for where in ({}, {"command": "export"}, {"cache": "hot-os"})
     ]
     costs = [{**row(0.5), "baseline": "svn", "candidate": "file"}]
     grid = [
-        {"cell": "a", "ra": "file", "command": "dump", "cache": "cold", "skip": "no dump"},
-        {"cell": "b", "ra": "svn", "command": "log", "cache": "cold", "skip": "no svnserve"},
+        {"cell": "a", "access": "file", "command": "dump", "cache": "cold", "skip": "no dump"},
+        {"cell": "b", "access": "svn", "command": "log", "cache": "cold", "skip": "no svnserve"},
     ]
     local, cost = advise(settings, frame, [(definition, rows), (of_svn, costs)], grid).cards
     assert [case.where["command"] for case in local.cases] == ["log"]
@@ -305,11 +305,11 @@ def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(
 
 @pytest.mark.parametrize("seed", [18, 21, 30])
 def test_answer_sentence_has_at_most_25_words(seed):
-    values = ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
+    values = ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-server")
     rows = []
-    for n, (command, ra, cache) in enumerate(itertools.product(*values)):
+    for n, (command, access, cache) in enumerate(itertools.product(*values)):
         ratio = 1 + ((seed * 37 + n * 17) % 50 - 20) / 25
-        rows.append(row(ratio, command=command, ra=ra, cache=cache))
+        rows.append(row(ratio, command=command, access=access, cache=cache))
     answer = card(*rows).answer
     assert len(answer.sentence.split()) <= 25, answer.sentence
 
@@ -350,7 +350,7 @@ def test_factors_below_10_percent_are_percentages(ratios, text):
 )
 def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
     calls = ["equal" if 0.96 < ratio < 1.04 else "" for ratio in ratios]
-    rows = [row(*of, ra=f"{n}") for n, of in enumerate(zip(ratios, calls, strict=True))]
+    rows = [row(*of, access=f"{n}") for n, of in enumerate(zip(ratios, calls, strict=True))]
     answer = on_builds(*(rows or [row(1.0, NOISE)])).answer
     assert (answer.short, answer.kind) == (short, kind)
 
@@ -402,7 +402,7 @@ def test_advise_on_builds_has_the_measured_average_and_no_situations(tmp_path):
 
 def test_advise_keeps_a_choice_with_an_invalid_round_and_compares_rounds_of_all(tmp_path):
     frame = frame_of(tmp_path, rounds=6, noise=0, drift=0.5, twins=1)
-    is_best = (frame["command"] == "log") & (frame["ra"] == "file") & (frame["round"] == 6)
+    is_best = (frame["command"] == "log") & (frame["access"] == "file") & (frame["round"] == 6)
     settings = AdviceSettings(VALUES, ["command", "repo", "cache"], ["command", "repo", "cache"])
     whole, some = (advise(settings, of).situations for of in (frame, frame[~is_best]))
     for before, after in zip(whole, some, strict=True):

@@ -23,7 +23,7 @@ from vcsbench.statistics.findings import evaluate_expectations
 
 STUDY = "fsfs-san-2014"
 AXES = {
-    **{"command": ["log"], "ra": ["svn", "file"], "repo": ["ruby"], "format": ["f7"]},
+    **{"command": ["log"], "access": ["svn", "file"], "repo": ["ruby"], "format": ["f7"]},
     **{"packing": ["nopack", "pack"], "config": ["slow"], "cache": ["cold", "hot-os"]},
 }
 BLOCK = ["command", "repo", "cache"]
@@ -91,7 +91,7 @@ def test_baseline_table_has_columns_and_welch_ratio(here):
     assert set(zip(table["baseline"], table["candidate"], strict=True)) == {("old", "now")}
     assert len(table) == 8
 
-    row = table.query("cache == 'cold' and ra == 'svn' and packing == 'pack'").iloc[0]
+    row = table.query("cache == 'cold' and access == 'svn' and packing == 'pack'").iloc[0]
     times = [read_frame(made).query("cell == @CELL")["elapsed_s"] for made in (before, now)]
     assert row["value"] == pytest.approx(100 * (row["baseline_mean"] / row["candidate_mean"] - 1))
     welch = stats.ttest_ind(np.log(times[0]), np.log(times[1]), equal_var=False)
@@ -179,7 +179,7 @@ def test_baseline_table_withholds_changed_cells(here, change, part, flag, reason
     table, notes = compare(before, now)
     changed = table["flags"].str.contains(flag)
     n = 1 if part == CELL else len(table)
-    values = table[changed][["ra", "packing", "cache"]].to_numpy().tolist()
+    values = table[changed][["access", "packing", "cache"]].to_numpy().tolist()
     assert len(values) == n and ["svn", "pack", "cold"] in values
     assert table[changed][NUMBERS].isna().all(axis=None)
     assert table[~changed]["value"].notna().all()
@@ -345,7 +345,7 @@ def test_history_changed_cell_starts_line(here):
     now = measure(here, "b", **DUPLICATES, factors=SLOWER)
     edit(now, lambda context: context.update(argv_template="svn log of another kind"), "/svn/")
     points = [p for p in history_of(now, "old")["points"] if p["time"] == "now"]
-    assert {p["ra"]: p["settings"] for p in points} == {"svn": "settings 2", "file": ""}
+    assert {p["access"]: p["settings"] for p in points} == {"svn": "settings 2", "file": ""}
 
 
 def test_history_settings_change_by_host(here):
@@ -361,11 +361,11 @@ def test_history_settings_change_by_host(here):
     saved("a", "one")
     saved("b", "two")
     saved("c", "two", "svn log of another kind", seed=2)
-    saved("d", "one", seed=3, axes={**AXES, "ra": ["file"]})
+    saved("d", "one", seed=3, axes={**AXES, "access": ["file"]})
     now = saved("e", "one", seed=4)
     points = history_of(now, "a", "b", "c", "d", "e")["points"]
-    labels = {(p["time"], p["ra"], p["settings"]) for p in points}
-    others = {(time, ra, "") for time in "abcde" for ra in ("svn", "file")}
+    labels = {(p["time"], p["access"], p["settings"]) for p in points}
+    others = {(time, access, "") for time in "abcde" for access in ("svn", "file")}
     assert labels == others - {("c", "svn", ""), ("d", "svn", "")} | {("c", "svn", "settings 2")}
 
 

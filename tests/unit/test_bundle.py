@@ -14,7 +14,7 @@ from vcsbench.run import bundle
 
 STUDY = "fsfs-san-2014"
 AXES = {
-    **{"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "format": ["f6", "f7"]},
+    **{"command": ["log"], "access": ["svn"], "repo": ["ruby"], "format": ["f6", "f7"]},
     **{"packing": ["nopack", "pack"], "config": ["slow"], "cache": ["cold", "hot-os"]},
 }
 HERE = {"vcsbench": "0.1.0", "commit": "a" * 40, "changed": [], "command": ""}

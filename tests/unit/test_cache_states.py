@@ -22,9 +22,9 @@ def frozen(monkeypatch):
 def test_new_cache_state_is_named_in_tables_cards_and_headings():
     assert value_label("cache", "frozen") == "frozen"
     assert pictograms()["frozen"] == "▫"
-    where = {"command": "log", "ra": "svn", "cache": "frozen"}
+    where = {"command": "log", "access": "svn", "cache": "frozen"}
     assert group_label(where) == "cold log"
-    assert case_label(where, ["ra"]) == "cold log over svn"
+    assert case_label(where, ["access"]) == "cold log over svn"
 
 
 @pytest.mark.usefixtures("frozen")
@@ -32,15 +32,15 @@ def test_new_cache_state_has_recipes_and_fixed_cost():
     environment = study_environment(STUDY)
     assert axis_of("cache").why_invalid("frozen") == ""
     assert axis_of("cache").recipe_keys("frozen", environment)["state"]["promises"]["os"] == "cold"
-    axes = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
+    axes = {"command": "log", "access": "svn", "repo": "ruby", "cache": "cold"}
     study = environment.config.studies[STUDY]
     (point,) = fixed_cost_points(study, [axes], ["frozen"], lambda axes: "")
     assert (point["repo"], point["cache"]) == ("empty", "frozen")
 
 
 def test_warmest_first_follows_the_table():
-    assert warmest_first(["cold", "hot-os", "hot-svn", "hot"]) == [
-        "hot-svn",
+    assert warmest_first(["cold", "hot-os", "hot-server", "hot"]) == [
+        "hot-server",
         "hot",
         "hot-os",
         "cold",
@@ -53,7 +53,7 @@ def test_warmest_first_follows_the_table():
     [
         ("cold", True, False, False),
         ("hot-os", False, True, False),
-        ("hot-svn", False, True, True),
+        ("hot-server", False, True, True),
         ("hot", False, True, True),
         (None, False, False, False),
         ("of a published study", False, False, False),

@@ -12,12 +12,12 @@ from vcsbench.codes import AnswerKind
 (QUESTION,) = read_questions(
     {"readers": {"question": "How many clients?", "doubles": "latency_p95_ms"}}, {}
 )
-AXES = ["command", "ra", "readers"]
+AXES = ["command", "access", "readers"]
 
 
 def row(readers, factor, **where):
     """Return a row: the latency of `readers` clients is `factor` times that of one, within a tenth."""
-    sides = {"command": "requests", "ra": "http", "baseline": "1", "candidate": readers}
+    sides = {"command": "requests", "access": "http", "baseline": "1", "candidate": readers}
     ratio = 1 / factor
     return {**sides, "ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, "n": 5.0, **where}
 
@@ -43,7 +43,7 @@ def test_capacity_card_has_the_number_and_its_interval(rows, effect):
 
 
 def test_capacity_card_has_an_answer_for_each_case():
-    card = make_capacity_card(QUESTION, [row("2", 3.0), row("2", 1.1, ra="svn")], AXES, [], [])
+    card = make_capacity_card(QUESTION, [row("2", 3.0), row("2", 1.1, access="svn")], AXES, [], [])
     assert [answer.short for answer in card.candidates] == [
         "requests over http: 2 clients",
         "requests over svn: more than 2 clients",

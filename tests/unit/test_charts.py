@@ -9,7 +9,7 @@ from vcsbench.report import charts
 from vcsbench.report.card_rows import CardRow
 from vcsbench.report.charts import FindingDot, LinePoint, RoundDot
 
-PICKS = ["ra", "format"]
+PICKS = ["access", "format"]
 
 
 def card_row(label, ratio, low=None, high=None):
@@ -18,7 +18,7 @@ def card_row(label, ratio, low=None, high=None):
     pair = Pair("f6", "f7", ratio, low, high)
     return CardRow(
         pair=pair,
-        where={"ra": "svn"},
+        where={"access": "svn"},
         label=label,
         text="f7 faster",
         times=[],
@@ -74,7 +74,7 @@ def test_forest_chart_has_a_row_for_each_comparison_in_order():
         tuple(layer["encoding"]["y"]["sort"]) for layer in layers(chart) if "y" in layer["encoding"]
     }
     assert sorts == {("b", "a")}
-    assert [param["name"] for param in chart.spec["params"]] == ["pick_ra", "pick_format"]
+    assert [param["name"] for param in chart.spec["params"]] == ["pick_access", "pick_format"]
 
 
 def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
@@ -87,7 +87,7 @@ def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
 
 def test_pick_filter_fits_rows_without_the_axis_and_both_sides():
     text = charts._pick_filter(PICKS, "format")
-    assert "!datum['ra'] || datum['ra'] === pick_ra" in text
+    assert "!datum['access'] || datum['access'] === pick_access" in text
     assert "datum.baseline === pick_format || datum.candidate === pick_format" in text
 
 

@@ -24,8 +24,8 @@ from vcsbench.run.project import Project
 from vcsbench.storages.workdir import WorkDir
 
 STUDY = "fsfs-san-2014"
-PART = {"command": ["log", "export"], "ra": ["svn", "file"], "config": "slow", "packing": "nopack"}
-PART |= {"cache": ["hot-os", "hot-svn"]}
+PART = {"command": ["log", "export"], "access": ["svn", "file"], "config": "slow", "packing": "nopack"}
+PART |= {"cache": ["hot-os", "hot-server"]}
 
 
 def make_cluster(root, **over):

@@ -242,8 +242,8 @@ def test_commit_with_an_axis_that_it_ignores_is_refused(tmp_path, axis):
 def test_commit_to_another_machine_is_refused(tmp_path):
     remote = {"host": "example", "url": "svn://example/{repo}"}
     draft = {"remote": remote, "access": {"scheme": "svn"}, "input": "committed_repository"}
-    assert "own copies only" in AXES["ra"].why_not("svn", draft, None)
-    assert AXES["ra"].why_not("svn", {**draft, "input": "repository"}, None) == ""
+    assert "own copies only" in AXES["access"].why_not("svn", draft, None)
+    assert AXES["access"].why_not("svn", {**draft, "input": "repository"}, None) == ""
     with pytest.raises(UserError, match="own copies only"):
         Cell(tmp_path, make_repository(tmp_path / "mine", "f8"), remote={"host": "example"})
 

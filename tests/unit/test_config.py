@@ -228,7 +228,7 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
 
 
 COPY = "{svn} export {url}/{tree} {target}"
-TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_axes": ["ra"]}
+TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_axes": ["access"]}
 
 
 @pytest.mark.parametrize(
@@ -247,15 +247,15 @@ TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_a
         ({"argv": "x", "environment": {"A": "\0"}}, "environment.A", "NUL"),
         ({"argv": COPY, "output": "target", "environment": {"HOME": "{run}"}}, "", ""),
         ({"argv": "{program} {source} {target}", "program": "naive", **TREE}, "", ""),
-        ({"argv": "{svn} log {ra}:{repo} {url} '{}' {{}}"}, "", ""),
+        ({"argv": "{svn} log {access}:{repo} {url} '{}' {{}}"}, "", ""),
         # A command that reads the files itself has no label of a server.
         ({"argv": "{svn} log file://{repository}"}, "argv", "{url}"),
-        ({"argv": "{svn} log file://{repository}", "restrict_to": {"ra": ["file"]}}, "", ""),
-        ({"argv": "{svn} log file://{repository}", "inapplicable_axes": ["ra"]}, "", ""),
+        ({"argv": "{svn} log file://{repository}", "restrict_to": {"access": ["file"]}}, "", ""),
+        ({"argv": "{svn} log file://{repository}", "inapplicable_axes": ["access"]}, "", ""),
         (
             {
-                **{"argv": "{svn} log {repository}", "inapplicable_axes": ["ra"]},
-                "defaults": {"ra": "svn"},
+                **{"argv": "{svn} log {repository}", "inapplicable_axes": ["access"]},
+                "defaults": {"access": "svn"},
             },
             *("argv", "{url}"),
         ),
@@ -301,7 +301,7 @@ def test_load_study_values_with_one_path_are_refused(tmp_path, other):
         *(("minutes", ".inf"), ("minutes", f"{{{SAN}: .nan, default: 1}}"), ("minutes", "1.0e+9")),
         *((key, "1000000000") for key in ("rounds", "runs", "copies", "duplicates")),
         ("thresholds", "{max_cpu_share: 90}"),
-        ("thresholds", "{max_read_share_hot_svn: 90}"),
+        ("thresholds", "{max_read_share_hot_server: 90}"),
         *(
             ("thresholds", f"{{max_{of}_pct: 101}}")
             for of in ("steal", "io_pressure", "others_cpu")
@@ -399,7 +399,7 @@ def test_user_error_is_escaped_and_limited():
         (Settings, {"twins": 1}, "twins", "duplicates"),
         (Settings, {"thresholds": {"short_s": 1}}, "thresholds.short_s", "min_run_s"),
         (StudyFile, {"commands": {"x": {"reads": 1}}}, "commands.x.reads", "input"),
-        (StudyFile, {"questions": {"ra": {"ask": 1}}}, "questions.ra.ask", "question"),
+        (StudyFile, {"questions": {"access": {"ask": 1}}}, "questions.ra.ask", "question"),
     ],
 )
 def test_validate_former_key_names_the_new_one(model, content, place, new):
@@ -437,7 +437,7 @@ def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
         ("date", "2014-7", "date"),
         ("url", "ftp://x", "url"),
         ("axes", {"Ra": ["svn"]}, "axes.Ra"),
-        ("axes", {"ra": ["a  b"]}, "axes.ra[0]"),
+        ("axes", {"access": ["a  b"]}, "axes.ra[0]"),
         ("published", {"subversion": "1"}, "published.subversion"),
     ],
 )
@@ -503,7 +503,7 @@ def written(content, folder):
     return path
 
 
-CELL = {"command": "log", "ra": "svn", "format": ["f6", "f7"], "config": "slow", "cache": "cold"}
+CELL = {"command": "log", "access": "svn", "format": ["f6", "f7"], "config": "slow", "cache": "cold"}
 SMALL = {
     "repositories": {"ruby": GENERATED},
     "grid": {"fsfs-san-2014": {"include": [CELL]}},

@@ -24,7 +24,7 @@ from vcsbench.statistics.tables import make_table
 MIB = 1 << 20
 ORDER = {
     "command": ["log"],
-    "ra": ["svn", "file"],
+    "access": ["svn", "file"],
     "repo": ["ruby"],
     "format": ["f6", "f7"],
     "packing": ["nopack", "pack"],
@@ -36,7 +36,7 @@ BY_PACKING = {"axis": "packing", "baseline": "nopack", "candidates": ["pack"]}
 DEVICE = {
     "compare": {**BY_PACKING, "metric": "device_mib"},
     "where": COLD,
-    "rows": ["ra", "repo", "format"],
+    "rows": ["access", "repo", "format"],
     "columns": ["cache", "config"],
 }
 CALLS = {**DEVICE, "compare": {**BY_PACKING, "metric": "read_calls"}, "where": {}}
@@ -46,7 +46,7 @@ def read(axes, number=1):
     """Return counts. Packed, f7 reads a quarter and f6 half of the bytes, in more calls; svn's vary."""
     cold, packed = axes["cache"] == "cold", axes["packing"] == "pack"
     less = (4 if axes["format"] == "f7" else 2) if packed else 1
-    scatter = number * 100 if axes["ra"] == "svn" else 0
+    scatter = number * 100 if axes["access"] == "svn" else 0
     return {
         "client_read_bytes": 80 * MIB // less if cold else 0,
         "client_rchar": 10 * MIB,
@@ -62,7 +62,7 @@ def frame(tmp_path, counts=read, rounds=5, **options):
 
 def table(measured, definition, **limits):
     return make_table(
-        measured, "t", definition, ORDER, ["command", "cache", "ra"], Limits(**limits)
+        measured, "t", definition, ORDER, ["command", "cache", "access"], Limits(**limits)
     )
 
 
@@ -171,7 +171,7 @@ def test_trace_columns_are_sums_of_both_sides_or_none():
 )
 def test_table_of_missing_counts_has_reason(tmp_path, metric, withheld):
     measured = frame(tmp_path).assign(seeks=float("nan"))
-    definition = {"metric": metric, "rows": ["ra"], "columns": ["cache"]}
+    definition = {"metric": metric, "rows": ["access"], "columns": ["cache"]}
     made = table(measured, definition)
     assert set(made["withheld"]) == ({withheld} if withheld else set())
     assert table(measured.drop(columns="seeks"), {**definition, "metric": "seeks"}).empty
@@ -265,7 +265,7 @@ def test_less_work_counts_cases_of_both_directions(tmp_path):
 
 
 def test_table_varying_counts_have_interval(tmp_path):
-    made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
+    made = table(frame(tmp_path, twins=1), CALLS).set_index("access")
     assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
     varying = made.loc["svn"]
     assert (varying["low"] < varying["ratio"]).all() and (varying["ratio"] < varying["high"]).all()

@@ -56,7 +56,7 @@ def draft_of(**axes):
 
 
 def test_recipe_has_the_options_of_both_axes_of_the_client():
-    draft = draft_of(ra="https", http_connections="8", bulk_updates="off")
+    draft = draft_of(access="https", http_connections="8", bulk_updates="off")
     options = ["servers:global:http-bulk-updates=no", "servers:global:http-max-connections=8"]
     assert sorted(draft["http_options"][1::2]) == options
     assert draft["http_options"][::2] == ["--config-option"] * 2
@@ -64,8 +64,8 @@ def test_recipe_has_the_options_of_both_axes_of_the_client():
 
 
 def test_recipe_without_deployment_is_as_before():
-    draft = draft_of(ra="http")
-    neutral = draft_of(ra="http", authentication="none", access_rules="0", network="loopback")
+    draft = draft_of(access="http")
+    neutral = draft_of(access="http", authentication="none", access_rules="0", network="loopback")
     assert draft == neutral
     assert not draft.keys() & {"authentication", "access_rules", "http_options", "link", "hooks"}
 
@@ -77,8 +77,8 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     others |= {"http_connections": "8", "bulk_updates": "on"}
     for axis, value in neutral.items():
         applies = AXES[axis].applies
-        assert applies({"ra": "svn+ssh", axis: value}) and not applies({"ra": "file", axis: value})
-        assert not applies({"ra": "svn+ssh", axis: others[axis]})
+        assert applies({"access": "svn+ssh", axis: value}) and not applies({"access": "file", axis: value})
+        assert not applies({"access": "svn+ssh", axis: others[axis]})
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     ],
 )
 def test_axis_applies_to_the_accesses_that_have_its_setting(axis, accesses):
-    assert {ra for ra in server_axes.ACCESS if AXES[axis].applies({"ra": ra})} == accesses
+    assert {access for access in server_axes.ACCESS if AXES[axis].applies({"access": access})} == accesses
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,12 @@ def test_why_no_module_names_the_module_that_httpd_lacks(tmp_path):
     ("measured", "left_out"),
     [
         (
-            {"ra": ["http", "svn"], "command": ["log"]},
+            {"access": ["http", "svn"], "command": ["log"]},
             [*WORDS, "loopback"],
         ),
         (
             {
-                "ra": ["https", "svn+ssh"],
+                "access": ["https", "svn+ssh"],
                 "command": ["commit-large", "blame"],
                 "authentication": ["none", "basic-bcrypt"],
                 "access_rules": ["0"],
@@ -143,10 +143,10 @@ def test_why_no_module_names_the_module_that_httpd_lacks(tmp_path):
             },
             ["authorisation", "hooks"],
         ),
-        ({"ra": ["file"]}, []),
+        ({"access": ["file"]}, []),
     ],
 )
 def test_limits_of_access_name_what_the_study_leaves_out(measured, left_out):
-    sentences = AXES["ra"].limits(measured["ra"], [], measured)
+    sentences = AXES["access"].limits(measured["access"], [], measured)
     found = {word for word in (*WORDS, "loopback") if word in " ".join(sentences)}
     assert found == set(left_out)

@@ -298,7 +298,7 @@ def test_dump_odd_paths_are_noted_and_cells_that_write_them_skipped(tmp_path, na
     assert bool(fails) is (bool(in_tree) and records is not TOO_DEEP)
 
     study = "server-prototype-2010"
-    commands = {"command": ["export", "checkout"], "ra": "file", "build": "trunk"}
+    commands = {"command": ["export", "checkout"], "access": "file", "build": "trunk"}
     plan = Plan(study_environment(study, commands, repository=str(path)))
     skips = {cell.axes["command"]: cell.skip for cell in plan.grids[study]}
     # The sample of the file does not follow copies: such cells are refused when they are measured.

@@ -257,7 +257,7 @@ CPU = level("client_cpu_pct", "mean", at_least=90)
         (NEUTRAL, 1.4, "cold", "SSD", ["same-machine"]),
         # A reversed one is not less of the same.
         (finding(), 0.7, "cold", "SSD", ["other-storage"]),
-        (PENALTY, 1.4, "hot-svn", "SSD", []),
+        (PENALTY, 1.4, "hot-server", "SSD", []),
         (CPU, 2.0, "cold", "SSD", ["other-storage", "scale"]),
     ],
 )
@@ -319,7 +319,7 @@ def test_possible_reasons_name_newer_version(version, measured, is_newer):
     ],
 )
 def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
-    rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
+    rows = pd.DataFrame({} if accesses is None else {"access": accesses})
     context = EvaluationContext(published=Conditions(1, system=system))
     assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 

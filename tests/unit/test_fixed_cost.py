@@ -14,19 +14,19 @@ from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.statistics.findings import evaluate_findings
 
 STUDY = "fsfs-san-2014"
-AXES = ["command", "ra", "repo", "format", "cache"]
+AXES = ["command", "access", "repo", "format", "cache"]
 COLD = {"command": "log", "config": "slow", "cache": "cold"}
-SVN = "svn/empty/f6/nopack/slow/hot-svn"
+SVN = "svn/empty/f6/nopack/slow/hot-server"
 
 
 @pytest.mark.parametrize(
     ("include", "why_skip", "expected"),
     [
         # One per command, access and server configuration.
-        ({"ra": ["http", "svn"]}, "", ["http/empty/f6/nopack/slow/hot-svn", SVN]),
-        ({"ra": "svn", "format": "f6", "packing": "pack"}, "", [SVN]),
+        ({"access": ["http", "svn"]}, "", ["http/empty/f6/nopack/slow/hot-server", SVN]),
+        ({"access": "svn", "format": "f6", "packing": "pack"}, "", [SVN]),
         # The warmest cache that is not skipped.
-        ({"ra": "file", "format": "f7"}, "hot-svn", ["file/empty/f7/nopack/slow/hot-os"]),
+        ({"access": "file", "format": "f7"}, "hot-server", ["file/empty/f7/nopack/slow/hot-os"]),
     ],
 )
 def test_grid_has_fixed_cost_cells(include, why_skip, expected):
@@ -45,7 +45,7 @@ def test_configuration_with_a_repository_called_empty_is_refused():
 
 
 def runs(repo, elapsed, count=5, **more):
-    cell = {"command": "log", "ra": "svn", "repo": repo, "format": "f6", "cache": "hot"} | more
+    cell = {"command": "log", "access": "svn", "repo": repo, "format": "f6", "cache": "hot"} | more
     path = "/".join(str(cell[axis]) for axis in AXES)
     facts = {"user_s": 0.01, "system_s": 0.0, "host": "here", "flags": ""}
     facts |= {"elapsed_s": elapsed, "work": '{"kind": "log"}'}
@@ -58,9 +58,9 @@ def measured(*rows):
 
 
 def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repository():
-    rows = runs("ruby", 0.1), runs("ruby", 0.05, ra="http"), runs("empty", 0.02)
+    rows = runs("ruby", 0.1), runs("ruby", 0.05, access="http"), runs("empty", 0.02)
     frame = measured(*rows)
-    by_access = frame.groupby("ra")["fixed_share"].first()
+    by_access = frame.groupby("access")["fixed_share"].first()
     assert by_access["svn"] == pytest.approx(0.2)
     assert math.isnan(by_access["http"])
     assert set(frame["repo"]) == {"ruby"}
@@ -113,12 +113,12 @@ def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
 
 def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
     """Each access has ratios of 2 and 1/2 in turn, so its mean is 1. The greatest of each round is 2."""
-    rows = [runs("empty", 0.02), runs("empty", 0.02, ra="file")]
-    for odd, ra in enumerate(("svn", "file")):
-        slow = runs("ruby", 0.056, count=6, ra=ra)
+    rows = [runs("empty", 0.02), runs("empty", 0.02, access="file")]
+    for odd, access in enumerate(("svn", "file")):
+        slow = runs("ruby", 0.056, count=6, access=access)
         for row in slow[odd::2]:
             row["elapsed_s"] = 0.014
-        rows += [slow, runs("ruby", 0.028, count=6, ra=ra, format="f7")]
+        rows += [slow, runs("ruby", 0.028, count=6, access=access, format="f7")]
     check = finding(expect={"over": "max", "at_least": 1.8})
     (row,) = evaluate_findings([check], AXES, None, measured(*rows)).to_dict("records")
     assert (row["verdict"], row["measured"]) == (Verdict.TOO_SMALL, pytest.approx(1.0))

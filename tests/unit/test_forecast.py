@@ -47,7 +47,7 @@ def test_doctor_with_skipped_cells_names_the_reason(tmp_path):
 
 
 def test_doctor_with_all_cells_measurable_succeeds():
-    axes = {"command": "log", "ra": "file", "packing": "nopack", "config": "slow"}
+    axes = {"command": "log", "access": "file", "packing": "nopack", "config": "slow"}
     with open_folder("/var/tmp") as root:
         grid = {STUDY: {"include": [{**axes, "cache": "hot-os"}]}}
         is_able, text = run_doctor(open_project(root, grid=grid))
@@ -109,7 +109,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
 
 
 @pytest.mark.parametrize(
-    ("ra", "rights", "where"),
+    ("access", "rights", "where"),
     [
         ("svn", {"unshare_network"}, "answer only in a network of the session"),
         ("file", set(), "no server of vcsbench has it"),
@@ -117,7 +117,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     ],
 )
 def test_plan_report_names_who_can_read_a_private_repository(
-    tmp_path, monkeypatch, ra, rights, where
+    tmp_path, monkeypatch, access, rights, where
 ):
     monkeypatch.setattr(isolation, "is_allowed", lambda act: act.__name__ in rights)
     private = tmp_path / "private"
@@ -125,8 +125,8 @@ def test_plan_report_names_who_can_read_a_private_repository(
     subprocess.run(["svnadmin", "create", private / "one"], check=True)
     url = f"file://{private}/one/trunk"
     subprocess.run(["svn", "mkdir", "-q", "-m", "", url], check=True)
-    over = {} if ra is None else {"repository": str(private / "one")}
-    cell = {"command": "log", "ra": ra or "svn", "cache": "hot-os", "packing": "nopack"}
+    over = {} if access is None else {"repository": str(private / "one")}
+    cell = {"command": "log", "access": access or "svn", "cache": "hot-os", "packing": "nopack"}
     project = open_project(tmp_path, grid={STUDY: {"include": [cell]}}, studies=[STUDY], **over)
     lines = plan_report.describe_plan(project.plan, project.repositories)
     found = [line for line in lines if " is private: " in line]
@@ -135,7 +135,7 @@ def test_plan_report_names_who_can_read_a_private_repository(
 
 
 def test_plan_report_names_repositories_with_sizes_and_studies(tmp_path):
-    part = {"command": "log", "ra": "svn", "cache": "hot-os", "format": "f7", "config": "slow"}
+    part = {"command": "log", "access": "svn", "cache": "hot-os", "format": "f7", "config": "slow"}
     small = {"source": "generated", "profile": "ruby", "scale": 0.02, "seed": 1}
     project = open_project(
         tmp_path,
@@ -154,7 +154,7 @@ def test_plan_report_names_repositories_with_sizes_and_studies(tmp_path):
 
 
 def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
-    part = {"command": "log", "ra": ["svn", "file"], "cache": "hot-os", "packing": "nopack"}
+    part = {"command": "log", "access": ["svn", "file"], "cache": "hot-os", "packing": "nopack"}
     part |= {"format": "f7", "config": "slow", "repo": "ruby"}
     project = open_project(
         tmp_path, grid={STUDY: {"include": [part]}}, studies=[STUDY], rounds=3, duplicates=0

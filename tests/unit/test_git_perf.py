@@ -119,7 +119,7 @@ def test_read_cells_takes_the_repository_of_the_copy(tmp_path):
 
 
 def test_median_of_cells_takes_warm_runs_of_the_pairing():
-    row = {"command": "clone", "upkeep": "bitmap", "cache": "hot-os", "ra": "git"}
+    row = {"command": "clone", "upkeep": "bitmap", "cache": "hot-os", "access": "git"}
     rows = [
         {**row, "server_cpu_s": "0.2"},
         {**row, "server_cpu_s": "0.4"},

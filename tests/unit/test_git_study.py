@@ -24,7 +24,7 @@ pytestmark = needs("git")
 
 STUDY = "git-server"
 CLONE = {
-    "command": "clone", "ra": "git", "repo": "project", "upkeep": "one-pack", "refs": "as-is",
+    "command": "clone", "access": "git", "repo": "project", "upkeep": "one-pack", "refs": "as-is",
     "ref_storage": "packed", "protocol": "2", "network": "loopback", "cache": "hot-os",
 }  # fmt: skip
 
@@ -40,27 +40,27 @@ def draft(environment, **axes):
 
 @pytest.mark.parametrize("access", GIT_ACCESS)
 def test_recipe_of_git_has_git_s_server(environment, access):
-    recipe = draft(environment, ra=access)
+    recipe = draft(environment, access=access)
     assert recipe["access"] == GIT_ACCESS[access]
     repository = recipe["repository"]
     assert (repository["system"], repository["upkeep"]) == ("git", "one-pack")
-    reason = why_not({**CLONE, "ra": access}, recipe, environment)
+    reason = why_not({**CLONE, "access": access}, recipe, environment)
     # The servers' user may not enter the folder of the checkout, where the unpacked sshd is.
     assert reason == (why_no_sshd() if access == "ssh" else "")
 
 
 def test_recipe_of_a_local_command_has_no_server(environment):
-    recipe = draft(environment, command="log-graph", ra="", protocol="", network="")
+    recipe = draft(environment, command="log-graph", access="", protocol="", network="")
     assert recipe["access"]["server"] == "" and recipe["repository"]["system"] == "git"
 
 
 def test_access_of_another_system_is_a_reason_to_skip(environment):
-    recipe = draft(environment, ra="svn")
-    reason = why_not({**CLONE, "ra": "svn"}, recipe, environment)
+    recipe = draft(environment, access="svn")
+    reason = why_not({**CLONE, "access": "svn"}, recipe, environment)
     assert reason == "a repository of git is not reached over svn"
     subversion = {
         "command": "log",
-        "ra": "git",
+        "access": "git",
         "repo": "ruby",
         "format": "f8",
         "packing": "nopack",
@@ -190,7 +190,7 @@ def test_card_has_other_metrics_with_the_reader_for_whom_they_count():
         row("many-packs", 0.5, call="more"),
         row("geometric", 1.01, "equal", "equal"),
     ]
-    tables = [(definition, rows), ({"compare": {"axis": "ra", "baseline": "git"}}, rows)]
+    tables = [(definition, rows), ({"compare": {"axis": "access", "baseline": "git"}}, rows)]
     (note,) = _notes_on_metrics(question, tables, 10)
     assert note == (
         f"{METRICS['server_cpu_s'].title} counts for a busy server: one pack + bitmap 4.0x to 8.0x less than "

@@ -12,7 +12,7 @@ from vcsbench.run.project import Project
 
 STUDY = "fsfs-san-2014"
 BLOCKS = {STUDY: ["command", "repo", "cache"]}
-CLASS = ["command", "cache", "ra"]
+CLASS = ["command", "cache", "access"]
 LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
 COLD_LOG = {"command": "log", "config": "slow", "cache": "cold", "format": "f6"}
 
@@ -24,17 +24,17 @@ def cells(*include, **over):
 
 
 def test_make_grid_paths_follow_axis_order_with_dash_for_inapplicable_axis():
-    paths = [cell.path for cell in cells({**COLD_LOG, "ra": "http"})]
+    paths = [cell.path for cell in cells({**COLD_LOG, "access": "http"})]
     assert paths == [f"log/http/ruby/f6/{packing}/slow/cold" for packing in ("nopack", "pack")]
     (cell,) = cells({**COLD_LOG, "command": "dump", "packing": "pack"})
-    assert (cell.path, cell.axes["ra"]) == ("dump/-/ruby/f6/pack/slow/cold", "")
+    assert (cell.path, cell.axes["access"]) == ("dump/-/ruby/f6/pack/slow/cold", "")
 
 
 def test_make_grid_overlapping_parts_and_exclude():
     part = {"command": "log", "format": "f6", "packing": "pack", "config": "slow"}
     twice = cells(part, {**part, "cache": "cold"})
     assert len(twice) == len({cell.path for cell in twice}) == 9
-    exclude = [{"ra": "http", "cache": ["cold", "hot-os"]}]
+    exclude = [{"access": "http", "cache": ["cold", "hot-os"]}]
     assert len(cells(grid={STUDY: {"include": [part], "exclude": exclude}})) == 7
     with pytest.raises(UserError, match="no cell"):
         cells(grid={STUDY: {"include": [LOG], "exclude": [{"command": "log"}]}})
@@ -75,7 +75,7 @@ def test_grid_that_no_run_can_plan_is_refused(repositories, rounds, expected):
 
 @pytest.mark.parametrize("per_class", [1, 2])
 def test_make_grid_duplicates_follow_originals_in_each_class(per_class):
-    grid = cells(LOG, duplicates=per_class, why_skip=lambda axes: "no" * (axes["ra"] == "http"))
+    grid = cells(LOG, duplicates=per_class, why_skip=lambda axes: "no" * (axes["access"] == "http"))
     assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
     grid = cells(LOG, duplicates=per_class)
     assert grid != cells(LOG, duplicates=per_class, seed=2)
@@ -118,14 +118,14 @@ def test_draft_recipe_runs_and_warmups_depend_on_cache(runs, expected):
     axes = {"command": "export", "repo": "ruby", "format": "f7", "packing": "pack"}
     study = environment.config.studies[STUDY]
 
-    def parts(ra, cache):
+    def parts(access, cache):
         return draft_recipe(
-            study, {**axes, "ra": ra, "config": "slow", "cache": cache}, environment
+            study, {**axes, "access": access, "config": "slow", "cache": cache}, environment
         )
 
-    recipes = [parts("svn", cache) for cache in ("cold", "hot-os", "hot-svn")]
+    recipes = [parts("svn", cache) for cache in ("cold", "hot-os", "hot-server")]
     assert [recipe["runs"] for recipe in recipes] == expected
     # The default of a cache state must not change recipes.
     assert not any("runs" in recipe["state"] for recipe in recipes)
-    warmups = [parts(ra, "hot-svn")["state"]["warmup"] for ra in ("svn", "http", "file")]
+    warmups = [parts(access, "hot-server")["state"]["warmup"] for access in ("svn", "http", "file")]
     assert warmups == [2, 2, 1]

@@ -253,7 +253,7 @@ def test_cell_with_a_line_that_cannot_be_made_is_skipped_with_the_reason(monkeyp
 
 
 def test_line_applies_to_cells_with_a_server():
-    assert [AXIS.applies({"ra": ra}) for ra in ("svn", "http", "file", "")] == [
+    assert [AXIS.applies({"access": access}) for access in ("svn", "http", "file", "")] == [
         True,
         True,
         False,

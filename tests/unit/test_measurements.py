@@ -35,7 +35,7 @@ def edit(path, change):
 
 
 def test_collect_starts_are_of_runs_or_of_their_cell_round(tmp_path):
-    study = make_study(tmp_path, axes={**AXES, "command": ["log"], "ra": ["svn"]}, rounds=1, runs=2)
+    study = make_study(tmp_path, axes={**AXES, "command": ["log"], "access": ["svn"]}, rounds=1, runs=2)
     context = study.context(study.cells[0], 1)
     start, later = "2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:07.000000Z"
 
@@ -122,9 +122,9 @@ def test_read_measurements_round_trip(tmp_path):
     assert list(again["repo"].unique()) == ["NA", "007"]
     assert again["elapsed_s"].tolist() == frame["elapsed_s"].tolist()
     # An axis that does not apply, and a process id where other runs have none.
-    assert again["ra"].tolist() == frame["ra"].tolist()
+    assert again["access"].tolist() == frame["access"].tolist()
     assert set(again.loc[again["command"] == "dump", "cell"].str.split("/").str[1]) == {"-"}
-    assert set(again.loc[again["command"] == "dump", "ra"]) == {""}
+    assert set(again.loc[again["command"] == "dump", "access"]) == {""}
     assert set(again["server_pid"]) == {"20193", ""}
     assert b"\r" not in (tmp_path / "m.csv").read_bytes()
 

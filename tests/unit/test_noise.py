@@ -13,7 +13,7 @@ from vcsbench.statistics import duplicates, moderation, variances
 from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
-AXES = ["command", "ra", "format", "cache"]
+AXES = ["command", "access", "format", "cache"]
 BLOCK = ["command", "cache"]
 # The standard deviation of a mean log difference by its rounds.
 BY_ROUNDS = 0.03
@@ -75,7 +75,7 @@ def cell_rows(axes, times, suffix):
 
 
 def frame_of(times, times_of_duplicate):
-    axes = {"command": "log", "ra": "svn", "format": "f1", "cache": "cold"}
+    axes = {"command": "log", "access": "svn", "format": "f1", "cache": "cold"}
     return rows_frame([*cell_rows(axes, times, ""), *cell_rows(axes, times_of_duplicate, "~2")])
 
 
@@ -89,16 +89,16 @@ def made_up(formats=8, rounds=6, sd=0.05, duplicate_sd=0.0, shared_sd=0.0, seed=
         drift = random.normal(0, 0.3, rounds)
         for number in range(formats):
             shared = random.normal(0, shared_sd, rounds)
-            for ra, suffix in product(("svn", "http"), ("", "~2")):
-                axes = dict(zip(AXES, key(f"c{command}", ra, number), strict=True))
+            for access, suffix in product(("svn", "http"), ("", "~2")):
+                axes = dict(zip(AXES, key(f"c{command}", access, number), strict=True))
                 own = random.normal(0, duplicate_sd / math.sqrt(2))
                 logs = own + drift + shared + random.normal(0, sd, rounds)
                 rows += cell_rows(axes, np.exp(logs), suffix)
     return rows_frame(rows)
 
 
-def key(command="c0", ra="svn", number=0):
-    return (command, ra, f"f{number}", "cold")
+def key(command="c0", access="svn", number=0):
+    return (command, access, f"f{number}", "cold")
 
 
 def noise_of(frame):
@@ -126,9 +126,9 @@ def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, shared_sd=0.15, rounds=8, commands=6)
     noise = noise_of(frame)
     assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
-    pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
+    pairs = [(key(access=access, number=0), key(access=access, number=1)) for access in ("svn", "http")]
     of_command = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
-    logs = np.log(of_command.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
+    logs = np.log(of_command.set_index(["access", "format", "round"])["elapsed_s"]).unstack("format")
     of_rounds = (logs["f0"] - logs["f1"]).groupby("round").mean()
     average = noise.with_error(ratio_interval(of_rounds, 2), pairs)
     independent = noise.with_error(OWN, pairs[:1]).error * math.sqrt(6 / 8) / math.sqrt(2)

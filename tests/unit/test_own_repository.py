@@ -182,7 +182,7 @@ def test_packing_of_a_copy_is_that_of_the_repository(make, made, value, default,
     [(WHOLLY_PACKED, ["pack", "pack", "pack"]), (UNPACKED, ["nopack", "nopack", "nopack"])],
 )
 def test_grid_current_and_packable_values_are_those_of_repository(make, made, packings):
-    cold = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
+    cold = {"command": "log", "access": "svn", "config": "default", "cache": "cold"}
     own = {**cold, "format": "current", "packing": "current"}
     others = {**cold, "format": ["upgraded", "f8"], "packing": "if_packable"}
     _, cells = grid_of(make("f6", **made), own, others)

@@ -41,11 +41,11 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
 
-LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}
+LOG = {"command": "log", "access": "file", "config": "slow", "cache": "hot-os"}
 OWN = "config/studies/own.yaml"
 SIDES = {"rows": [], "columns": []}
 ELAPSED = {"elapsed": {"metric": "elapsed_s", **SIDES}}
-OF_RA = {"axis": "ra", "baseline": "http", "candidates": ["svn"]}
+OF_RA = {"axis": "access", "baseline": "http", "candidates": ["svn"]}
 
 
 def table(**keys):
@@ -81,9 +81,9 @@ def error_of(root, study, part):
 
 
 LOCAL = {
-    "axes": {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]},
+    "axes": {"command": ["log"], "access": ["file"], "repo": "repositories", "cache": ["hot-os"]},
     **{"variance_group": [], "tables": ELAPSED},
-    "questions": {"ra": {"question": "http or svn?"}},
+    "questions": {"access": {"question": "http or svn?"}},
 }
 WHICH = {"question": "Which?"}
 TO_TARGET = {"output": "target", "output_location": "scratch"}
@@ -96,36 +96,36 @@ OF_CACHES = {"axis": "cache", "baseline": "cold", "candidates": ["hot"]}
         ({"block": ["command", "moon"]}, "`block[1]`"),
         ({"featured_tables": ["moon"]}, "`featured_tables[0]`"),
         ({"trace_syscalls": {"moon": ["1"]}}, "`trace_syscalls.moon`"),
-        ({"trace_syscalls": {"ra": ["tea"]}}, "`trace_syscalls.ra`"),
+        ({"trace_syscalls": {"access": ["tea"]}}, "`trace_syscalls.ra`"),
         ({"defaults": {"colour": "red"}}, "`defaults`"),
         ({"defaults": {"command": "log"}}, "`defaults`"),
         ({"defaults": {"format": "nope"}}, "`defaults.format`"),
-        ({"defaults": {"ra": "svn"}}, "`defaults.ra`"),
+        ({"defaults": {"access": "svn"}}, "`defaults.ra`"),
         ({"defaults": {"config": "x"}}, "config/servers/x: "),
         ({"defaults": {"repo": "x"}}, "`repositories` has no 'x'"),
         ({"defaults": {"filesystem": "x"}}, "`filesystems` has no 'x'"),
         ({"questions": {"moon": WHICH}}, "`questions.moon`"),
-        ({"questions": {"ra": WHICH | {"yes_value": "x"}}}, "`questions.ra.yes_value`"),
-        ({"questions": {"ra": WHICH | {"values": ["http", "x"]}}}, "`questions.ra.values`"),
-        ({"questions": {"moon": WHICH | {"axis": "ra"}, "sun": WHICH}}, "`questions.sun`"),
+        ({"questions": {"access": WHICH | {"yes_value": "x"}}}, "`questions.ra.yes_value`"),
+        ({"questions": {"access": WHICH | {"values": ["http", "x"]}}}, "`questions.ra.values`"),
+        ({"questions": {"moon": WHICH | {"axis": "access"}, "sun": WHICH}}, "`questions.sun`"),
         ({"questions": {"moon": WHICH | {"axis": "sun"}}}, "`questions.moon.axis`"),
-        ({"questions": {"ra": WHICH | {"where": {"sun": "1"}}}}, "`questions.ra.where.sun`"),
-        ({"questions": {"ra": WHICH | {"where": {"cache": "x"}}}}, "`questions.ra.where.cache`"),
+        ({"questions": {"access": WHICH | {"where": {"sun": "1"}}}}, "`questions.ra.where.sun`"),
+        ({"questions": {"access": WHICH | {"where": {"cache": "x"}}}}, "`questions.ra.where.cache`"),
         (table(metric="speed"), "`tables.a.metric`"),
         (table(compare=OF_CACHES | {"baseline": "hotter"}), "`tables.a.compare.baseline`"),
         (table(compare=OF_CACHES), "`tables.a.compare.candidates`"),
         (table(compare=OF_CACHES | {"candidates": ["cold"]}), "`tables.a`"),
         (table(compare=OF_CACHES | {"axis": "moon"}), "`tables.a.compare.axis`"),
         (table(compare=OF_RA | {"metric": "speed"}), "`tables.a.compare.metric`"),
-        (table(compare=OF_RA, rows=["ra"]), "`tables.a.rows`"),
-        (table(compare=OF_RA, over="ra"), "`tables.a.over`"),
-        (table(compare=OF_RA, where={"ra": "svn"}), "`tables.a`"),
+        (table(compare=OF_RA, rows=["access"]), "`tables.a.rows`"),
+        (table(compare=OF_RA, over="access"), "`tables.a.over`"),
+        (table(compare=OF_RA, where={"access": "svn"}), "`tables.a`"),
         (table(compare=OF_RA, each=["reads"]), "`tables.a`"),
-        (table(where={"ra": "tea"}), "`tables.a.where.ra`"),
+        (table(where={"access": "tea"}), "`tables.a.where.ra`"),
         (table(over="moon"), "`tables.a.over`"),
         (table(by=["moon"]), "`tables.a.by`"),
         (table(rows=["moon"]), "`tables.a.rows`"),
-        (table(rows=["ra", "ra"]), "`tables.a.rows`"),
+        (table(rows=["access", "access"]), "`tables.a.rows`"),
         (table(columns=["candidate"]), "`tables.a.columns`"),
         (table(columns=["count"]), "`tables.a.columns`"),
         (table(each=["reads"]), "`tables.a`"),
@@ -135,7 +135,7 @@ OF_CACHES = {"axis": "cache", "baseline": "cold", "candidates": ["hot"]}
         (published(revisions={"x": 1}), "`published.revisions`"),
         (published(numbers="x.csv"), "x.csv: cannot be read"),
         (published(numbers={"x": {"moon": "1"}}), "`published.numbers.x.moon`"),
-        (published(numbers={"x": {"ra": "tea"}}), "`published.numbers.x.ra`"),
+        (published(numbers={"x": {"access": "tea"}}), "`published.numbers.x.ra`"),
     ],
 )
 def test_project_invalid_study_names_file_and_key(tmp_path, study, keys, expected):
@@ -157,14 +157,14 @@ def test_project_invalid_study_names_file_and_key(tmp_path, study, keys, expecte
         ({"clones": True}, "`commands.log.clones`"),
         ({"defaults": {"filesystem": "disk"}, **TO_TARGET}, "`commands.log.output_location`"),
         ({"restrict_to": {"moon": ["1"]}}, "`commands.log.restrict_to.moon`"),
-        ({"restrict_to": {"ra": ["tea"]}}, "`commands.log.restrict_to.ra`"),
+        ({"restrict_to": {"access": ["tea"]}}, "`commands.log.restrict_to.ra`"),
         ({"restrict_to": {"command": ["log"]}}, "`commands.log.restrict_to`"),
         ({"inapplicable_axes": ["moon"]}, "`commands.log.inapplicable_axes[0]`"),
         ({"inapplicable_axes": ["command"]}, "`commands.log.inapplicable_axes`"),
-        ({"defaults": {"ra": "svn"}}, "`commands.log.defaults.ra`"),
+        ({"defaults": {"access": "svn"}}, "`commands.log.defaults.ra`"),
         *(
             ({"defaults": {axis: "x"}}, f"`commands.log.defaults.{axis}`")
-            for axis in ("cache", "ra", "packing", "clients")
+            for axis in ("cache", "access", "packing", "clients")
         ),
     ],
 )
@@ -191,7 +191,7 @@ def test_project_grid_with_a_storage_that_is_not_configured_names_its_key(tmp_pa
     ("old", "new", "expected"),
     [
         ("client_cpu_pct\n", "client_cpu\n", "column 'client_cpu'"),
-        ("log,http,ruby", "log,htp,ruby", "`ra`: no value 'htp'"),
+        ("log,http,ruby", "log,htp,ruby", "`access`: no value 'htp'"),
         (",slow,cold", ",solw,cold", "`config`: no value 'solw'"),
         ("422.1", "422;1", "`elapsed_s`: '422;1'"),
     ],
@@ -212,7 +212,7 @@ def test_project_published_value_that_is_not_measured_is_listed(tmp_path, study)
     shutil.copytree(CONFIG / "published", published)
     file = published / "fsfs-san-2014.csv"
     file.write_text(file.read_text().replace("http,ruby", "https,ruby", 1))
-    study["published"] |= {"unmeasured_values": {"ra": ["https"]}, "findings": ["moon"]}
+    study["published"] |= {"unmeasured_values": {"access": ["https"]}, "findings": ["moon"]}
     assert "`published.findings`" in error_of(tmp_path, study, LOG)
 
 

@@ -145,7 +145,7 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package):
 def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     # Everything but code, programs and machine, which are fixed here: another digest makes all results stale.
     here, (cell, *_) = study_grid(
-        "fsfs-san-2014", {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "cache": ["cold"]}
+        "fsfs-san-2014", {"command": ["log"], "access": ["svn"], "repo": ["ruby"], "cache": ["cold"]}
     )
     for name, fixed in (
         ("cell_code", "code"),
@@ -176,7 +176,7 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
 
 def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "_identity", lambda folder: [folder])
-    here, (cell, *_) = study_grid("fsfs-ssd-2014", {"command": ["load"], "ra": ["file"]})
+    here, (cell, *_) = study_grid("fsfs-ssd-2014", {"command": ["load"], "access": ["file"]})
     parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     for location in ("storage", "scratch"):
         made = recipe.complete_recipe(cell, {**parts, "output_location": location}, here)

@@ -190,12 +190,12 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
         [{**row, "command": "null-log"} for row in rows if row["command"] == "log"]
         for rows in (results.tables["http-vs-ra"], results.measurements)
     )
-    card = next(card for card in results.advice.cards if card.question.axis == "ra")
+    card = next(card for card in results.advice.cards if card.question.axis == "access")
     cases = [replace(case, where={**case.where, "command": "null-log"}) for case in card.cases]
     advice = replace(results.advice, cards=[replace(card, cases=cases)])
     tables = {**results.tables, "http-vs-ra": rows}
     changed = replace(results, measurements=runs, tables=tables, advice=advice)
-    compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
+    compare = {"axis": "access", "baseline": "http", "candidate": "svn"}
     where = {"command": "null-log"}
     definition = {"where": where, "compare": compare, "expect": {"over": "mean", "at_least": 1}}
     found = [{**results.findings[0], "id": "x"}]

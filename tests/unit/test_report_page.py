@@ -41,7 +41,7 @@ from vcsbench.report.results import Provenance
 from vcsbench.report.summary import find_disturbance
 
 STUDY = default_study()
-SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
+SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_page_has_picks_first_then_reasons_of_failures_and_details_of_numbers(re
 
 
 def test_cards_have_the_known_values_and_factors(page):
-    answers = {axis: card_on(page, axis).card.answer for axis in ("format", "packing", "ra")}
-    assert answers["format"].value == "f7" and answers["ra"].value == "svn"
+    answers = {axis: card_on(page, axis).card.answer for axis in ("format", "packing", "access")}
+    assert answers["format"].value == "f7" and answers["access"].value == "svn"
     numbers = re.findall(r"[\d.]+x|\d+", answers["format"].effect)
     assert numbers[:4] == ["2.0x", "36", "36", "0"]
     assert answers["packing"].short == "yes"
@@ -120,7 +120,7 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     assert meanings.keys() == {"apart", "saturated"} and all(meanings.values())
     lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
-    assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
+    assert (lines["packing"], lines["config"], lines["access"]) == ([], [failed], [])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_page_has_the_share_of_disturbed_runs(results, cold, hot, text):
     """Of 100 cold and 100 hot runs, `cold` and `hot` were disturbed."""
     template = next(run for run in results.valid_runs)
     runs = []
-    for cache, disturbed in (("cold", cold), ("hot-svn", hot)):
+    for cache, disturbed in (("cold", cold), ("hot-server", hot)):
         for number in range(100):
             flags = "cpu-busy" if number < disturbed else ""
             runs.append({**template, "cache": cache, "flags": flags})
@@ -180,7 +180,7 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
         costs = {view.card.question.axis: " ".join(view.costs) for view in found}
         assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
         assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
-        assert shown in costs["packing"] and costs["ra"] == ""
+        assert shown in costs["packing"] and costs["access"] == ""
 
 
 def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
@@ -220,7 +220,7 @@ def test_card_of_builds_has_an_expectation_that_its_noise_allows(
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):
-    assert [pick.axis for pick in page.answers.picks] == ["ra", "format", "packing", "config"]
+    assert [pick.axis for pick in page.answers.picks] == ["access", "format", "packing", "config"]
     assert ("nopack", "not packed") in page.answers.picks[2].values
     assert {pick.preset for pick in page.answers.picks} == {""}
     # An answer over all cells, as on builds, follows no pick.
@@ -240,7 +240,7 @@ def answer_on(page, picks):
 
 
 @pytest.mark.parametrize(
-    "picks", [{}, {"ra": "http"}, {"ra": "svn", "format": "f6", "packing": "nopack"}]
+    "picks", [{}, {"access": "http"}, {"access": "svn", "format": "f6", "packing": "nopack"}]
 )
 def test_answers_for_picks_equal_the_rule_on_the_fitting_cases(page, picks):
     view = card_on(page, "packing")
@@ -260,10 +260,10 @@ def test_answers_exist_for_the_combinations_of_the_grid_only(results, page):
 
 
 def test_changes_for_picks_have_their_order_cost_and_results(page):
-    mine = {"ra": "http", "format": "f6", "packing": "nopack", "config": "slow"}
+    mine = {"access": "http", "format": "f6", "packing": "nopack", "config": "slow"}
     packed, f7, svn = answer_on(page, mine).changes
     assert packed.lead.startswith("Do first: packed")
-    assert (packed.anchor, f7.anchor, svn.anchor) == ("card-packing", "card-format", "card-ra")
+    assert (packed.anchor, f7.anchor, svn.anchor) == ("card-packing", "card-format", "card-access")
     assert all(change.cost and change.undo for change in (packed, f7, svn))
     assert [row.label for row in f7.rows] == ["as you are", "after: packed"]
     chips = [chip for row in f7.rows for cell in row.cells for chip in cell]
@@ -345,7 +345,7 @@ def test_page_has_the_time_of_each_step(results):
 
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
     kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
-    rows = [{"command": c, "ra": ra, "cache": "cold", "detectable": d} for c, ra, d in kinds]
+    rows = [{"command": c, "access": access, "cache": "cold", "detectable": d} for c, access, d in kinds]
     rows.append({**rows[0], "detectable": 9.0, "withheld": "hosts-differ"})
     found = make_quality_tables(replace(results, tables={"f6-vs-f7": rows}))
     (table,) = (table for table in found if table.title == "Smallest detectable differences")

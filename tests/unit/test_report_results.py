@@ -8,7 +8,7 @@ from vcsbench.errors import UserError
 from vcsbench.report.results import CSV_FILES, MEASURED, read_records
 from vcsbench.statistics import comparisons
 
-SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
+SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
 
 
 def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):

@@ -19,16 +19,16 @@ from vcsbench.report.table_sections import table_sections
 
 ORDER = {
     "command": ["log", "dump"],
-    "ra": ["http", "svn"],
+    "access": ["http", "svn"],
     "repo": ["ruby", "bsd"],
     "format": ["f6", "f7"],
     "config": ["slow", "fast"],
     "cache": ["cold", "hot-os"],
 }
-ELAPSED = {"metric": "elapsed_s", "rows": ["ra", "repo", "format"], "columns": ["cache", "config"]}
+ELAPSED = {"metric": "elapsed_s", "rows": ["access", "repo", "format"], "columns": ["cache", "config"]}
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-RATIO = {"compare": COMPARE, "rows": ["ra", "repo"], "columns": ["cache", "config"]}
-PLAIN = {"command": "log", "ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
+RATIO = {"compare": COMPARE, "rows": ["access", "repo"], "columns": ["cache", "config"]}
+PLAIN = {"command": "log", "access": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
 LAYOUT = grids.make_layout(ELAPSED, ORDER)
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 
@@ -61,7 +61,7 @@ def row(**values):
 
 def test_grid_follows_the_order_of_the_study_with_joined_headings():
     found = points(
-        ra=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
+        access=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
     )
     (grid,) = grids.make_grids(found[:-1], LAYOUT)
     assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
@@ -102,7 +102,7 @@ def test_decimals_of_a_column(values, unit, expected):
 
 
 def test_measured_points_only_differences_have_a_colour():
-    keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
+    keys = {"access": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
         {"command": "log", **keys, **row(ratio=1.22)},
         {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="equal")},
@@ -117,9 +117,9 @@ def test_measured_points_only_differences_have_a_colour():
 
 
 def test_grid_with_one_candidate_names_its_axis():
-    layout = grids.Layout(("candidate", "ra"), ("cache",), (), {}, "config")
+    layout = grids.Layout(("candidate", "access"), ("cache",), (), {}, "config")
     keys = {"candidate": "fast", "cache": "cold"}
-    points = [grids.Point({**keys, "ra": ra}, PointKind.MEASURED) for ra in ("http", "svn")]
+    points = [grids.Point({**keys, "access": access}, PointKind.MEASURED) for access in ("http", "svn")]
     assert grids.make_grids(points, layout)[0].constant == [("config", "fast")]
 
 
@@ -128,7 +128,7 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
         skip = "no root" if (fmt, cache) == ("f6", "cold") else ""
         return {"cell": f"{fmt}/{cache}", "format": fmt, "cache": cache, "skip": skip}
 
-    pairs = [(f, c) for c in ("cold", "hot-os") for f in ("f6", "f7")] + [("f7", "hot-svn")]
+    pairs = [(f, c) for c in ("cold", "hot-os") for f in ("f6", "f7")] + [("f7", "hot-server")]
     grid = [cell(*pair) for pair in pairs]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "broken"}]
     runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]

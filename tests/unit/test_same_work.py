@@ -119,7 +119,7 @@ def test_finding_leaves_out_other_work(tmp_path, check, work, verdict, why):
 
 
 def advice_of(frame, cache):
-    settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
+    settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "access"])
     situations = advise(settings, frame).situations
     return next(item for item in situations if item.where["cache"] == cache)
 

@@ -142,18 +142,18 @@ def test_commands_of_svnbench_decide_only_without_others():
 
 def test_combinations_are_those_that_a_cell_fits():
     grid = [
-        {"ra": "http", "config": "slow", "skip": ""},
-        {"ra": "file", "config": "", "skip": ""},
-        {"ra": "svn", "config": "slow", "skip": "no svnserve"},
+        {"access": "http", "config": "slow", "skip": ""},
+        {"access": "file", "config": "", "skip": ""},
+        {"access": "svn", "config": "slow", "skip": "no svnserve"},
     ]
-    axes = {"ra": ["http", "file", "svn"], "config": ["slow", "fast"]}
+    axes = {"access": ["http", "file", "svn"], "config": ["slow", "fast"]}
     found = combinations_of(grid, axes, 300)
     assert found[0] == {}
-    assert {"ra": "http", "config": "slow"} in found
+    assert {"access": "http", "config": "slow"} in found
     # Over file, settings do not matter.
-    assert {"ra": "file", "config": "fast"} in found
-    assert {"ra": "http", "config": "fast"} not in found
-    assert all(picks.get("ra") != "svn" for picks in found)
+    assert {"access": "file", "config": "fast"} in found
+    assert {"access": "http", "config": "fast"} not in found
+    assert all(picks.get("access") != "svn" for picks in found)
     assert all("config" not in picks for picks in combinations_of(grid, axes, 5))
 
 

@@ -14,7 +14,7 @@ from vcsbench.statistics.calls import withdraw_disturbed
 from vcsbench.statistics.tables import make_table
 
 FORMATS = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
-ACCESS = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "file"]}}
+ACCESS = {"compare": {"axis": "access", "baseline": "http", "candidates": ["svn", "file"]}}
 ELAPSED = {"metric": "elapsed_s"}
 CLIENT = {"metric": "client_cpu_pct"}
 BLOCK = ["command", "repo", "cache"]
@@ -64,14 +64,14 @@ def test_make_table_has_row_per_candidate_and_inapplicable_axis_is_empty(tmp_pat
     axes = {**AXES, "command": ["log", "dump"]}
     frame = frame_of(tmp_path, axes=axes, noise=0)
     table = table_of(frame, ACCESS, axes)
-    assert "ra" not in table
-    assert set(table["command"]) == {"log"}  # dump has no ra to compare
+    assert "access" not in table
+    assert set(table["command"]) == {"log"}  # dump has no access to compare
     first = table[["candidate", "value"]].head(2).values.tolist()
     assert first == [["svn", pytest.approx(25)], ["file", pytest.approx(100 * (1 / 0.6 - 1))]]
     dumps = table_of(frame, FORMATS, axes).query("command == 'dump'")
-    assert set(dumps["ra"]) == {""} and len(dumps) == 12
+    assert set(dumps["access"]) == {""} and len(dumps) == 12
     levels = table_of(frame.iloc[::-1], ELAPSED, axes)
-    assert levels["ra"].unique().tolist() == [*AXES["ra"], ""], "in the order of the study"
+    assert levels["access"].unique().tolist() == [*AXES["access"], ""], "in the order of the study"
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ def joined(*summaries, command=REPEATED):
 
 
 PACK = CardQuestion("format", "Pack?", yes_value="f7")
-SERVE = CardQuestion("ra", "Server?")
+SERVE = CardQuestion("access", "Server?")
 
 
 def packing():
-    return card(row(2.4), row(6.9, ra="svn"), question=PACK)
+    return card(row(2.4), row(6.9, access="svn"), question=PACK)
 
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command():

@@ -150,7 +150,7 @@ def test_traffic_ends_with_its_parent(tmp_path):
 
 STUDY = {
     **{"title": "Many clients", "source": "A test."},
-    "axes": {"command": "commands", "ra": ["svn"], "readers": ["1", "4"], "committers": ["0", "1"]},
+    "axes": {"command": "commands", "access": ["svn"], "readers": ["1", "4"], "committers": ["0", "1"]},
     "commands": {
         "log": {
             **{"argv": "{svn} log {url}", "input": "repository", "work": "log"},
@@ -161,7 +161,7 @@ STUDY = {
             "traffic": {"seconds": 2, "commit": "{svnmucc} put {change} {url}/file-{client}"},
         },
     },
-    "tables": {"all": {"metric": "throughput_per_s", "rows": ["ra"], "columns": ["readers"]}},
+    "tables": {"all": {"metric": "throughput_per_s", "rows": ["access"], "columns": ["readers"]}},
 }
 
 
@@ -338,10 +338,10 @@ def test_capacity_is_smallest_number_with_doubled_latency_and_its_interval():
 
 def test_capacity_of_server_that_is_never_slow_is_unknown():
     nan = float("nan")
-    rows = [row(2, 0.9, nan, nan, ra="svn"), row(2, 0.4, 0.3, 0.45, ra="http")]
+    rows = [row(2, 0.9, nan, nan, access="svn"), row(2, 0.4, 0.3, 0.45, access="http")]
     svn, http = find_capacities(rows)
-    assert (svn.where, svn.number, svn.low, svn.high) == ({"ra": "svn"}, None, None, None)
-    assert (http.where, http.number, http.low, http.high) == ({"ra": "http"}, 2, 2, 2)
+    assert (svn.where, svn.number, svn.low, svn.high) == ({"access": "svn"}, None, None, None)
+    assert (http.where, http.number, http.low, http.high) == ({"access": "http"}, 2, 2, 2)
 
 
 def test_throughput_metric_calls_more_requests_better():

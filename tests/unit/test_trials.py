@@ -23,8 +23,8 @@ def root():
         yield folder
 
 
-def plan_of(root, ra="svn"):
-    return open_project(root, grid={STUDY: {"include": [{**CELL, "ra": ra}]}}).plan
+def plan_of(root, access="svn"):
+    return open_project(root, grid={STUDY: {"include": [{**CELL, "access": access}]}}).plan
 
 
 def named(plan, trial):

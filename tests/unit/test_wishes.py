@@ -12,8 +12,8 @@ CURRENT = {"format": "as-is", "packing": "nopack"}
 WORK = {"packing": MeasuredWork(4.2, 20_000, False), "format": MeasuredWork(41.0, 20_000, True)}
 PACK = CardAction([ActionStep("svnadmin pack REPO")], downtime="no downtime")
 LOAD = CardAction([ActionStep("a\nb")], condition="you can stop commits", downtime="a stop")
-COLD_LOG = {**LOG, "ra": "svn"}
-WARM_LOG = {"command": "log", "cache": "hot-svn", "ra": "svn"}
+COLD_LOG = {**LOG, "access": "svn"}
+WARM_LOG = {"command": "log", "cache": "hot-server", "access": "svn"}
 
 
 def packing(*results):
@@ -88,13 +88,13 @@ def test_find_wishes_takes_the_largest_gain_with_and_without_an_interruption(
     ],
 )
 def test_find_wishes_takes_the_access_with_the_largest_gain_with_a_server(factors, access):
-    results = [({**LOG, "ra": name}, BETTER, factor) for name, factor in factors.items()]
+    results = [({**LOG, "access": name}, BETTER, factor) for name, factor in factors.items()]
     (wish,) = wishes(packing(*results))
     assert (wish.operation.access, wish.factor) == (access, factors[access])
 
 
 def test_find_wishes_names_operations_that_become_slower():
-    (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "ra": "svn"}, WORSE, 0.5)))
+    (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "access": "svn"}, WORSE, 0.5)))
     assert wish.slower == ["cold export over svn (2.0x)"]
 
 
@@ -102,7 +102,7 @@ def test_find_wishes_names_operations_that_become_slower():
     ("axis", "sides", "where"),
     [
         # The value that a user has is unknown.
-        ("ra", ("svn", "http"), LOG),
+        ("access", ("svn", "http"), LOG),
         # Nobody runs svnbench at work.
         ("packing", ("nopack", "pack"), {**LOG, "command": "null-log"}),
         # It is about another repository than the user has.
@@ -120,7 +120,7 @@ def test_find_wishes_takes_the_command_of_the_server_of_the_access():
         ActionStep("SVNCacheRevProps on", "httpd"),
     ]
     made = card("packing", ("nopack", "pack"), [(COLD_LOG, BETTER, 2.0)])
-    http = card("packing", ("nopack", "pack"), [({**LOG, "ra": "http"}, BETTER, 2.0)])
+    http = card("packing", ("nopack", "pack"), [({**LOG, "access": "http"}, BETTER, 2.0)])
     (of_svn,) = wishes(with_action(made, "pack", CardAction(steps)))
     (of_http,) = wishes(with_action(http, "pack", CardAction(steps)))
     assert (of_svn.command, of_http.command) == ("svnserve -M 256", "")

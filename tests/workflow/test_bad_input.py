@@ -8,7 +8,7 @@ from project import HOT, mounted, needs, needs_root, ruby, slow
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
-PART = {**HOT, "ra": "file"}
+PART = {**HOT, "access": "file"}
 
 
 def error(project, *parts, **keys):

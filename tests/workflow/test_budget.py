@@ -13,9 +13,9 @@ from vcsbench.statistics.budget import AROUND_S
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 # Two formats that are equally fast. An export of a small history is long enough to compare.
-FORMATS = {**HOT, "command": "export", "ra": "file", "format": ["f7", "f8"]}
+FORMATS = {**HOT, "command": "export", "access": "file", "format": ["f7", "f8"]}
 # Two blocks of two cells. One cell of each has a duplicate.
-GRID = {**FORMATS, "cache": ["hot-os", "hot-svn"]}
+GRID = {**FORMATS, "cache": ["hot-os", "hot-server"]}
 FIRST = 3
 # Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
@@ -114,7 +114,7 @@ def test_failed_cell_leaves_budget_to_others(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
-    part = {**FORMATS, "ra": "svn", "config": ["slow", "broken"]}
+    part = {**FORMATS, "access": "svn", "config": ["slow", "broken"]}
     keys = {"part": part, "duplicates": 4}
     configure(project, **keys)
     project.tool("run", "measured", code=1)

@@ -55,7 +55,7 @@ def measured(shared_project):
         "wrapped": {"prefix": wrapped, "library_path": libraries()},
         "mixed": {"client": "wrapped", "server": "system"},
     }
-    part = {**HOT, "command": ["log", "null-log"], "ra": ["svn", "file"]}
+    part = {**HOT, "command": ["log", "null-log"], "access": ["svn", "file"]}
     configure(shared_project, builds, part)
     shared_project.succeed(*TARGETS)
     return shared_project
@@ -67,7 +67,7 @@ def test_build_cells_run_its_binaries(measured):
     ran = {
         row["build"]: (row["client"], row["server"])
         for row in measured.rows(f"measurements/{STUDY}.csv")
-        if (row["command"], row["ra"]) == ("log", "svn")
+        if (row["command"], row["access"]) == ("log", "svn")
     }
     assert ran == {
         "system": (system["svn"], system["svnserve"]),
@@ -79,7 +79,7 @@ def test_build_cells_run_its_binaries(measured):
     version = subprocess.check_output(["svn", "--version", "--quiet"], text=True).strip()
     for row in measured.rows(f"measurements/{STUDY}.csv"):
         assert row["client_version"] == version
-        assert row["server_version"] == (version if row["ra"] == "svn" else "")
+        assert row["server_version"] == (version if row["access"] == "svn" else "")
 
 
 def test_build_loading_other_libraries_is_in_no_table(measured):
@@ -120,7 +120,7 @@ def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     builds = {"system": {}, "conda": {"conda": "my.yaml"}}
-    configure(project, builds, {**HOT, "ra": ["svn", "http"]})
+    configure(project, builds, {**HOT, "access": ["svn", "http"]})
     project.succeed(*TARGETS)
     (made,) = (p for p in (project.path / "results" / "builds").iterdir() if p.is_dir())
     found = project.rows(f"measurements/{STUDY}.csv")
@@ -154,7 +154,7 @@ def compared(project, rounds):
     builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
     # A dump of just over a shard takes over half a second. Without duplicates nothing is called.
     keys = {"repositories": ruby(0.0222), "duplicates": 1}
-    part = {**HOT, "command": "dump", "cache": "hot-svn"}
+    part = {**HOT, "command": "dump", "cache": "hot-server"}
     configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
     project.succeed(TARGETS[1])
     table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
@@ -179,11 +179,11 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
 @pytest.mark.slow
 def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):
     builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
-    configure(project, builds, {**HOT, "ra": ["svn", "http", "file"]})
+    configure(project, builds, {**HOT, "access": ["svn", "http", "file"]})
     project.succeed("measured")
     ran = [r for r in project.rows(f"measurements/{STUDY}.csv") if r["build"] == "trixie"]
-    assert {row["ra"] for row in ran} == {"svn", "http", "file"}
+    assert {row["access"] for row in ran} == {"svn", "http", "file"}
     for row in ran:
         assert row["client_version"].startswith("1.14.") and row["client_version"] != "1.14.2"
-        assert row["server_version"] == ("" if row["ra"] == "file" else row["client_version"])
+        assert row["server_version"] == ("" if row["access"] == "file" else row["client_version"])
         assert not {"other-libraries", "libraries-unknown"} & set(row["flags"].split())

@@ -16,14 +16,14 @@ pytestmark = [
 ]
 
 LOG = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
-FAST = {"format": "f7", "packing": "nopack", "config": "fast", "cache": "hot-svn"}
+FAST = {"format": "f7", "packing": "nopack", "config": "fast", "cache": "hot-server"}
 ALL = [
     LOG,
-    {**LOG, "command": "export", "ra": "http", "cache": "cold"},
-    {**FAST, "command": ["log", "dump", "null-export"], "ra": ["svn", "http"]},
+    {**LOG, "command": "export", "access": "http", "cache": "cold"},
+    {**FAST, "command": ["log", "dump", "null-export"], "access": ["svn", "http"]},
 ]
-HOT = {**LOG, "ra": ["svn", "file"], "cache": "hot-os"}
-F8 = {**LOG, "ra": "file", "format": "f8", "cache": "hot-os"}
+HOT = {**LOG, "access": ["svn", "file"], "cache": "hot-os"}
+F8 = {**LOG, "access": "file", "format": "f8", "cache": "hot-os"}
 F8_CELL = "log/file/ruby/f8/nopack/slow/hot-os"
 
 
@@ -59,13 +59,13 @@ def test_run_cold_log_of_packed_repository_reads_less(project):
     part = {**LOG, "packing": ["nopack", "pack"], "cache": "cold"}
     project.configure(part, repositories=ruby(0.0222))
     project.succeed(f"results/tables/{STUDY}")
-    found = {(row["ra"], row["packing"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
-    for ra in ("svn", "http", "file"):
-        loose, packed = (found[ra, packing] for packing in ("nopack", "pack"))
-        assert int(loose["device_bytes"]) > 2 * int(packed["device_bytes"]), ra
-        assert int(loose["read_calls"]) > int(packed["read_calls"]), ra
+    found = {(row["access"], row["packing"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
+    for access in ("svn", "http", "file"):
+        loose, packed = (found[access, packing] for packing in ("nopack", "pack"))
+        assert int(loose["device_bytes"]) > 2 * int(packed["device_bytes"]), access
+        assert int(loose["read_calls"]) > int(packed["read_calls"]), access
         assert bool(loose["instructions"]) != bool(loose["instructions_why_not"])
-    table = {row["ra"]: row for row in project.rows(f"tables/{STUDY}/device-read-by-packing.csv")}
+    table = {row["access"]: row for row in project.rows(f"tables/{STUDY}/device-read-by-packing.csv")}
     assert {*table} == {"svn", "http", "file"}
     assert {row["cache"] for row in table.values()} == {"cold"}
     # One round has a ratio and no interval.
@@ -73,9 +73,9 @@ def test_run_cold_log_of_packed_repository_reads_less(project):
 
 
 def test_servers_get_options_of_their_files(measured):
-    argv = measured.context(STUDY, "log/svn/ruby/f7/nopack/fast/hot-svn")["server"]["argv"]
+    argv = measured.context(STUDY, "log/svn/ruby/f7/nopack/fast/hot-server")["server"]["argv"]
     assert argv[-4:] == ["--client-speed", "1000", "--block-read", "yes"] and "--threads" in argv
-    httpd = measured.context(STUDY, "log/http/ruby/f7/nopack/fast/hot-svn")
+    httpd = measured.context(STUDY, "log/http/ruby/f7/nopack/fast/hot-server")
     assert "SVNBlockRead on" in httpd["server_files"]["httpd.conf"]
 
 
@@ -114,7 +114,7 @@ def test_copies_lost_are_made_again_and_keep_results(measured):
 def test_source_changed_makes_copies_and_cells_again(measured):
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
     before = measured.context(STUDY, cell)["repository"]["youngest"]
-    measured.configure({**HOT, "ra": "file"}, repositories=ruby(0.001))
+    measured.configure({**HOT, "access": "file"}, repositories=ruby(0.001))
     measured.succeed("measured")
     assert (before, measured.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
 
@@ -125,7 +125,7 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "httpd.conf").write_text("SVNNoSuchDirective on\n")
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
-    project.configure({**HOT, "ra": ["svn", "http"], "config": ["slow", "broken"]})
+    project.configure({**HOT, "access": ["svn", "http"], "config": ["slow", "broken"]})
     output = project.tool("run", f"--study={STUDY}", code=1)
     for chatter in ("RuleException", "rule cell:", "jobid", "\r", "\x1b"):
         assert chatter not in output
@@ -135,11 +135,11 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     assert len(project.exports()) == 2
     # The further calls of Snakemake, for other cells and for the report, keep the copies.
     assert output.count("made the copies on") == 1
-    for ra, server, option in (
+    for access, server, option in (
         ("http", "httpd", "SVNNoSuchDirective"),
         ("svn", "svnserve", "no-such-option"),
     ):
-        log = project.log(STUDY, f"log/{ra}/ruby/f7/nopack/broken/hot-os")
+        log = project.log(STUDY, f"log/{access}/ruby/f7/nopack/broken/hot-os")
         assert f"{server} did not start" in log and option in log and option in output
         assert "Traceback" not in log
     assert "SVNNoSuchDirective" in project.page(STUDY)

@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 CORES = len(os.sched_getaffinity(0))
-PART = {**HOT, "command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"]}
+PART = {**HOT, "command": ["log", "export"], "access": "svn", "format": ["f6", "f7"]}
 # Keys that differ between runs or hosts, and those with ports, names of folders and counts of the kernel.
 PASSING = {"started_at", "host", "order", "runs", "took", "storage", "set_aside"}
 PASSING |= {"flags", "argv", "server", "layout", "repository", "work", "captured_io"}

@@ -10,8 +10,8 @@ from project import HOT, ROOT, STUDY, needs, path_of_tool, run_merged
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 
-CELL = "log/svn/ruby/f7/nopack/fast/hot-svn"
-PARTS = {**HOT, "ra": ["svn", "file"]}, {**HOT, "ra": "file", "packing": "pack"}
+CELL = "log/svn/ruby/f7/nopack/fast/hot-server"
+PARTS = {**HOT, "access": ["svn", "file"]}, {**HOT, "access": "file", "packing": "pack"}
 
 
 def seconds(report):
@@ -76,7 +76,7 @@ def test_show_measure_and_clean_use_prepared_copies_only(project):
 
 # The projects have no duplicates.
 UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
-PART = {**HOT, "ra": "file"}
+PART = {**HOT, "access": "file"}
 
 
 def documented_expectations():

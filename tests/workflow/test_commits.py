@@ -56,19 +56,19 @@ STUDY = {
     "source": "A test",
     "axes": {
         "command": list(CHANGES),
-        "ra": ["file", "svn", "http", "https", "svn+ssh"],
+        "access": ["file", "svn", "http", "https", "svn+ssh"],
         "repo": "repositories",
         "format": ["f6", "f7", "f8", "as-is"],
         "packing": ["nopack", "pack"],
-        "cache": ["cold", "hot-os", "hot-svn"],
+        "cache": ["cold", "hot-os", "hot-server"],
         "hooks": ["none", "shell", "python"],
     },
     "defaults": {"config": "threaded"},
     "commands": {change: commit_of(change) for change in CHANGES},
     "tables": {
-        "elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["ra"]},
-        "dirtied": {"metric": "dirtied_mib", "rows": ["command"], "columns": ["ra"]},
-        "flush-calls": {"metric": "flush_calls", "rows": ["command"], "columns": ["ra"]},
+        "elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["access"]},
+        "dirtied": {"metric": "dirtied_mib", "rows": ["command"], "columns": ["access"]},
+        "flush-calls": {"metric": "flush_calls", "rows": ["command"], "columns": ["access"]},
     },
     "trace_syscalls": {"command": ["one-file"]},
 }
@@ -149,14 +149,14 @@ def works_of(rows):
 
 
 def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
-    hot = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": ACCESSES, "hooks": "none"}
+    hot = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": ACCESSES, "hooks": "none"}
     commits.configure({**hot, "command": list(CHANGES)})
     commits.project.prepare()
     before = commits.copies()
     commits.project.succeed()
     assert commits.copies() == before and commits.private_copies() == []
     runs = commits.project.rows("measurements/commits.csv")
-    assert {row["ra"] for row in runs} == set(ACCESSES)
+    assert {row["access"] for row in runs} == set(ACCESSES)
     assert invalid_flags(runs) == []
     works = {command: json.loads(work) for command, work in works_of(runs)}
     # One work for each command: equal over each access, and in each run.
@@ -179,18 +179,18 @@ def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
 
 
 @pytest.mark.parametrize(
-    ("ra", "cache"), [("svn", "hot-svn"), *(slow(ra, "cold") for ra in ACCESSES)]
+    ("access", "cache"), [("svn", "hot-server"), *(slow(access, "cold") for access in ACCESSES)]
 )
-def test_commit_in_a_cache_state_has_its_promises(commits, ra, cache):
-    part = {"format": "f7", "packing": "nopack", "cache": cache, "ra": ra, "hooks": "none"}
+def test_commit_in_a_cache_state_has_its_promises(commits, access, cache):
+    part = {"format": "f7", "packing": "nopack", "cache": cache, "access": access, "hooks": "none"}
     commits.configure({**part, "command": "thousand-files"})
     commits.project.prepare()
-    context = commits.measure(commits.recipe(f"thousand-files/{ra}/ruby/f7/nopack/{cache}/none"))
+    context = commits.measure(commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/{cache}/none"))
     for run in context["runs"]:
         assert not {*run["flags"]} & {"server-not-warm", "restarted", "cache-not-cold"}
         assert run["evidence"]["input_grew_bytes"] > 0
     assert len({json.dumps(run["work"]) for run in context["runs"]}) == 1
-    if cache == "hot-svn":
+    if cache == "hot-server":
         # Each run has a server of its own, which has answered one read before.
         assert [run["evidence"]["server_runs_before"] for run in context["runs"]] == [1] * 4
         assert len({run["evidence"]["server_pid"] for run in context["runs"]}) == 4
@@ -204,33 +204,33 @@ DEPLOYED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ra", DEPLOYED)
-def test_commit_to_a_server_as_it_is_deployed_does_the_same_work(commits, ra):
-    if ra == "svn+ssh" and why_no_sshd():
+@pytest.mark.parametrize("access", DEPLOYED)
+def test_commit_to_a_server_as_it_is_deployed_does_the_same_work(commits, access):
+    if access == "svn+ssh" and why_no_sshd():
         pytest.skip(why_no_sshd())
     part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "hooks": "shell"}
-    commits.configure({**part, "command": "one-file", "ra": [ra, "file"]})
+    commits.configure({**part, "command": "one-file", "access": [access, "file"]})
     commits.project.prepare()
     works = []
-    for access in (ra, "file"):
-        recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-os/shell")
-        if access == ra:
-            recipe |= DEPLOYED[ra]
+    for way in (access, "file"):
+        recipe = commits.recipe(f"one-file/{way}/ruby/f8/nopack/hot-os/shell")
+        if way == access:
+            recipe |= DEPLOYED[access]
         runs = commits.measure(recipe)["runs"]
         assert invalid_flags([{"flags": " ".join(run["flags"])} for run in runs]) == []
         works += [run["work"] for run in runs]
     assert all(work == works[0] for work in works)
 
 
-HOOKS = [(ra, hooks) for ra in ACCESSES for hooks in ("shell", "python")]
+HOOKS = [(access, hooks) for access in ACCESSES for hooks in ("shell", "python")]
 
 
-@pytest.mark.parametrize(("ra", "hooks"), [HOOKS[0], *(slow(*case) for case in HOOKS[1:])])
-def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, ra, hooks):
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-svn", "ra": ra, "hooks": hooks}
+@pytest.mark.parametrize(("access", "hooks"), [HOOKS[0], *(slow(*case) for case in HOOKS[1:])])
+def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, access, hooks):
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-server", "access": access, "hooks": hooks}
     commits.configure({**part, "command": "one-file"})
     commits.project.prepare()
-    recipe = commits.recipe(f"one-file/{ra}/ruby/f8/nopack/hot-svn/{hooks}")
+    recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-server/{hooks}")
     context = commits.measure(recipe)
     assert invalid_flags([{"flags": " ".join(run["flags"])} for run in context["runs"]]) == []
     file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
@@ -243,10 +243,10 @@ def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, ra, hooks
         file.write_text(text)
 
 
-@pytest.mark.parametrize("ra", ACCESSES)
-def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, ra):
+@pytest.mark.parametrize("access", ACCESSES)
+def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, access):
     """The page says that a hook is part of the measured time."""
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": ra, "hooks": "shell"}
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": access, "hooks": "shell"}
     commits.configure({**part, "command": "one-file"}, runs=1)
     commits.project.prepare()
     file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
@@ -257,7 +257,7 @@ def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, ra):
         )
         assert slept != text
         file.write_text(slept)
-        recipe = commits.recipe(f"one-file/{ra}/ruby/f8/nopack/hot-os/shell")
+        recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-os/shell")
         commits.measure(recipe)
     finally:
         file.write_text(text)
@@ -297,7 +297,7 @@ def test_repository_of_the_user_is_neither_written_nor_are_its_hooks_run(
     project, repository, packing
 ):
     Commits(project)
-    part = {"format": "as-is", "cache": "hot-os", "ra": ACCESSES, "hooks": "none"}
+    part = {"format": "as-is", "cache": "hot-os", "access": ACCESSES, "hooks": "none"}
     if packing == "pack":
         fsfs.run_svnadmin("pack", repository)
     before = read_content(repository)
@@ -314,7 +314,7 @@ def test_repository_of_the_user_is_neither_written_nor_are_its_hooks_run(
 
 
 def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "ra": "file", "hooks": "none"}
+    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": "file", "hooks": "none"}
     commits.configure({**part, "command": "one-file"}, runs=1)
     commits.project.prepare()
     cell = "one-file/file/ruby/f8/nopack/hot-os/none"
@@ -326,12 +326,12 @@ def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
 @pytest.mark.parametrize("kills", [3, slow(20)])
 def test_kills_during_commits_leave_the_prepared_copy_as_it_was(commits, kills):
     """SIGKILL of the cell. The next round works, and `svnadmin verify` passes."""
-    ra = ACCESSES[-1]
-    part = {"format": "f7", "packing": "nopack", "cache": "hot-os", "ra": ra, "hooks": "none"}
+    access = ACCESSES[-1]
+    part = {"format": "f7", "packing": "nopack", "cache": "hot-os", "access": access, "hooks": "none"}
     commits.configure({**part, "command": "thousand-files"}, runs=20)
     commits.project.prepare()
     before = commits.copies()
-    recipe = commits.recipe(f"thousand-files/{ra}/ruby/f7/nopack/hot-os/none")
+    recipe = commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/hot-os/none")
     for kill in range(kills):
         with subprocess.Popen(
             commits.command(recipe),

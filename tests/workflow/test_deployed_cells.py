@@ -21,7 +21,7 @@ title: "Deployed servers"
 source: A test.
 axes:
   command: [log, export]
-  ra: [http, https, svn, file]
+  access: [http, https, svn, file]
   authentication: [none, basic-bcrypt, basic-md5, password, sasl]
   access_rules: ["0", "10", "1000"]
   path_authz: ["on", short_circuit, "off"]
@@ -32,7 +32,7 @@ axes:
 defaults: {format: f7, packing: nopack, config: default, cache: hot-os}
 block: [command]
 variance_group: [command]
-scenario_axes: [ra, command, repo]
+scenario_axes: [access, command, repo]
 commands:
   log:
     argv: "{svn} log -v {url}"
@@ -46,11 +46,11 @@ commands:
 tables:
   elapsed:
     metric: elapsed_s
-    rows: [ra, authentication, access_rules, path_authz]
+    rows: [access, authentication, access_rules, path_authz]
     columns: [keep_alive, http_connections, bulk_updates]
 """
 PLAIN = {
-    "ra": "http",
+    "access": "http",
     "authentication": "none",
     "access_rules": "0",
     "path_authz": "on",
@@ -60,13 +60,13 @@ PLAIN = {
 }
 CELLS = [
     PLAIN,
-    {**PLAIN, "ra": "https", "authentication": "basic-bcrypt", "access_rules": "1000"},
-    {**PLAIN, "ra": "https", "keep_alive": "off", "http_connections": "1", "bulk_updates": "on"},
+    {**PLAIN, "access": "https", "authentication": "basic-bcrypt", "access_rules": "1000"},
+    {**PLAIN, "access": "https", "keep_alive": "off", "http_connections": "1", "bulk_updates": "on"},
     {**PLAIN, "authentication": "basic-md5", "access_rules": "10", "path_authz": "short_circuit"},
     {**PLAIN, "access_rules": "10", "path_authz": "off"},
-    {**PLAIN, "ra": "svn"},
-    {**PLAIN, "ra": "svn", "authentication": "password", "access_rules": "1000"},
-    {**PLAIN, "ra": "file"},
+    {**PLAIN, "access": "svn"},
+    {**PLAIN, "access": "svn", "authentication": "password", "access_rules": "1000"},
+    {**PLAIN, "access": "file"},
 ]
 # The forms of a password, of hashes of it, and of a key.
 SECRETS = {
@@ -115,7 +115,7 @@ def test_context_has_settings_of_the_server_and_the_client(measured):
     assert "ssl-authority-files=" in words and "KeepAlive Off" in client["server"]["settings"]
     (svn, *_) = contexts_where(measured, authentication="password", command="log")
     assert "anon-access = none" in svn["server"]["settings"]
-    (plain, *_) = contexts_where(measured, ra="svn", authentication="none", command="log")
+    (plain, *_) = contexts_where(measured, access="svn", authentication="none", command="log")
     assert plain["server"]["settings"] == "" and "--config-file" not in plain["server"]["argv"]
 
 
@@ -135,12 +135,12 @@ def test_no_run_folder_is_left(measured):
 
 
 def test_cells_that_a_server_cannot_have_are_skipped_with_the_reason(measured):
-    parts = [{**PLAIN, "ra": "svn", "authentication": "basic-md5"}]
+    parts = [{**PLAIN, "access": "svn", "authentication": "basic-md5"}]
     parts.append({**PLAIN, "path_authz": "short_circuit"})
     measured.configure(*parts, study=NAME)
     measured.succeed(f"results/grid/{NAME}.csv")
     grid = measured.rows(f"grid/{NAME}.csv")
-    reasons = {row["ra"]: row["skip"] for row in grid if row["command"] == "log"}
+    reasons = {row["access"]: row["skip"] for row in grid if row["command"] == "log"}
     assert "authentication of httpd" in reasons["svn"]
     assert "needs access rules" in reasons["http"]
 

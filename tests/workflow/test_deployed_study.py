@@ -17,8 +17,8 @@ BASE = {
 @needs("svn", "svnadmin", "apache2", "htpasswd", "openssl", "hyperfine")
 def test_four_cells_make_tables_cards_findings_and_a_page(project):
     project.configure(
-        {**BASE, "ra": ["http", "https", "svn"]},
-        {**BASE, "ra": "http", "authentication": "basic-md5"},
+        {**BASE, "access": ["http", "https", "svn"]},
+        {**BASE, "access": "http", "authentication": "basic-md5"},
         study=STUDY,
         rounds=2,
     )
@@ -26,7 +26,7 @@ def test_four_cells_make_tables_cards_findings_and_a_page(project):
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert len(runs) == 8 and invalid_flags(runs) == []
     assert len({run["work"] for run in runs}) == 1
-    table = project.rows(f"tables/{STUDY}/http-vs-ra.csv")
+    table = project.rows(f"tables/{STUDY}/http-vs-access.csv")
     assert {row["candidate"] for row in table if row["ratio"]} == {"https", "svn"}
     cards = project.json(f"advice/{STUDY}.json")["cards"]
     names = [card["question"]["name"] for card in cards]

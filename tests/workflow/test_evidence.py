@@ -56,8 +56,8 @@ class Bench:
         project.prepare()
 
     def configure(self, **keys):
-        ra = ["svn", "file", *(["http"] if Programs().httpd else [])]
-        self.project.configure({**PART, "ra": ra}, repositories=SMALL, rounds=99, **keys)
+        access = ["svn", "file", *(["http"] if Programs().httpd else [])]
+        self.project.configure({**PART, "access": access}, repositories=SMALL, rounds=99, **keys)
 
     def run(self, cells, **environment):
         """Measure one more round of each cell, with the programs of `bin`. Return the errors."""
@@ -184,10 +184,10 @@ os.execv(real[0], real)
 
 def test_runs_undisturbed_have_no_invalid_flag(bench):
     accesses = [SVN, FILE, *([HTTP] if Programs().httpd else [])]
-    warm_ups = {"cold": 0, "hot-os": 1, "hot-svn": 2}
+    warm_ups = {"cold": 0, "hot-os": 1, "hot-server": 2}
     bench.forget()
     cells = [f"{access}/{cache}" for access in accesses for cache in warm_ups]
-    forking, other = (f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os"))
+    forking, other = (f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-server", "hot-os"))
     measured = bench.measure_all([*cells, forking, other])
     cpu_s = measured[forking][1]["server_cpu_s"]
     assert "server-reforked" in measured[forking][0] and (cpu_s is None or cpu_s > 0)
@@ -205,7 +205,7 @@ def test_runs_undisturbed_have_no_invalid_flag(bench):
         discarded.add(seen.get("discarded_read_bytes", 0))
         assert 3 << 20 < seen["client_peak_memory_bytes"] < 100 << 20
         if not cell.startswith("file"):
-            assert seen["server_runs_before"] == (2 if cache == "hot-svn" else 0)
+            assert seen["server_runs_before"] == (2 if cache == "hot-server" else 0)
             assert seen["server_cpu_s"] > 0 and seen["server_peak_memory_bytes"] > 1 << 20
             assert "sha256:" in seen["server_build"] and seen["server_argv"]
     first = [cell for cell, more in warming.items() if more]
@@ -331,7 +331,7 @@ def test_server_configuration_edited_during_a_run_fails_later_cells(bench):
     text = args.read_text()
     # The first run of the client edits the file. The first cell started before that.
     body = f"if number == 1: open({str(args)!r}, 'a').write('--memory-cache-size 1\\n')"
-    cells = [f"{SVN}/hot-os", f"{SVN}/hot-svn"]
+    cells = [f"{SVN}/hot-os", f"{SVN}/hot-server"]
     try:
         with bench.client(body):
             errors = bench.run(cells)
@@ -377,7 +377,7 @@ def test_server_restarted_during_a_run_has_restarted(bench):
     body = RESTART.format(pids=str(pids)) + "if number == 3: restart()"
     try:
         with bench.client(body):
-            found, seen = bench.measure(f"{SVN}/hot-svn")
+            found, seen = bench.measure(f"{SVN}/hot-server")
     finally:
         for pid in pids.read_text().split():
             with contextlib.suppress(ProcessLookupError):
@@ -481,7 +481,7 @@ def test_processor_busy_has_cpu_busy(bench):
 
 
 def test_threshold_changed_judges_again_and_measures_nothing(bench):
-    part = {**HOT, "ra": "file"}
+    part = {**HOT, "access": "file"}
     found, exports = [], []
     for limit in (10**9, 0):
         limits = {"min_memory_available_mib": limit}

@@ -13,7 +13,7 @@ from vcsbench.programs import Programs, find_git_program
 
 STUDY = "git-server"
 CELL = {
-    "ra": "git", "repo": "project", "upkeep": "one-pack", "refs": "as-is", "ref_storage": "packed",
+    "access": "git", "repo": "project", "upkeep": "one-pack", "refs": "as-is", "ref_storage": "packed",
     "protocol": "2", "network": "loopback", "cache": "hot-os",
 }  # fmt: skip
 ACCESSES = ["git", "file", *["http"] * Programs().find_module("cgi").endswith(".so")]
@@ -33,7 +33,7 @@ def works(runs, command):
 
 def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
     parts = [
-        {**CELL, "command": "clone", "ra": ACCESSES, "upkeep": ["one-pack", "many-packs"]},
+        {**CELL, "command": "clone", "access": ACCESSES, "upkeep": ["one-pack", "many-packs"]},
         {**CELL, "command": ["clone-tree", "clone-shallow", "clone-blobless"]},
         {**CELL, "command": ["fetch", "push"], "upkeep": ["one-pack", "many-packs"]},
         {**CELL, "command": ["ls-remote", "ls-remote-heads"], "protocol": ["2", "0"], "ref_storage": "loose"},
@@ -57,7 +57,7 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
         assert works(runs, command)[0]["lines"] > 0
     for run in runs:
         # Other programs may use the machine's network, so only traffic in one of the cell's own is counted.
-        if run["network"] if "network" in run else run["ra"] in ("git", "http"):
+        if run["network"] if "network" in run else run["access"] in ("git", "http"):
             context = project.context(STUDY, run["cell"])
             if context["network"] in ("own", "user"):
                 assert float(run["wire_bytes"]) > 0
@@ -80,8 +80,8 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
 @pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
 def test_commands_do_the_same_work_over_ssh(project):
     parts = [
-        {**CELL, "command": ["clone", "push"], "ra": ["git", "ssh"]},
-        {**CELL, "command": "ls-remote", "ra": ["git", "ssh"], "protocol": ["2", "0"]},
+        {**CELL, "command": ["clone", "push"], "access": ["git", "ssh"]},
+        {**CELL, "command": "ls-remote", "access": ["git", "ssh"], "protocol": ["2", "0"]},
     ]
     # The checkout of the tests has the unpacked sshd.
     (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
@@ -90,7 +90,7 @@ def test_commands_do_the_same_work_over_ssh(project):
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert not invalid_flags(runs)
     for command in ("clone", "push", "ls-remote"):
-        assert {run["ra"] for run in runs if run["command"] == command} == {"git", "ssh"}
+        assert {run["access"] for run in runs if run["command"] == command} == {"git", "ssh"}
         assert works(runs, command)
     for run in runs:
         if run["protocol"]:

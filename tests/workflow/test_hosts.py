@@ -26,7 +26,7 @@ pytestmark = [
 USER_ID = "12345"
 CELLS = {
     "command": ["log", "export"],
-    "ra": ["file", "svn", "http"],
+    "access": ["file", "svn", "http"],
     "format": "f7",
     "packing": "nopack",
     "config": "slow",

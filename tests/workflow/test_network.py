@@ -16,7 +16,7 @@ title: Lines between client and server
 source: Nothing was published.
 axes:
   command: [export]
-  ra: [svn, http, file]
+  access: [svn, http, file]
   repo: repositories
   network: [loopback, namespace, office, line]
   cache: [hot]
@@ -32,7 +32,7 @@ commands:
 tables:
   elapsed:
     metric: elapsed_s
-    rows: [command, ra, repo]
+    rows: [command, access, repo]
     columns: [network]
 """
 pytestmark = [
@@ -55,22 +55,22 @@ def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
     before = interfaces()
     project.configure({"command": "export"}, study=STUDY)
     project.succeed(f"results/measurements/{STUDY}.csv")
-    runs = {(row["ra"], row["network"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
+    runs = {(row["access"], row["network"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
     networks = ("loopback", "namespace", "office", "line")
-    assert runs.keys() == {("file", ""), *((ra, n) for ra in ("svn", "http") for n in networks)}
+    assert runs.keys() == {("file", ""), *((access, n) for access in ("svn", "http") for n in networks)}
     assert invalid_flags(runs.values()) == []
     assert len({row["work"] for row in runs.values()}) == 1
-    for ra in ("svn", "http"):
+    for access in ("svn", "http"):
         # Nothing is measured on loopback: its recipe is the one of a study without this axis.
-        assert runs[ra, "loopback"]["line_round_trip_ms"] == ""
-        assert float(runs[ra, "namespace"]["line_round_trip_ms"]) < 0.3
-        assert float(runs[ra, "line"]["line_round_trip_ms"]) == pytest.approx(20, rel=0.05)
+        assert runs[access, "loopback"]["line_round_trip_ms"] == ""
+        assert float(runs[access, "namespace"]["line_round_trip_ms"]) < 0.3
+        assert float(runs[access, "line"]["line_round_trip_ms"]) == pytest.approx(20, rel=0.05)
         # An export has at least a connection, a greeting and a request.
         assert (
-            float(runs[ra, "line"]["elapsed_s"]) > float(runs[ra, "namespace"]["elapsed_s"]) + 0.06
+            float(runs[access, "line"]["elapsed_s"]) > float(runs[access, "namespace"]["elapsed_s"]) + 0.06
         )
         contexts = {
-            network: project.context(STUDY, f"export/{ra}/ruby/{network}/hot")
+            network: project.context(STUDY, f"export/{access}/ruby/{network}/hot")
             for network in networks
         }
         assert contexts["loopback"]["line"] is None

@@ -64,7 +64,7 @@ def test_prototype_study_runs_from_grid_to_report(project):
     project.configure(
         {**TRUNK, "command": "verify"},
         {**TRUNK, "command": "export", "wire_compression": "off"},
-        {**TRUNK, "command": "export", "ra": "svn", "wire_compression": "on"},
+        {**TRUNK, "command": "export", "access": "svn", "wire_compression": "on"},
         {**TRUNK, "command": "exports", "wire_compression": "off", "clients": ["1", "3"]},
         {**TRUNK, "command": ["log -v", "log -q"], "cache": "hot"},
         study=PROTOTYPE,
@@ -84,7 +84,7 @@ def test_prototype_study_runs_from_grid_to_report(project):
 
 
 def assert_runs_share_one_server(project, runs):
-    served = [run for run in runs if run["ra"] == "svn" and run["wire_compression"] == "off"]
+    served = [run for run in runs if run["access"] == "svn" and run["wire_compression"] == "off"]
     assert [run["run"] for run in served] == ["1", "2", "3"]
     assert len({run["server_pid"] for run in served}) == 1
     assert [run["server_runs_before"] for run in served] == ["0", "1", "2"]

@@ -17,7 +17,7 @@ from vcsbench.subjects import repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
-PART = {**HOT, "ra": "file", "format": ["f6", "f7"]}
+PART = {**HOT, "access": "file", "format": ["f6", "f7"]}
 # More than 1,000 revisions, so that there is a full shard to pack.
 SHARDED = ruby(0.024)
 TWO = {"repositories": ruby(0.001), "copies": 2}

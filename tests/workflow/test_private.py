@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 SECRET = "the secret of this repository"
-CELLS = {"repo": "mine", "ra": ["file", "svn", "http"], "format": "f7", "packing": "nopack"}
+CELLS = {"repo": "mine", "access": ["file", "svn", "http"], "format": "f7", "packing": "nopack"}
 CELLS |= {"config": "slow", "cache": ["hot-os"], "command": ["log", "export"]}
 ODD = "we%2Fird [x] gr\u00fcn@5 q\"u'o $HOME{y}"
 
@@ -112,19 +112,19 @@ exec /usr/bin/svn "$@"
 
 
 @pytest.mark.parametrize(
-    ("ra", "cache", "act", "expected"),
+    ("access", "cache", "act", "expected"),
     [
         ("file", "cold", "kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
         # The second warm-up run.
-        ("svn", "hot-svn", "kill -SEGV $$", "svn was ended by SIGSEGV: "),
+        ("svn", "hot-server", "kill -SEGV $$", "svn was ended by SIGSEGV: "),
         ("file", "cold", "rm -rf {copy}/db/revs", "the copy is missing or was changed: "),
         ("file", "cold", "touch {copy}/db/revs/0/extra", "something changed in db/"),
     ],
 )
 def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
-    project, ra, cache, act, expected
+    project, access, cache, act, expected
 ):
-    cell = {"command": "log", "repo": "ruby", "ra": ra, "cache": cache}
+    cell = {"command": "log", "repo": "ruby", "access": access, "cache": cache}
     project.configure({**CELLS, **cell})
     project.prepare()
     copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))

@@ -15,7 +15,7 @@ from project import HOT, ROOT, STUDY, measurements_of, needs, ruby
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
 MEASURED = measurements_of(STUDY)
-PART = {**HOT, "ra": "svn", "repo": "ruby"}
+PART = {**HOT, "access": "svn", "repo": "ruby"}
 HALVED = '''"""A generated history of half the scale."""
 
 from vcsbench.sources.generated import GeneratedSource
@@ -76,7 +76,7 @@ def add_access(project):
     # git's accesses are a mapping of their own, whose name ends alike.
     start = "\nACCESS: dict[str, Access] = {\n"
     edit(access, start, start + entry)
-    edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
+    edit(study_file(project), "  access: [http,", "  access: [svn-again, http,")
 
 
 def add_cache_states(project):
@@ -110,7 +110,7 @@ def test_values_added_to_axes_are_measured(project):
     half = {**small["ruby"], "source": "halved", "scale": 0.001}
     cells = measure(
         *(project, {"command": "blame", "cache": "cold"}, {"config": "tiny-cache"}),
-        *({"ra": "svn-again"}, {"cache": ["once", "never"]}, {"repo": "half"}),
+        *({"access": "svn-again"}, {"cache": ["once", "never"]}, {"repo": "half"}),
         repositories={**small, "half": half},
     )
     blame = "blame/svn/ruby/f7/nopack/slow/cold"
@@ -168,8 +168,8 @@ def test_metric_and_tables_added_are_written(project):
     edit(metrics, "_LOADS = (\n", f"_LOADS = (\n    {metric}")
     more = "columns: [cache, config], published: false"
     compare = "{axis: format, baseline: f6, candidates: [f7], metric: server_cpu}"
-    added = f"  server-cpu: {{metric: server_cpu, rows: [ra, repo, format], {more}}}\n"
-    added += f"  server-cpu-by-format: {{compare: {compare}, rows: [ra, repo], {more}}}\n"
+    added = f"  server-cpu: {{metric: server_cpu, rows: [access, repo, format], {more}}}\n"
+    added += f"  server-cpu-by-format: {{compare: {compare}, rows: [access, repo], {more}}}\n"
     edit(study_file(project), "tables:\n", f"tables:\n{added}")
     measure(project, {"format": ["f6", "f7"]}, target=f"results/tables/{STUDY}")
     seconds, compared = (

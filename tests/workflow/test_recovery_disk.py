@@ -25,7 +25,7 @@ from vcsbench.plan.result_state import is_readable
 pytestmark = [needs("svn", "svnserve", "hyperfine", "setpriv"), needs_root]
 
 NO_SPACE = os.strerror(errno.ENOSPC)
-PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
+PART = {"command": "log", "access": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from project import HOT, STUDY, needs, slow
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
-PART = {**HOT, "ra": "svn", "format": ["f6", "f7"]}
+PART = {**HOT, "access": "svn", "format": ["f6", "f7"]}
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
 CONTEXT = EXPORT.replace(".json", ".context.json")

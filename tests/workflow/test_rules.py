@@ -11,7 +11,7 @@ import yaml
 from project import HOT, ROOT, STUDY, needs, wait_for
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "setpriv")
-PART = {**HOT, "ra": "file", "format": "f7"}
+PART = {**HOT, "access": "file", "format": "f7"}
 # The first program writes its process id, and lasts for some seconds.
 FIRST = """
 import os, sys, time

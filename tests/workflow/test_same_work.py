@@ -14,7 +14,7 @@ from vcsbench.subjects.repository import read_metadata, write_metadata
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 
 TINY = ruby(0.002)
-CELLS = {"ra": "file", "format": ["f6", "f7", "f8"], "packing": "nopack", "config": "slow"}
+CELLS = {"access": "file", "format": ["f6", "f7", "f8"], "packing": "nopack", "config": "slow"}
 
 # A client in front of the real one. The second run, which is timed, loses a file of the export from
 # the second copy of f7, and prints a short log of the second copy of f6. Each log of f8 is short.

@@ -15,7 +15,7 @@ from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
-PART = {**HOT, "ra": "file"}
+PART = {**HOT, "access": "file"}
 OLD = (
     HEAD
     + revision(1, {b"svn:date": b"first monday"})
@@ -70,7 +70,7 @@ def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
         subprocess.run(["svn", "mkdir", "-q", "-m", name, url], check=True)
     before = listing(own)
     studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
-    part = {"command": "log", "ra": "file", "config": "default", "cache": "hot-os"}
+    part = {"command": "log", "access": "file", "config": "default", "cache": "hot-os"}
     part |= {"format": ["current", "upgraded", "f6"], "packing": "current"}
     project.configure(part, study=study, repository=str(own), studies=studies)
     project.succeed()

@@ -15,11 +15,11 @@ pytestmark = [
 
 PART = {
     "command": ["log", "export"],
-    "ra": ["svn", "svn+ssh"],
+    "access": ["svn", "svn+ssh"],
     "format": "f7",
     "packing": "nopack",
     "config": "fast",
-    "cache": ["cold", "hot-os", "hot-svn"],
+    "cache": ["cold", "hot-os", "hot-server"],
 }
 
 
@@ -27,7 +27,7 @@ PART = {
 def measured(shared_project):
     study = shared_project.path / "config/studies" / f"{STUDY}.yaml"
     text = study.read_text()
-    study.write_text(text.replace("ra: [http, svn, file]", 'ra: [http, svn, "svn+ssh", file]', 1))
+    study.write_text(text.replace("access: [http, svn, file]", 'access: [http, svn, "svn+ssh", file]', 1))
     # The checkout of the tests has the unpacked sshd.
     tools = shared_project.path / ".tools"
     tools.symlink_to((ROOT / ".tools").resolve())
@@ -63,11 +63,11 @@ def test_run_over_svn_ssh_does_the_work_of_svn(measured, command, cache):
 
 def test_runs_over_svn_ssh_are_valid_and_kept_servers_are_skipped(measured):
     rows = measured.rows(f"measurements/{STUDY}.csv")
-    assert {row["ra"] for row in rows} == {"svn", "svn+ssh"}
-    assert invalid_flags(row for row in rows if row["ra"] == "svn+ssh") == []
-    grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["ra"] == "svn+ssh"]
+    assert {row["access"] for row in rows} == {"svn", "svn+ssh"}
+    assert invalid_flags(row for row in rows if row["access"] == "svn+ssh") == []
+    grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["access"] == "svn+ssh"]
     reasons = {row["cache"]: row["skip"] for row in grid if row["repo"] != "empty"}
-    assert reasons.pop("hot-svn") == "svnserve -t ends with each connection, so it keeps no cache"
+    assert reasons.pop("hot-server") == "svnserve -t ends with each connection, so it keeps no cache"
     assert set(reasons.values()) == {""}
     assert any(row["repo"] == "empty" for row in grid)
 
@@ -86,7 +86,7 @@ title: An export and a commit
 source: Nothing was published.
 axes:
   command: [export, commit]
-  ra: [svn, svn+ssh]
+  access: [svn, svn+ssh]
   repo: repositories
   network: [namespace, line]
   hooks: [none, shell]
@@ -112,7 +112,7 @@ commands:
 tables:
   elapsed:
     metric: elapsed_s
-    rows: [command, ra, repo]
+    rows: [command, access, repo]
     columns: [network, hooks]
 """
 
@@ -124,7 +124,7 @@ def measure(project, command, axis):
     project.configure({"command": command}, study="deployed")
     project.succeed("results/measurements/deployed.csv")
     rows = project.rows("measurements/deployed.csv")
-    runs = {(row["ra"], row[axis]): row for row in rows if row["command"] == command}
+    runs = {(row["access"], row[axis]): row for row in rows if row["command"] == command}
     assert len(runs) == 4 and invalid_flags(runs.values()) == []
     assert len({row["work"] for row in runs.values()}) == 1
     return runs
@@ -135,8 +135,8 @@ def measure(project, command, axis):
 def test_run_over_svn_ssh_and_a_line_takes_its_round_trips(project):
     runs = measure(project, "export", "network")
     near, far = (
-        {network: float(runs[ra, network]["elapsed_s"]) for network in ("namespace", "line")}
-        for ra in ("svn", "svn+ssh")
+        {network: float(runs[access, network]["elapsed_s"]) for network in ("namespace", "line")}
+        for access in ("svn", "svn+ssh")
     )
     # The login of ssh takes some round trips of 20 ms more.
     assert far["line"] - far["namespace"] > near["line"] - near["namespace"] + 0.06

@@ -15,7 +15,7 @@ STUDY_FILE = {
     **{"title": "Many clients", "source": "A test."},
     "axes": {
         "command": ["log", "requests"],
-        "ra": ["svn", "http"],
+        "access": ["svn", "http"],
         "repo": "repositories",
         "config": ["default", "forking"],
         "readers": ["1", "4"],
@@ -23,8 +23,8 @@ STUDY_FILE = {
     },
     "defaults": {"format": "f7", "packing": "nopack"},
     "block": ["command", "repo"],
-    "variance_group": ["command", "ra"],
-    "scenario_axes": ["command", "ra", "repo"],
+    "variance_group": ["command", "access"],
+    "scenario_axes": ["command", "access", "repo"],
     "commands": {
         "log": {
             "argv": "{svn} log -v {url}",
@@ -37,28 +37,28 @@ STUDY_FILE = {
             "traffic": {"seconds": 2},
         },
     },
-    "questions": {"ra": {"question": "http or svn?"}},
+    "questions": {"access": {"question": "http or svn?"}},
     "tables": {
-        "elapsed": {"metric": "elapsed_s", "rows": ["ra"], "columns": ["config", "readers"]},
+        "elapsed": {"metric": "elapsed_s", "rows": ["access"], "columns": ["config", "readers"]},
         "svn-vs-http": {
-            "compare": {"axis": "ra", "baseline": "svn", "candidates": ["http"]},
+            "compare": {"axis": "access", "baseline": "svn", "candidates": ["http"]},
             **{"rows": ["candidate", "command"], "columns": ["config", "readers"]},
         },
         "throughput": {
             **{"metric": "throughput_per_s", "where": {"command": "requests"}},
-            **{"rows": ["ra", "config"], "columns": ["readers", "arrival"], "over": "readers"},
+            **{"rows": ["access", "config"], "columns": ["readers", "arrival"], "over": "readers"},
         },
         "p95-by-readers": {
             "compare": {**COMPARED, "metric": "latency_p95_ms"},
             "where": {"arrival": "closed"},
-            **{"rows": ["ra", "config"], "columns": ["candidate"]},
+            **{"rows": ["access", "config"], "columns": ["candidate"]},
         },
         "memory": {
-            **{"metric": "server_peak_mib_per_client", "rows": ["ra", "config"]},
+            **{"metric": "server_peak_mib_per_client", "rows": ["access", "config"]},
             "columns": ["readers"],
         },
         "server-cpu": {
-            **{"metric": "server_cpu_ms_per_request", "rows": ["ra", "config"]},
+            **{"metric": "server_cpu_ms_per_request", "rows": ["access", "config"]},
             "columns": ["readers"],
         },
     },
@@ -74,9 +74,9 @@ def test_traffic_study_runs_from_grid_to_report(project):
     log.write_text("[28/Nov/2026:22:30:10 +0000] - log (/trunk) r9:1\n" * 3)
     project.configure(
         {"command": "log", "config": "default"},
-        {**CLOSED, "config": "default", "ra": ["svn", "http"]},
-        {**CLOSED, "config": "forking", "ra": "svn"},
-        {"command": "requests", "config": "default", "ra": "svn", "readers": "4", "arrival": "5"},
+        {**CLOSED, "config": "default", "access": ["svn", "http"]},
+        {**CLOSED, "config": "forking", "access": "svn"},
+        {"command": "requests", "config": "default", "access": "svn", "readers": "4", "arrival": "5"},
         study=STUDY,
         rounds=2,
         server_log=str(log),
@@ -84,7 +84,7 @@ def test_traffic_study_runs_from_grid_to_report(project):
     project.succeed()
     rows = project.rows(f"measurements/{STUDY}.csv")
     assert invalid_flags(rows) == []
-    runs = {(r["ra"], r["config"], r["readers"], r["arrival"]): r for r in rows if r["readers"]}
+    runs = {(r["access"], r["config"], r["readers"], r["arrival"]): r for r in rows if r["readers"]}
     assert_requests_are_counted(runs)
     assert_servers_are_accounted(runs)
     assert_context_has_all_latencies(project, runs)
@@ -111,8 +111,8 @@ def assert_servers_are_accounted(runs):
         assert float(run["clients_cpu_s"]) > 3 * float(run["generator_cpu_s"]) > 0
     peaks = {
         (config, readers): float(run["server_peak_memory_bytes"])
-        for (ra, config, readers, arrival), run in runs.items()
-        if ra == "svn" and arrival == "closed"
+        for (access, config, readers, arrival), run in runs.items()
+        if access == "svn" and arrival == "closed"
     }
     # The processes of four connections have ended, and were seen while they lived.
     assert peaks["forking", "4"] > 1.1 * peaks["forking", "1"]
@@ -141,7 +141,7 @@ def assert_page_and_capacity(project):
     numbers = ("ratio", "low", "high", "n")
     records = [{**row, **{n: float(row[n] or "nan") for n in numbers}} for row in compared]
     capacities = find_capacities(comparison_rows(records))
-    assert {(c.where["ra"], c.where["config"]) for c in capacities} == {
+    assert {(c.where["access"], c.where["config"]) for c in capacities} == {
         ("svn", "default"),
         ("svn", "forking"),
         ("http", "default"),
@@ -159,7 +159,7 @@ COMMITS_FILE = {
     **{"title": "Many committers", "source": "A test."},
     "axes": {
         "command": ["commits"],
-        "ra": ["svn", "http"],
+        "access": ["svn", "http"],
         "repo": "repositories",
         "readers": ["0", "1"],
         "committers": ["0", "2"],
@@ -177,7 +177,7 @@ COMMITS_FILE = {
         },
     },
     "tables": {
-        "commits": {"metric": "commit_p95_ms", "rows": ["ra"], "columns": ["readers"]},
+        "commits": {"metric": "commit_p95_ms", "rows": ["access"], "columns": ["readers"]},
     },
 }
 
@@ -187,7 +187,7 @@ COMMITS_FILE = {
 def test_committers_add_as_many_revisions_as_they_commit(project):
     file = project.path / "config" / "studies" / f"{STUDY}.yaml"
     file.write_text(yaml.safe_dump(COMMITS_FILE, sort_keys=False))
-    both = {"readers": "1", "committers": "2", "ra": "svn"}
+    both = {"readers": "1", "committers": "2", "access": "svn"}
     project.configure(
         {"readers": "0", "committers": "2", "arrival": "closed"},
         {**both, "arrival": ["closed", "10"]},
@@ -198,7 +198,7 @@ def test_committers_add_as_many_revisions_as_they_commit(project):
     assert len(rows) == 4 and invalid_flags(rows) == []
     assert len({row["work"] for row in rows}) == 1
     for row in rows:
-        cell = f"commits/{row['ra']}/ruby/{row['readers']}/2/{row['arrival']}"
+        cell = f"commits/{row['access']}/ruby/{row['readers']}/2/{row['arrival']}"
         traffic = project.context(STUDY, cell)["runs"][0]["traffic"]
         commits = len(traffic["commit"]["ended_s"])
         assert traffic["revisions_added"] == commits > 2

@@ -194,7 +194,7 @@ def test_remote_server_is_measured_without_server_evidence(project):
 
 def test_remote_server_skips_cells_of_server_settings(project):
     study = "fsfs-san-2014"
-    part = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
+    part = {"command": "log", "access": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
     project.configure(part, server={"host": "elsewhere", "url": "svn://elsewhere/large"})
     project.succeed(f"results/grid/{study}.csv")
     skips = {row["skip"] for row in project.rows(f"grid/{study}.csv")}

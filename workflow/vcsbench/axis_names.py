@@ -4,7 +4,7 @@ A study may have further axes, which only its own file names.
 """
 
 COMMAND_AXIS = "command"
-ACCESS_AXIS = "ra"
+ACCESS_AXIS = "access"
 REPOSITORY_AXIS = "repo"
 FORMAT_AXIS = "format"
 PACKING_AXIS = "packing"

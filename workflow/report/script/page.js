@@ -61,7 +61,7 @@ function showCard(card, values, kind, value) {
     action.hidden = Boolean(action.dataset.value) && action.dataset.value === values[axis];
     action.open = action.dataset.value === value;
   }
-  const otherServer = { http: "svnserve", https: "svnserve", svn: "httpd", "svn+ssh": "httpd" }[values.ra];
+  const otherServer = { http: "svnserve", https: "svnserve", svn: "httpd", "svn+ssh": "httpd" }[values.access];
   for (const step of card.querySelectorAll("[data-server]")) step.hidden = step.dataset.server === otherServer;
 }
 

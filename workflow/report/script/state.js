@@ -1,4 +1,4 @@
-// The state of the page is its address: `#anchor&ra=http&only=differs&number=table-elapsed/log/http`.
+// The state of the page is its address: `#anchor&access=http&only=differs&number=table-elapsed/log/http`.
 // A link restores it.
 "use strict";
 

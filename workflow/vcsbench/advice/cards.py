@@ -57,7 +57,7 @@ class Card:
     def answer_for(self, picks: Where) -> Answer:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
-        `picks` may have the reader's current value of the question's axis: with `{"format": "f6", "ra":
+        `picks` may have the reader's current value of the question's axis: with `{"format": "f6", "access":
         "http"}`, the question about the format is answered for a reader who has f6 and uses http. {} is the
         answer over all cases.
 

@@ -32,7 +32,7 @@ _TWO_DECIMALS_BELOW = 1.195
 
 
 def axis_label(axis: str) -> str:
-    """Return the label of an axis: `access` for `ra`, `file system` for `filesystem`."""
+    """Return the label of an axis: `file system` for `filesystem`, `sqlite locking` for `sqlite_locking`."""
     return load_vocabulary().axis(axis).label or axis.replace("_", " ")
 
 

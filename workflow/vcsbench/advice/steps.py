@@ -1,6 +1,6 @@
 """The order of the changes that are worth it for a reader, decided once for each combination of picks.
 
-Picks are the values that a reader of the page has chosen: `{"ra": "http", "format": "f6"}`. A change sets one
+Picks are the values that a reader of the page has chosen: `{"access": "http", "format": "f6"}`. A change sets one
 axis to another value. It is judged by the comparisons that fit the reader's picks, and by those that fit the
 picks after earlier changes. A step is a change that the reader is advised to make.
 """
@@ -76,7 +76,7 @@ class Outcome:
 class ReaderState:
     """The state of a reader after some steps: the values by axis, and the numbers of these steps.
 
-    Example: `{"ra": "http", "packing": "pack"}` after (1,), the first step.
+    Example: `{"access": "http", "packing": "pack"}` after (1,), the first step.
     """
 
     values: Where
@@ -130,8 +130,8 @@ def combinations_of(
     `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. `axes` are those
     that the page offers, with their values. With too many combinations, the last axes are left out.
 
-    Example: `{"ra": ["http"], "format": ["f6", "f7"]}` gives {}, {"format": "f6"}, {"format": "f7"},
-    {"ra": "http"}, {"ra": "http", "format": "f6"} and {"ra": "http", "format": "f7"}.
+    Example: `{"access": ["http"], "format": ["f6", "f7"]}` gives {}, {"format": "f6"}, {"format": "f7"},
+    {"access": "http"}, {"access": "http", "format": "f6"} and {"access": "http", "format": "f7"}.
     """
     # Thousands of cells have few different values of these axes. So there are few fits to check below.
     cells: dict[tuple[str, ...], Where] = {}

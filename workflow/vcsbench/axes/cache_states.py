@@ -86,7 +86,7 @@ STATES: dict[str, CacheState] = {
         "warmup": 1, "runs": 5, "promises": _KEPT,
     }, "■"),
     # Two runs fill the caches of the server. Without a server, one fills the page cache.
-    "hot-svn": CacheState({
+    "hot-server": CacheState({
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
     }, "■"),

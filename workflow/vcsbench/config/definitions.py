@@ -208,6 +208,11 @@ def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[
     )
 
 
+# The published files' names of an axis and of its value, which have another name here.
+PUBLISHED_AXES = {"ra": "access"}
+PUBLISHED_VALUES = {"hot-svn": "hot-server"}
+
+
 def read_published_rows(
     paths: Sequence[str | Path],
     axes: Sequence[str],
@@ -227,7 +232,11 @@ def read_published_rows(
     fixed = fixed or {}
     inapplicable = inapplicable or {}
     known = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
-    files = {str(path): read_rows(path, RESTORE, PUBLISHED_BYTES) for path in paths}
+    files = {}
+    for path in paths:
+        files[str(path)] = [
+            _rename_published(row) for row in read_rows(path, RESTORE, PUBLISHED_BYTES)
+        ]
     for path, rows in files.items():
         if not rows:
             raise UserError(f"{path}: the file has no rows. {RESTORE}")
@@ -264,6 +273,14 @@ def read_published_rows(
             _check_numbers(path, [*values.values()], numbers, places)
             rows[index] = values | numbers
     return files
+
+
+def _rename_published(row: Mapping[str, str]) -> dict[str, str]:
+    """Return a row of a published file with the names of axes and values that vcsbench has for them."""
+    return {
+        PUBLISHED_AXES.get(column, column): PUBLISHED_VALUES.get(text, text)
+        for column, text in row.items()
+    }
 
 
 def _check_numbers(

@@ -99,10 +99,17 @@ def check_words(text: str, known: Collection[str]) -> str:
     return text
 
 
+# Axes and their values that have another name now.
+RENAMED = {"ra": "access", "hot-svn": "hot-server"}
+
+
 def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
     """Return the first name that is not known, and a remedy, as the end of an error; "" without one."""
     for name in names:
         if name not in known:
+            new = RENAMED.get(str(name))
+            if new in known:
+                return f"{name!r}. It is now {new}: rename it."
             return f"{name!r}. Use one of {', '.join(str(each) for each in known)}."
     return ""
 
@@ -309,7 +316,7 @@ class Thresholds(Model):
     read by neither client nor server."""
     max_read_kib_hot: float = limit(64, "max_read_share_hot")
     """`cache-not-warm`: a hot run read more than this from the device."""
-    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share", 2)
+    max_read_share_hot_server: float = limit(0.9, "max_read_share_hot_svn", 2)
     """`cache-ineffective`: a hot server read more than this share of the bytes of its first run."""
     ignore_below_mib: float = limit(1, "read_floor_mib")
     """`too-few-disk-reads`, `fewer-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
@@ -409,7 +416,7 @@ class Settings(Model):
     blocks: list[Text] | None = None
     """The blocks that a node of a cluster measures. Its job sets it."""
     duplicates: int = key(1, was="twins", ge=0, le=100)
-    """How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the end
+    """How many cells of each class (command, cache, access) are measured twice, the second with `~2` at the end
     of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A
     build that you list twice is no duplicate: it is a check that you read yourself."""
     min_effect_pct: Percentage = key(10, was="notable_pct")

@@ -98,7 +98,7 @@ ChangeName = Literal["one-file", "thousand-files", "large-binary"]
 OLDER_OUTPUTS = ("working_copy", "git_clone", "git_pushed")
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
-ACCESS_AXIS, WITHOUT_SERVER = "ra", frozenset(["file", ""])
+ACCESS_AXIS, WITHOUT_SERVER = "access", frozenset(["file", ""])
 WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
     "commit", "unchecked", "opaque", "git_clone", "git_partial_clone",

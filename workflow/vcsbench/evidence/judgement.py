@@ -321,7 +321,7 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
 def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     """Return True if a server with hot caches read nearly as much as in its first run.
 
-    "Nearly" is `max_read_share_hot_svn`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar` are
+    "Nearly" is `max_read_share_hot_server`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar` are
     bytes by system calls, also from the page cache. Return False if a count is unknown, and for a commit,
     whose new content is in no cache.
     """
@@ -333,7 +333,7 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
         return False
     # A server reads some KiB for each connection, such as its configuration. That is not cached.
     is_small = first_bytes <= limits["ignore_below_mib"] * MIB
-    return not is_small and again_bytes > limits["max_read_share_hot_svn"] * first_bytes
+    return not is_small and again_bytes > limits["max_read_share_hot_server"] * first_bytes
 
 
 def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list[Flag]:
