@@ -230,11 +230,14 @@ def find_sshd() -> str:
     return shutil.which("sshd") or shutil.which(unpacked) or ""
 
 
-def sshd_library_path() -> str:
-    """Return the LD_LIBRARY_PATH of an unpacked sshd; "" for an installed one."""
-    if not find_sshd().startswith(f"{UNPACKED_SSHD}/"):
-        return ""
-    folders = [*UNPACKED_SSHD.glob("usr/lib/*-linux-*"), *UNPACKED_SSHD.glob("lib/*-linux-*")]
+def is_unpacked_sshd() -> bool:
+    """Return True if find_sshd() is the unpacked one, and not an installed one."""
+    return find_sshd().startswith(f"{UNPACKED_SSHD}/")
+
+
+def sshd_library_path(unpacked: Path = UNPACKED_SSHD) -> str:
+    """Return the LD_LIBRARY_PATH of the sshd in a folder."""
+    folders = [*unpacked.glob("usr/lib/*-linux-*"), *unpacked.glob("lib/*-linux-*")]
     return ":".join(map(str, folders))
 
 

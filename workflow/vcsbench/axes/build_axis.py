@@ -26,6 +26,7 @@ from vcsbench.programs import (
     binaries,
     find_nss_wrapper,
     find_sshd,
+    is_unpacked_sshd,
     linked_digest,
     path_of,
     programs_in,
@@ -221,8 +222,11 @@ def why_no_sshd() -> str:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # sshd runs as the user of root's servers, and reads its keys in the folder of a run.
-    folder = closed_folder(Path(sshd)) or closed_folder(Path(tempfile.gettempdir()))
+    # sshd runs as the user of root's servers, and reads its keys in the folder of a run, with a copy of its
+    # programs if they are in a closed checkout.
+    folder = closed_folder(Path(tempfile.gettempdir()))
+    if not is_unpacked_sshd():
+        folder = closed_folder(Path(sshd)) or folder
     if folder:
         return (
             f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod o+x "

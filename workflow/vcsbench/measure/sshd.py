@@ -4,6 +4,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import string
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,6 +23,7 @@ from vcsbench.programs import (
     Programs,
     find_nss_wrapper,
     find_sshd,
+    is_unpacked_sshd,
     read_arguments,
     sshd_library_path,
     why_no_ssh_folder,
@@ -86,24 +88,50 @@ class Sshd(Server):
         return "svn+ssh"
 
     def command(self) -> list[str]:
-        return [_installed(find_sshd(), "sshd"), "-D", "-e", "-f", str(self._configuration)]
+        return [self._reachable(find_sshd(), "sshd"), "-D", "-e", "-f", str(self._configuration)]
+
+    @cached_property
+    def _unpacked(self) -> Path:
+        """The folder with the unpacked sshd: that of set-up, or a copy that the servers' user can enter.
+
+        Root's checkout may be in its home, which no other user can enter.
+        """
+        if not processes.closed_folder(UNPACKED_SSHD):
+            return UNPACKED_SSHD
+        copy = self.run / "openssh"
+        shutil.copytree(UNPACKED_SSHD, copy)
+        for folder, _, names in os.walk(copy):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
+                if not os.path.islink(path):
+                    processes.grant(Path(path), 0o750)
+        return copy
+
+    def _reachable(self, path: str, name: str) -> str:
+        """Return the path of a program or library of sshd for the servers' user. Raise UserError for ""."""
+        if not path:
+            raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
+        if path.startswith(f"{UNPACKED_SSHD}/"):
+            return str(self._unpacked / Path(path).relative_to(UNPACKED_SSHD))
+        return path
 
     def env_command(self) -> list[str]:
         words = ["env"]
-        folders = [sshd_library_path(), server_environment().get("LD_LIBRARY_PATH", "")]
+        folders = [server_environment().get("LD_LIBRARY_PATH", "")]
+        if is_unpacked_sshd():
+            folders.insert(0, sshd_library_path(self._unpacked))
         library_path = ":".join(filter(None, folders))
         if library_path:
             words.append(f"LD_LIBRARY_PATH={library_path}")
         return [
             *words,
-            f"LD_PRELOAD={_installed(find_nss_wrapper(), NSS_WRAPPER)}",
+            f"LD_PRELOAD={self._reachable(find_nss_wrapper(), NSS_WRAPPER)}",
             f"NSS_WRAPPER_PASSWD={self.run}/passwd",
             f"NSS_WRAPPER_GROUP={self.run}/group",
         ]
 
     def version_commands(self) -> dict[str, list[str]]:
         return {
-            "sshd": [*self.env_command(), find_sshd(), "-V"],
+            "sshd": [*self.env_command(), self._reachable(find_sshd(), "sshd"), "-V"],
             "ssh": [_ssh(), "-V"],
             "svnserve": [self.programs.get("svnserve"), *self.version_options],
         }
@@ -231,7 +259,7 @@ class Sshd(Server):
     def _newer_directives(self) -> list[str]:
         """Return directives that an older sshd does not know."""
         directives = []
-        sshd = find_sshd()
+        sshd = self._reachable(find_sshd(), "sshd")
         # An older one prints it with its usage.
         argv = [*self.env_command(), sshd, "-V"]
         printed = processes.run_program(argv, may_fail=True).errors
@@ -239,17 +267,11 @@ class Sshd(Server):
         if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
             directives.append("PerSourcePenalties no")
         for directive, name in CONNECTION_PROGRAMS.items():
-            path = UNPACKED_SSHD / "usr/lib/openssh" / name
-            if sshd.startswith(f"{UNPACKED_SSHD}/") and path.exists():
+            path = self._unpacked / "usr/lib/openssh" / name
+            if is_unpacked_sshd() and path.exists():
                 directives.append(f"{directive} {path}")
         return directives
 
 
 def _ssh() -> str:
     return Programs().get("ssh")
-
-
-def _installed(path: str, name: str) -> str:
-    if not path:
-        raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
-    return path
