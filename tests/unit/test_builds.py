@@ -33,12 +33,32 @@ def wrapper(prefix, *names):
     return prefix
 
 
-def digests(build, argv, server):
+def digests(build, argv, server, **keys):
     """Return the digests of a cell's programs as a new start of the workflow does."""
     programs._digest_file.cache_clear()
     programs.binaries.cache_clear()
     environment = SimpleNamespace(builds={"x": build}, machine=Machine())
-    return binaries_of({"build": "x"}, {"argv": argv, "access": {"server": server}}, environment)
+    access = {"server": server, "scheme": keys.pop("scheme", "http")}
+    draft = {"argv": argv, "access": access, "input": "repository", **keys}
+    return binaries_of({"build": "x"}, draft, environment)
+
+
+def test_modules_that_a_deployed_httpd_loads_have_digests(folder):
+    modules = folder / "libexec"
+    modules.mkdir()
+    for name in ("dav", "dav_svn", "ssl", "authz_svn"):
+        write_program(modules / f"mod_{name}.so", name)
+    wrapper(folder, "svn")
+    script(folder, "httpd", "exit 0")
+    build = Build(Programs(str(folder)), Programs(str(folder)))
+    plain = digests(build, "{svn} log {url}", "httpd")
+    assert not {"server mod_ssl", "server mod_authz_svn"} & plain.keys()
+    rules = {"scheme": "https", "access_rules": {"count": 10}}
+    before = digests(build, "{svn} log {url}", "httpd", **rules)
+    assert before["server mod_ssl"] and before["server mod_authz_svn"]
+    (modules / "mod_ssl.so").write_text("another")
+    changed = digests(build, "{svn} log {url}", "httpd", **rules)
+    assert {key for key in before if changed[key] != before[key]} == {"server mod_ssl"}
 
 
 def read(root, **definitions):

@@ -191,6 +191,8 @@ class Programs(_Places):
             return find_git_program(name)
         if name == "mod_dav_svn":
             return self.mod_dav_svn
+        if name.startswith("mod_"):
+            return self.find_module(name.removeprefix("mod_"))
         if name == "sshd":
             return find_sshd()
         if name in SUBVERSION or name == "svnserve":

@@ -12,6 +12,7 @@ from pathlib import Path
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.config.builds import ON_PATH, Build
+from vcsbench.deployment.deployed_server import deployment_of
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
@@ -242,14 +243,15 @@ def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dic
     changed digest makes Snakemake measure the cell again. Conda environments have none (_has_digests).
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
-    return dict(
-        binaries(
-            build.client,
-            _digested_clients(build, draft, env),
-            build.server,
-            _digested_server(build, draft, env),
-        )
+    server = _digested_server(build, draft, env)
+    digests = dict(
+        binaries(build.client, _digested_clients(build, draft, env), build.server, server)
     )
+    if server == "httpd":
+        # The modules of passwords, encryption and access rules. Those that are a part of httpd have no file.
+        for module in deployment_of(draft).modules:
+            digests[f"server mod_{module}"] = build.server.digest_of(f"mod_{module}")
+    return digests
 
 
 def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
