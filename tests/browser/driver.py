@@ -84,9 +84,9 @@ def drive(
 ) -> Any:
     """Run `steps`, the body of an asynchronous function, in a copy of the page. Return its result.
 
-    `anchor` is the end of the address, such as `#access=svn`. `libraries` are scripts for the steps, `options`
-    those of Chromium. The page must cause no error, and request nothing: its policy makes a request an error.
-    Without `is_quiet`, the messages of the console do not matter.
+    `anchor` is the end of the address, such as `#access=svn`. `libraries` are scripts for the steps,
+    `options` those of Chromium. The page must cause no error, and request nothing: its policy makes a
+    request an error. Without `is_quiet`, the messages of the console do not matter.
     """
     copy = folder / "driven.html"
     script = DRIVER.format(steps=steps, libraries=libraries)

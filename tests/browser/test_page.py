@@ -55,7 +55,15 @@ def test_page_fits_a_small_window(page, tmp_path, width):
 
 
 @pytest.mark.parametrize(
-    "anchor", ["#%", "#%&access=svn", "#%E0%A4%A&access=svn", "#access=%", "#&&=&number=%", "#revisions=1e999"]
+    "anchor",
+    [
+        "#%",
+        "#%&access=svn",
+        "#%E0%A4%A&access=svn",
+        "#access=%",
+        "#&&=&number=%",
+        "#revisions=1e999",
+    ],
 )
 def test_page_with_a_damaged_address_works(page, tmp_path, anchor):
     steps = """
@@ -129,7 +137,8 @@ def test_picks_change_answers_charts_tables_and_address(page, tmp_path):
     counts = [of["situations"] for of in (before, seen)]
     assert counts == ["18 of 18 situations", "6 of 18 situations"]
     assert drive(page, tmp_path, DRAWN + SETTLED + CARD, anchor="#access=svn") == seen
-    back = f"{DRAWN} {pick('access', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
+    picked = pick("access", "svn")
+    back = f"{DRAWN} {picked} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + SETTLED + CARD) == {**before, "hash": ""}
 
 

@@ -24,7 +24,12 @@ from vcsbench.run.project import Project
 from vcsbench.storages.workdir import WorkDir
 
 STUDY = "fsfs-san-2014"
-PART = {"command": ["log", "export"], "access": ["svn", "file"], "config": "slow", "packing": "nopack"}
+PART = {
+    "command": ["log", "export"],
+    "access": ["svn", "file"],
+    "config": "slow",
+    "packing": "nopack",
+}
 PART |= {"cache": ["hot-os", "hot-server"]}
 
 

@@ -220,7 +220,7 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
     )  # fmt: skip
     words = {kind: {*subject.words(fake)} for kind, subject in SUBJECTS.items()}
     # Of the cell's server.
-    for kind in ("repository", "committed_repository", "git_repository"):
+    for kind in ("repository", "committed_repository", "git_repository", "fossil_repository"):
         words[kind].add("url")
     words["git_pushed"].add("push_url")
     assert words == {kind: {*of_kind} for kind, of_kind in SUBJECT_WORDS.items()}
@@ -399,7 +399,7 @@ def test_user_error_is_escaped_and_limited():
         (Settings, {"twins": 1}, "twins", "duplicates"),
         (Settings, {"thresholds": {"short_s": 1}}, "thresholds.short_s", "min_run_s"),
         (StudyFile, {"commands": {"x": {"reads": 1}}}, "commands.x.reads", "input"),
-        (StudyFile, {"questions": {"access": {"ask": 1}}}, "questions.ra.ask", "question"),
+        (StudyFile, {"questions": {"access": {"ask": 1}}}, "questions.access.ask", "question"),
     ],
 )
 def test_validate_former_key_names_the_new_one(model, content, place, new):
@@ -437,7 +437,7 @@ def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
         ("date", "2014-7", "date"),
         ("url", "ftp://x", "url"),
         ("axes", {"Ra": ["svn"]}, "axes.Ra"),
-        ("axes", {"access": ["a  b"]}, "axes.ra[0]"),
+        ("axes", {"access": ["a  b"]}, "axes.access[0]"),
         ("published", {"subversion": "1"}, "published.subversion"),
     ],
 )
@@ -503,7 +503,13 @@ def written(content, folder):
     return path
 
 
-CELL = {"command": "log", "access": "svn", "format": ["f6", "f7"], "config": "slow", "cache": "cold"}
+CELL = {
+    "command": "log",
+    "access": "svn",
+    "format": ["f6", "f7"],
+    "config": "slow",
+    "cache": "cold",
+}
 SMALL = {
     "repositories": {"ruby": GENERATED},
     "grid": {"fsfs-san-2014": {"include": [CELL]}},

@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from unit.study_grid import study_environment
-from vcsbench.axes import AXES, server_axes
+from vcsbench.axes import AXES
 from vcsbench.axes.build_axis import why_no_module
 from vcsbench.plan.recipe import draft_recipe
+from vcsbench.systems import SUBVERSION
 
 BUILD = {"client": {}, "server": {}}
 WORDS = ("https", "svn+ssh", "authentication", "authorisation", "hooks", "commit", "blame")
@@ -77,7 +78,9 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     others |= {"http_connections": "8", "bulk_updates": "on"}
     for axis, value in neutral.items():
         applies = AXES[axis].applies
-        assert applies({"access": "svn+ssh", axis: value}) and not applies({"access": "file", axis: value})
+        assert applies({"access": "svn+ssh", axis: value}) and not applies(
+            {"access": "file", axis: value}
+        )
         assert not applies({"access": "svn+ssh", axis: others[axis]})
 
 
@@ -94,7 +97,9 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     ],
 )
 def test_axis_applies_to_the_accesses_that_have_its_setting(axis, accesses):
-    assert {access for access in server_axes.ACCESS if AXES[axis].applies({"access": access})} == accesses
+    assert {
+        access for access in SUBVERSION.accesses if AXES[axis].applies({"access": access})
+    } == accesses
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from unit.study_grid import study_environment, study_grid
 from vcsbench import sources
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.axes.build_axis import why_no_sshd
-from vcsbench.axes.server_axes import GIT_ACCESS
 from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.environment import QUIET_GIT, git_settings, program_environment
@@ -19,6 +18,7 @@ from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_run
 from vcsbench.run.environment_reader import open_environment
+from vcsbench.systems import GIT
 
 pytestmark = needs("git")
 
@@ -38,10 +38,10 @@ def draft(environment, **axes):
     return draft_recipe(environment.config.studies[STUDY], {**CLONE, **axes}, environment)
 
 
-@pytest.mark.parametrize("access", GIT_ACCESS)
+@pytest.mark.parametrize("access", GIT.accesses)
 def test_recipe_of_git_has_git_s_server(environment, access):
     recipe = draft(environment, access=access)
-    assert recipe["access"] == GIT_ACCESS[access]
+    assert recipe["access"] == GIT.accesses[access]
     repository = recipe["repository"]
     assert (repository["system"], repository["upkeep"]) == ("git", "one-pack")
     reason = why_not({**CLONE, "access": access}, recipe, environment)
@@ -68,7 +68,7 @@ def test_access_of_another_system_is_a_reason_to_skip(environment):
     other = study_environment("fsfs-san-2014")
     recipe = draft_recipe(other.config.studies["fsfs-san-2014"], subversion, other)
     reason = why_not(subversion, recipe, other)
-    assert reason == "a repository of subversion is not reached over git"
+    assert reason == "a repository of Subversion is not reached over git"
 
 
 def test_reftable_of_an_old_git_is_skipped(environment, monkeypatch):

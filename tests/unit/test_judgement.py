@@ -107,8 +107,16 @@ def judged(cache, thresholds=None, **seen):
         ("hot-server", {"client_read_bytes": 68 << 10}, ["cache-not-warm"]),
         # Tables of the file system below its output.
         ("hot-server", {"client_read_bytes": MIB, "client_write_bytes": MIB}, []),
-        ("hot-server", {"client_read_bytes": 2 * MIB, "client_write_bytes": MIB}, ["cache-not-warm"]),
-        ("hot-server", {"server_read_bytes": 68 << 10, "client_write_bytes": MIB}, ["cache-not-warm"]),
+        (
+            "hot-server",
+            {"client_read_bytes": 2 * MIB, "client_write_bytes": MIB},
+            ["cache-not-warm"],
+        ),
+        (
+            "hot-server",
+            {"server_read_bytes": 68 << 10, "client_write_bytes": MIB},
+            ["cache-not-warm"],
+        ),
         ("hot-server", {"server_read_bytes": None, "server_rchar": None}, ["io-unknown"]),
         ("hot-server", {"client_wchar": None}, ["io-unknown"]),
         ("hot-server", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),

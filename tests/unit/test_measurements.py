@@ -35,7 +35,9 @@ def edit(path, change):
 
 
 def test_collect_starts_are_of_runs_or_of_their_cell_round(tmp_path):
-    study = make_study(tmp_path, axes={**AXES, "command": ["log"], "access": ["svn"]}, rounds=1, runs=2)
+    study = make_study(
+        tmp_path, axes={**AXES, "command": ["log"], "access": ["svn"]}, rounds=1, runs=2
+    )
     context = study.context(study.cells[0], 1)
     start, later = "2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:07.000000Z"
 

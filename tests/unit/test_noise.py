@@ -126,9 +126,13 @@ def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, shared_sd=0.15, rounds=8, commands=6)
     noise = noise_of(frame)
     assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
-    pairs = [(key(access=access, number=0), key(access=access, number=1)) for access in ("svn", "http")]
+    pairs = [
+        (key(access=access, number=0), key(access=access, number=1)) for access in ("svn", "http")
+    ]
     of_command = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
-    logs = np.log(of_command.set_index(["access", "format", "round"])["elapsed_s"]).unstack("format")
+    logs = np.log(of_command.set_index(["access", "format", "round"])["elapsed_s"]).unstack(
+        "format"
+    )
     of_rounds = (logs["f0"] - logs["f1"]).groupby("round").mean()
     average = noise.with_error(ratio_interval(of_rounds, 2), pairs)
     independent = noise.with_error(OWN, pairs[:1]).error * math.sqrt(6 / 8) / math.sqrt(2)

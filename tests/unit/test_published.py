@@ -139,7 +139,10 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
     ("text", "part"),
     [
         ("command,elapsed_s\nlog,1\n", "`access`"),
-        *((f"command,access,elapsed_s\nlog,svn,{bad}\n", f"'{bad}'") for bad in ("fast", "inf", "-1")),
+        *(
+            (f"command,access,elapsed_s\nlog,svn,{bad}\n", f"'{bad}'")
+            for bad in ("fast", "inf", "-1")
+        ),
         ("command,access,elapsed_s\ndump,,1\ndump,,2\n", "dump/-"),
         ("command,access,elapsd_s\nlog,svn,1\n", "'elapsd_s'"),
         ("command,access,elapsed_s,\nlog,svn,1,\n", "''"),

@@ -345,7 +345,9 @@ def test_page_has_the_time_of_each_step(results):
 
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
     kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
-    rows = [{"command": c, "access": access, "cache": "cold", "detectable": d} for c, access, d in kinds]
+    rows = [
+        {"command": c, "access": access, "cache": "cold", "detectable": d} for c, access, d in kinds
+    ]
     rows.append({**rows[0], "detectable": 9.0, "withheld": "hosts-differ"})
     found = make_quality_tables(replace(results, tables={"f6-vs-f7": rows}))
     (table,) = (table for table in found if table.title == "Smallest detectable differences")

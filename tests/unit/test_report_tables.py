@@ -25,7 +25,11 @@ ORDER = {
     "config": ["slow", "fast"],
     "cache": ["cold", "hot-os"],
 }
-ELAPSED = {"metric": "elapsed_s", "rows": ["access", "repo", "format"], "columns": ["cache", "config"]}
+ELAPSED = {
+    "metric": "elapsed_s",
+    "rows": ["access", "repo", "format"],
+    "columns": ["cache", "config"],
+}
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
 RATIO = {"compare": COMPARE, "rows": ["access", "repo"], "columns": ["cache", "config"]}
 PLAIN = {"command": "log", "access": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
@@ -61,7 +65,10 @@ def row(**values):
 
 def test_grid_follows_the_order_of_the_study_with_joined_headings():
     found = points(
-        access=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
+        access=["svn", "http"],
+        format=["f7", "f6"],
+        cache=["cold", "hot-os"],
+        config=["fast", "slow"],
     )
     (grid,) = grids.make_grids(found[:-1], LAYOUT)
     assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
@@ -119,7 +126,9 @@ def test_measured_points_only_differences_have_a_colour():
 def test_grid_with_one_candidate_names_its_axis():
     layout = grids.Layout(("candidate", "access"), ("cache",), (), {}, "config")
     keys = {"candidate": "fast", "cache": "cold"}
-    points = [grids.Point({**keys, "access": access}, PointKind.MEASURED) for access in ("http", "svn")]
+    points = [
+        grids.Point({**keys, "access": access}, PointKind.MEASURED) for access in ("http", "svn")
+    ]
     assert grids.make_grids(points, layout)[0].constant == [("config", "fast")]
 
 

@@ -10,14 +10,15 @@ import pytest
 from project import CONFIG
 from vcsbench.advice.questions import read_questions
 from vcsbench.advice.server_actions import HTTPD_LOCATION, HTTPD_SERVER
-from vcsbench.axes.server_axes import ACCESS, server_settings
+from vcsbench.axes.server_axes import server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.programs import Programs, server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
+from vcsbench.systems import SUBVERSION
 
 SERVERS = CONFIG / "servers"
-NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
+NAMES = {access: definition["files"] for access, definition in SUBVERSION.accesses.items()}
 SVNSERVE = ("svn", "svn+ssh")
 SETTINGS = ("block-read", "cache-1024", "cache-256", "no-compression", "revprops")
 FOLDERS = sorted(path.name for path in SERVERS.iterdir())

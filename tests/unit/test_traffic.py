@@ -150,7 +150,12 @@ def test_traffic_ends_with_its_parent(tmp_path):
 
 STUDY = {
     **{"title": "Many clients", "source": "A test."},
-    "axes": {"command": "commands", "access": ["svn"], "readers": ["1", "4"], "committers": ["0", "1"]},
+    "axes": {
+        "command": "commands",
+        "access": ["svn"],
+        "readers": ["1", "4"],
+        "committers": ["0", "1"],
+    },
     "commands": {
         "log": {
             **{"argv": "{svn} log {url}", "input": "repository", "work": "log"},

@@ -59,13 +59,17 @@ def test_run_cold_log_of_packed_repository_reads_less(project):
     part = {**LOG, "packing": ["nopack", "pack"], "cache": "cold"}
     project.configure(part, repositories=ruby(0.0222))
     project.succeed(f"results/tables/{STUDY}")
-    found = {(row["access"], row["packing"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
+    found = {
+        (row["access"], row["packing"]): row for row in project.rows(f"measurements/{STUDY}.csv")
+    }
     for access in ("svn", "http", "file"):
         loose, packed = (found[access, packing] for packing in ("nopack", "pack"))
         assert int(loose["device_bytes"]) > 2 * int(packed["device_bytes"]), access
         assert int(loose["read_calls"]) > int(packed["read_calls"]), access
         assert bool(loose["instructions"]) != bool(loose["instructions_why_not"])
-    table = {row["access"]: row for row in project.rows(f"tables/{STUDY}/device-read-by-packing.csv")}
+    table = {
+        row["access"]: row for row in project.rows(f"tables/{STUDY}/device-read-by-packing.csv")
+    }
     assert {*table} == {"svn", "http", "file"}
     assert {row["cache"] for row in table.values()} == {"cold"}
     # One round has a ratio and no interval.

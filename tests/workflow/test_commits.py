@@ -149,7 +149,13 @@ def works_of(rows):
 
 
 def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
-    hot = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": ACCESSES, "hooks": "none"}
+    hot = {
+        "format": "f8",
+        "packing": "nopack",
+        "cache": "hot-os",
+        "access": ACCESSES,
+        "hooks": "none",
+    }
     commits.configure({**hot, "command": list(CHANGES)})
     commits.project.prepare()
     before = commits.copies()
@@ -185,7 +191,9 @@ def test_commit_in_a_cache_state_has_its_promises(commits, access, cache):
     part = {"format": "f7", "packing": "nopack", "cache": cache, "access": access, "hooks": "none"}
     commits.configure({**part, "command": "thousand-files"})
     commits.project.prepare()
-    context = commits.measure(commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/{cache}/none"))
+    context = commits.measure(
+        commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/{cache}/none")
+    )
     for run in context["runs"]:
         assert not {*run["flags"]} & {"server-not-warm", "restarted", "cache-not-cold"}
         assert run["evidence"]["input_grew_bytes"] > 0
@@ -227,7 +235,13 @@ HOOKS = [(access, hooks) for access in ACCESSES for hooks in ("shell", "python")
 
 @pytest.mark.parametrize(("access", "hooks"), [HOOKS[0], *(slow(*case) for case in HOOKS[1:])])
 def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, access, hooks):
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-server", "access": access, "hooks": hooks}
+    part = {
+        "format": "f8",
+        "packing": "nopack",
+        "cache": "hot-server",
+        "access": access,
+        "hooks": hooks,
+    }
     commits.configure({**part, "command": "one-file"})
     commits.project.prepare()
     recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-server/{hooks}")
@@ -246,7 +260,13 @@ def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, access, h
 @pytest.mark.parametrize("access", ACCESSES)
 def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, access):
     """The page says that a hook is part of the measured time."""
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": access, "hooks": "shell"}
+    part = {
+        "format": "f8",
+        "packing": "nopack",
+        "cache": "hot-os",
+        "access": access,
+        "hooks": "shell",
+    }
     commits.configure({**part, "command": "one-file"}, runs=1)
     commits.project.prepare()
     file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
@@ -314,7 +334,13 @@ def test_repository_of_the_user_is_neither_written_nor_are_its_hooks_run(
 
 
 def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": "file", "hooks": "none"}
+    part = {
+        "format": "f8",
+        "packing": "nopack",
+        "cache": "hot-os",
+        "access": "file",
+        "hooks": "none",
+    }
     commits.configure({**part, "command": "one-file"}, runs=1)
     commits.project.prepare()
     cell = "one-file/file/ruby/f8/nopack/hot-os/none"
@@ -327,7 +353,13 @@ def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
 def test_kills_during_commits_leave_the_prepared_copy_as_it_was(commits, kills):
     """SIGKILL of the cell. The next round works, and `svnadmin verify` passes."""
     access = ACCESSES[-1]
-    part = {"format": "f7", "packing": "nopack", "cache": "hot-os", "access": access, "hooks": "none"}
+    part = {
+        "format": "f7",
+        "packing": "nopack",
+        "cache": "hot-os",
+        "access": access,
+        "hooks": "none",
+    }
     commits.configure({**part, "command": "thousand-files"}, runs=20)
     commits.project.prepare()
     before = commits.copies()

@@ -61,7 +61,13 @@ PLAIN = {
 CELLS = [
     PLAIN,
     {**PLAIN, "access": "https", "authentication": "basic-bcrypt", "access_rules": "1000"},
-    {**PLAIN, "access": "https", "keep_alive": "off", "http_connections": "1", "bulk_updates": "on"},
+    {
+        **PLAIN,
+        "access": "https",
+        "keep_alive": "off",
+        "http_connections": "1",
+        "bulk_updates": "on",
+    },
     {**PLAIN, "authentication": "basic-md5", "access_rules": "10", "path_authz": "short_circuit"},
     {**PLAIN, "access_rules": "10", "path_authz": "off"},
     {**PLAIN, "access": "svn"},

@@ -55,9 +55,14 @@ def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
     before = interfaces()
     project.configure({"command": "export"}, study=STUDY)
     project.succeed(f"results/measurements/{STUDY}.csv")
-    runs = {(row["access"], row["network"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
+    runs = {
+        (row["access"], row["network"]): row for row in project.rows(f"measurements/{STUDY}.csv")
+    }
     networks = ("loopback", "namespace", "office", "line")
-    assert runs.keys() == {("file", ""), *((access, n) for access in ("svn", "http") for n in networks)}
+    assert runs.keys() == {
+        ("file", ""),
+        *((access, n) for access in ("svn", "http") for n in networks),
+    }
     assert invalid_flags(runs.values()) == []
     assert len({row["work"] for row in runs.values()}) == 1
     for access in ("svn", "http"):
@@ -67,7 +72,8 @@ def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
         assert float(runs[access, "line"]["line_round_trip_ms"]) == pytest.approx(20, rel=0.05)
         # An export has at least a connection, a greeting and a request.
         assert (
-            float(runs[access, "line"]["elapsed_s"]) > float(runs[access, "namespace"]["elapsed_s"]) + 0.06
+            float(runs[access, "line"]["elapsed_s"])
+            > float(runs[access, "namespace"]["elapsed_s"]) + 0.06
         )
         contexts = {
             network: project.context(STUDY, f"export/{access}/ruby/{network}/hot")

@@ -70,11 +70,10 @@ def add_server_configuration(project):
 
 
 def add_access(project):
-    access = project.path / "workflow" / "vcsbench" / "axes" / "server_axes.py"
+    access = project.path / "workflow" / "vcsbench" / "systems" / "subversion.py"
     files = '"files": ["svnserve.args", "client"]'
-    entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
-    # git's accesses are a mapping of their own, whose name ends alike.
-    start = "\nACCESS: dict[str, Access] = {\n"
+    entry = f'        "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
+    start = "    accesses: ClassVar[Mapping[str, Access]] = {\n"
     edit(access, start, start + entry)
     edit(study_file(project), "  access: [http,", "  access: [svn-again, http,")
 

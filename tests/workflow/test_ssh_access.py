@@ -27,7 +27,9 @@ PART = {
 def measured(shared_project):
     study = shared_project.path / "config/studies" / f"{STUDY}.yaml"
     text = study.read_text()
-    study.write_text(text.replace("access: [http, svn, file]", 'access: [http, svn, "svn+ssh", file]', 1))
+    study.write_text(
+        text.replace("access: [http, svn, file]", 'access: [http, svn, "svn+ssh", file]', 1)
+    )
     # The checkout of the tests has the unpacked sshd.
     tools = shared_project.path / ".tools"
     tools.symlink_to((ROOT / ".tools").resolve())
@@ -67,7 +69,9 @@ def test_runs_over_svn_ssh_are_valid_and_kept_servers_are_skipped(measured):
     assert invalid_flags(row for row in rows if row["access"] == "svn+ssh") == []
     grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["access"] == "svn+ssh"]
     reasons = {row["cache"]: row["skip"] for row in grid if row["repo"] != "empty"}
-    assert reasons.pop("hot-server") == "svnserve -t ends with each connection, so it keeps no cache"
+    assert (
+        reasons.pop("hot-server") == "svnserve -t ends with each connection, so it keeps no cache"
+    )
     assert set(reasons.values()) == {""}
     assert any(row["repo"] == "empty" for row in grid)
 

@@ -19,6 +19,7 @@ COMMITTERS_AXIS = "committers"
 ARRIVAL_AXIS = "arrival"
 # Its value for clients that send their next request when the last one has ended.
 CLOSED_LOOP = "closed"
+SYSTEM_AXIS = "system"
 STRATEGY_AXIS = "strategy"
 COMPRESSION_AXIS = "wire_compression"
 DELAY_AXIS = "network_delay"

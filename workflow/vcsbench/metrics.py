@@ -256,6 +256,10 @@ _SIZES = (
     _in_mib("wire_bytes", "wire_mib", "Bytes on the network", "bytes on the network", _less("sends"),
             "MiB between client and server in both directions, with the heads of packets, median of the "
             "rounds. Empty if other programs use the same network."),
+    _in_mib("kept_bytes", "client_disk_mib", "Disk of the client", "disk of the client", _less("takes"),
+            "MiB of disk blocks of all that the command wrote: working files, and the client's own files."),
+    _in_mib("repository_bytes", "server_disk_mib", "Disk of the server", "disk of the server",
+            _less("takes"), "MiB of the files of the repository on the server."),
     _in_mib("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
             "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
             "Shared blocks count once."),

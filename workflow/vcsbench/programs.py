@@ -47,8 +47,12 @@ SERVER_PROGRAMS = {
     "git-daemon": ("git-daemon", "git"),
     "git-httpd": ("httpd", "git-http-backend", "git"),
     "git-sshd": ("sshd", "git-shell", "git"),
+    "hg-serve": ("hg",),
+    "fossil-server": ("fossil",),
 }
 GIT_SERVERS = ("git-daemon", "git-httpd", "git-sshd")
+# The kinds that have the libraries of Subversion.
+SUBVERSION_SERVERS = ("svnserve", "httpd", "sshd")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.
@@ -324,7 +328,7 @@ def binaries(
     if kind:
         for name in SERVER_PROGRAMS[kind]:
             digests[f"server {name}"] = server.digest_of(name)
-    if kind and kind not in GIT_SERVERS:
+    if kind in SUBVERSION_SERVERS:
         digests["server libraries"] = server.digest_of("libraries")
     return digests
 

@@ -450,6 +450,7 @@ class SubjectFacts(TypedDict, total=False):
     layout: CopyLayout
     dump: Mapping[str, object]
     written: str
+    kept_bytes: int  # on the disk, of what a command of the study `systems` wrote
     tree: Mapping[str, object]
     read: Mapping[str, object]
     built: Mapping[str, object]
@@ -577,6 +578,7 @@ class LoadRecord(TypedDict, total=False):
     load_options: list[str]
     tree: str
     folder: str
+    busy_file: str
     long_names: int
     reserved_names: int
     seconds: float
@@ -596,6 +598,7 @@ class CopyMetadata(RepositoryFacts, total=False):
     """The metadata of a copy: the facts in results, long names, and state and digest of files."""
 
     copy: int
+    busy_file: str
     long_names: int
     reserved_names: int
     state: dict[str, str]

@@ -1,8 +1,8 @@
 """The order of the changes that are worth it for a reader, decided once for each combination of picks.
 
-Picks are the values that a reader of the page has chosen: `{"access": "http", "format": "f6"}`. A change sets one
-axis to another value. It is judged by the comparisons that fit the reader's picks, and by those that fit the
-picks after earlier changes. A step is a change that the reader is advised to make.
+Picks are the values that a reader of the page has chosen: `{"access": "http", "format": "f6"}`. A change
+sets one axis to another value. It is judged by the comparisons that fit the reader's picks, and by those
+that fit the picks after earlier changes. A step is a change that the reader is advised to make.
 """
 
 import enum

@@ -15,10 +15,10 @@ from vcsbench.advice.decision import Where
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.axes.server_axes import ACCESS
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.formats import PACKED, parse_format
+from vcsbench.systems import SUBVERSION
 from vcsbench.words import count_of, duration, enumeration
 
 
@@ -216,7 +216,7 @@ def _only_command(action: CardAction, where: Where) -> str:
     Return "" without a command, with several commands, or if the command has several lines.
     """
     # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
-    server = ACCESS[where.get(ACCESS_AXIS, "")]["server"]
+    server = SUBVERSION.accesses[where.get(ACCESS_AXIS, "")]["server"]
     commands = [step.command for step in action.steps if step.server in ("", server)]
     is_one_line = len(commands) == 1 and "\n" not in commands[0]
     return commands[0] if is_one_line else ""

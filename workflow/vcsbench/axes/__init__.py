@@ -12,6 +12,7 @@ from vcsbench.axes import (
     repository_axes,
     server_axes,
     storage_axes,
+    system_axis,
 )
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import BUILD_AXIS, COMMAND_AXIS, REPOSITORY_AXIS, STRATEGY_AXIS
@@ -31,6 +32,7 @@ AXES: dict[str, Axis] = {
         *client_axes.AXES,
         *deployment_axes.AXES,
         network_axis.AXIS,
+        system_axis.AXIS,
         *git_axes.AXES,
         *repository_axes.AXES,
         *storage_axes.AXES,

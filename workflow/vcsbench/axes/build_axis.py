@@ -95,7 +95,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     elif server in GIT_SERVERS:
         reasons.append(_why_no_git_server(build.server, server))
     elif server:
-        reasons.append(_why_no_program(build.server, machine, server))
+        for name in SERVER_PROGRAMS[server]:
+            reasons.append(_why_no_program(build.server, machine, name))
     for program in programs_in(argv):
         # Other programs than Subversion's, such as tar, are no part of a build.
         side = build.client if program in SUBVERSION else ON_PATH.client

@@ -29,7 +29,7 @@ from vcsbench.programs import (
     server_files_digest,
 )
 from vcsbench.records import Access, Recipe
-from vcsbench.systems import GIT, SUBVERSION
+from vcsbench.systems import SUBVERSION, SYSTEMS, repository_system
 
 SERVERS = Path("config", "servers")
 # The input of a command that commits.
@@ -37,23 +37,6 @@ COMMITTED = "committed_repository"
 # The order in which the studies of 2014 have their server configurations. All others come later.
 PUBLISHED_SERVERS = ("slow", "medium", "fast")
 
-# The accesses by value, "" for commands without one, such as `svnadmin dump`. `scheme` begins URLs, `files`
-# are in config/servers/<config>, `server` is a key of SERVER_KINDS, "" if the client reads the repository.
-ACCESS: dict[str, Access] = {
-    "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
-    "https": {"scheme": "https", "files": ["httpd.conf", "client"], "server": "httpd"},
-    "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
-    "svn+ssh": {"scheme": "svn+ssh", "files": ["svnserve.args", "client"], "server": "sshd"},
-    "file": {"scheme": "file", "files": ["client"], "server": ""},
-    "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
-}
-# The same for git repositories, which have no files of a server configuration.
-GIT_ACCESS: dict[str, Access] = {
-    "git": {"scheme": "git", "files": [], "server": "git-daemon"},
-    "http": {"scheme": "http", "files": [], "server": "git-httpd"},
-    "ssh": {"scheme": "ssh", "files": [], "server": "git-sshd"},
-    "file": {"scheme": "file", "files": [], "server": ""},
-}
 # The values of an axis that leave out what the rest of its values measure, and the words for that.
 LEFT_OUT = {
     AUTHENTICATION_AXIS: ("none", "authentication"),
@@ -123,7 +106,7 @@ def _check_files(folder: Path) -> None:
     defaults = folder.parent / DEFAULTS
     # The files that programs read: httpd.conf, svnserve.args, ...
     names: list[str] = []
-    for access in ACCESS.values():
+    for access in SUBVERSION.accesses.values():
         for name in access["files"]:
             if name not in names:
                 names.append(name)
@@ -163,8 +146,13 @@ def _server_keys(value: str, env: Environment) -> Recipe:
 
 
 def _access_keys(value: str, env: Environment) -> Recipe:
-    """Return the access of a cell, and the user's server on another machine (`remote`), if there is one."""
-    access, server = ACCESS.get(value) or GIT_ACCESS[value], env.config.settings.server
+    """Return the access of a cell, and the user's server on another machine (`remote`), if there is one.
+
+    The access is that of the first system with this value. Its repository may be another one's
+    (use_system_access).
+    """
+    access = _all_accesses()[value]
+    server = env.config.settings.server
     # A cell without an access has no URL, so it does not use the server of the user.
     if not server or not value:
         return {"access": access}
@@ -173,11 +161,31 @@ def _access_keys(value: str, env: Environment) -> Recipe:
     return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
 
 
-def use_git_access(draft: Recipe, value: str) -> None:
-    """Replace the access in the draft of a recipe if its repository is git's: `http` is another server."""
-    is_git = draft.get("repository", {}).get("system") == GIT.name
-    if is_git and value in GIT_ACCESS and "remote" not in draft:
-        draft["access"] = GIT_ACCESS[value]
+def _all_accesses() -> dict[str, Access]:
+    """Return the accesses of all systems by their values. The first system with a value has it."""
+    accesses: dict[str, Access] = {}
+    for system in SYSTEMS.values():
+        for value, access in system.accesses.items():
+            accesses.setdefault(value, access)
+    return accesses
+
+
+def use_system_access(draft: Recipe, value: str) -> None:
+    """Replace the access in the draft of a recipe by that of its system: `http` is another server of git."""
+    accesses = repository_system(draft.get("repository", {})).accesses
+    if value in accesses and "remote" not in draft:
+        draft["access"] = accesses[value]
+
+
+def _why_no_such_access(value: str) -> str:
+    """Return why no system has an access, as the end of a sentence; "" if one has it."""
+    if value in _all_accesses():
+        return ""
+    uses = []
+    for system in SYSTEMS.values():
+        names = [name for name in system.accesses if name]
+        uses.append(f"{', '.join(names)} for {system.title}")
+    return f"is no access. Use {'; '.join(uses)}"
 
 
 def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
@@ -187,9 +195,9 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     vcsbench with https needs a module of httpd, and a certificate.
     """
     server, scheme = draft.get("remote"), draft["access"]["scheme"]
-    system = draft.get("repository", {}).get("system", SUBVERSION.name)
-    if value and value not in (GIT_ACCESS if system == GIT.name else ACCESS):
-        return f"a repository of {system} is not reached over {value}"
+    system = repository_system(draft.get("repository", {}))
+    if value and value not in system.accesses:
+        return f"a repository of {system.title} is not reached over {value}"
     if server:
         if draft["input"] == COMMITTED:
             return f"vcsbench commits to its own copies only, and never to the server on {server['host']}"
@@ -237,11 +245,7 @@ AXES = (
     ),
     Axis(
         ACCESS_AXIS,
-        why_invalid=lambda value: (
-            ""
-            if value in ACCESS or value in GIT_ACCESS
-            else "is no access. Use http, https, svn, svn+ssh or file, or for git git, http, ssh or file"
-        ),
+        why_invalid=_why_no_such_access,
         recipe_keys=_access_keys,
         why_not=_why_no_access,
         limits=_limits,

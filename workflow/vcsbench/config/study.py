@@ -43,8 +43,8 @@ RUN_COLUMNS = (
 # Those of LISTS stand for several arguments.
 WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
 SUBJECT_WORDS = {
-    "repository": ("repository", "url", "tree", "folder", "last"),
-    "committed_repository": ("repository", "url", "tree", "folder", "last"),
+    "repository": ("repository", "url", "tree", "folder", "busy_file", "last"),
+    "committed_repository": ("repository", "url", "tree", "folder", "busy_file", "last"),
     "dump": ("dump", "load_options"),
     "tree": ("source", "store", "store_url"),
     "target": ("target",),
@@ -55,6 +55,9 @@ SUBJECT_WORDS = {
     "git_repository": ("repository", "url", "branch", "busy_file", "quiet_file"),
     "git_clone": ("clone",),
     "git_checkout": ("checkout",),
+    "hg_checkout": ("checkout",),
+    "fossil_repository": ("repository", "url", "tree", "folder", "busy_file", "last", "trunk"),
+    "fossil_checkout": ("checkout",),
     "git_pushed": ("clone", "push_url"),
 }
 LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
@@ -88,14 +91,18 @@ EnvironmentName = Annotated[
     ),
 ]
 Statistic = Literal["median", "best", "worst"]
-InputName = Literal["repository", "committed_repository", "dump", "tree", "git_repository"]
+InputName = Literal[
+    "repository", "committed_repository", "dump", "tree", "git_repository", "fossil_repository",
+]  # fmt: skip
 OutputName = Literal[
     "target", "fresh_repository", "working_copy", "changed_working_copy", "built_tree", "git_clone",
-    "git_checkout", "git_pushed",
+    "git_checkout", "git_pushed", "hg_checkout", "fossil_checkout",
 ]  # fmt: skip
 ChangeName = Literal["one-file", "thousand-files", "large-binary"]
 # The outputs that are older than the repository, or are behind it after a push.
-OLDER_OUTPUTS = ("working_copy", "git_clone", "git_pushed")
+OLDER_OUTPUTS = (
+    *("working_copy", "git_clone", "git_checkout", "git_pushed", "hg_checkout", "fossil_checkout"),
+)
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
 ACCESS_AXIS, WITHOUT_SERVER = "access", frozenset(["file", ""])
@@ -138,14 +145,16 @@ class Command(Model):
     ) = None
     """Additional variables of its environment. {run} is a private folder of the cell-round."""
     input: InputName | None = key(None, was="reads")
-    """The kind of subject that the command reads. repository: a copy of a Subversion repository
-    ({repository}, {url}, {tree}, {last}, and {folder}, the largest folder below {tree}).
+    """The kind of subject that the command reads. repository: a copy of a repository ({repository}, {url},
+    {tree}, {last}; below {tree}, {folder} is the largest folder, and {busy_file} the file of a generated
+    history that is changed most often).
     committed_repository: a private copy of that, which is put back before each run.
     dump: a dump file of it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the
     repository, or its source itself if that is a directory, as files ({source}) or in the command's `store`
     ({store}, {store_url}), on the cell's `filesystem`. git_repository: a copy of a bare git repository
     ({repository}, {url}, {branch} of its HEAD, and of the files that its last commits change, {busy_file} and
-    {quiet_file} with the most and the fewest changes)."""
+    {quiet_file} with the most and the fewest changes). fossil_repository: a copy of a Fossil repository, with
+    {trunk}, its newest check-in."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
     timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
@@ -153,8 +162,9 @@ class Command(Model):
     cell's `filesystem`, in the state of `revisions_behind`. changed_working_copy: {working_copy} of the
     committed_repository with the `change` to commit. built_tree: {target}, next to the tree that the command
     reads. git_clone: {clone}, a bare clone without the last `revisions_behind` commits, put back before each
-    run. git_checkout: {checkout}, a clone with a working tree. git_pushed: {clone}, with `revisions_behind`
-    new commits, and {push_url}, a copy of the repository that takes them."""
+    run. git_checkout, hg_checkout, fossil_checkout: {checkout}, a clone with a working tree; with
+    `revisions_behind` without the last commits, and put back before each run. git_pushed: {clone}, with
+    `revisions_behind` new commits, and {push_url}, a copy of the repository that takes them."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)
@@ -689,11 +699,11 @@ def _needs_url(study: Study, command: Command) -> bool:
 
 
 def _uses_url(command: Command) -> bool:
-    # A working copy that exists before the run has the URL.
+    # A working copy that exists before the run has the URL, as a checkout of Fossil has.
     exists = command.revisions_behind is not None or command.change is not None
-    has_working_copy = exists and "{working_copy}" in command.argv
+    has_url = exists and ("{working_copy}" in command.argv or "{checkout}" in command.argv)
     return (
-        has_working_copy
+        has_url
         or "{url}" in f"{command.argv} {command.stdin}"
         or "{push_url}" in f"{command.argv} {command.stdin}"
     )

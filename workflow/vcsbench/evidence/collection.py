@@ -199,6 +199,7 @@ def _columns_of_run(
         **run_columns.traffic_columns(record),
         **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
         **run_columns.git_columns(record, context),
+        **run_columns.size_columns(context),
         "work": _COMPACT.encode(work) if work else "",
         STATE: _SORTED.encode(record["promises"]),
         "flags": _flags_of_run(timed, record, context, limits),

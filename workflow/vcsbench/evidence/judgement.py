@@ -321,9 +321,9 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
 def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     """Return True if a server with hot caches read nearly as much as in its first run.
 
-    "Nearly" is `max_read_share_hot_server`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar` are
-    bytes by system calls, also from the page cache. Return False if a count is unknown, and for a commit,
-    whose new content is in no cache.
+    "Nearly" is `max_read_share_hot_server`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar`
+    are bytes by system calls, also from the page cache. Return False if a count is unknown, and for a
+    commit, whose new content is in no cache.
     """
     if evidence.get("input_grew_bytes"):
         return False

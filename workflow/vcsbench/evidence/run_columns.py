@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from vcsbench.axis_names import BUILD_AXIS
+from vcsbench.axis_names import BUILD_AXIS, SYSTEM_AXIS
 from vcsbench.evidence import flags
 from vcsbench.evidence.flags import Flag
 from vcsbench.files import read_json
@@ -234,6 +234,16 @@ def git_columns(run: RunRecord, context: Context) -> Columns:
         return {}
     # git traces no objects of a clone. All that the clone has were sent.
     return {"git_objects": trace["objects"] or run["work"].get("objects", 0)}
+
+
+def size_columns(context: Context) -> Columns:
+    """Return the bytes of the repository on the server, and of what the client has; {} in other studies."""
+    if SYSTEM_AXIS not in context["axes"]:
+        return {}
+    return {
+        "repository_bytes": context["repository"].get("bytes"),
+        "kept_bytes": context.get("kept_bytes"),
+    }
 
 
 def read_traces(

@@ -44,6 +44,7 @@ from vcsbench.programs import (
 from vcsbench.storages.disks import check_same_disks
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.changed_working_copy import ChangedWorkingCopy
+from vcsbench.subjects.checkouts import FossilCheckout, FossilRepository, HgCheckout
 from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.subjects.git_subjects import GitCheckout, GitClone, GitPushTarget, GitRepository
 from vcsbench.subjects.repository import Dump, FreshRepository, Repository
@@ -67,6 +68,9 @@ SUBJECTS: dict[str, type[Subject]] = {
     "git_clone": GitClone,
     "git_checkout": GitCheckout,
     "git_pushed": GitPushTarget,
+    "hg_checkout": HgCheckout,
+    "fossil_repository": FossilRepository,
+    "fossil_checkout": FossilCheckout,
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]

@@ -38,6 +38,8 @@ MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES = "directives.conf"
 OUTPUT = "output"
+# The one folder that a server may write.
+WRITABLE_FOLDER = "writable"
 # Access of httpd to copies that are only read, and to one that takes commits. Without root, httpd owns the
 # served copies.
 READ_ONLY = "Require method GET HEAD OPTIONS PROPFIND REPORT"
@@ -361,6 +363,22 @@ class Server:
         self.descriptors[name] = os.open(self.run / name, flags | os.O_NOFOLLOW)
         return f"/proc/self/fd/{self.descriptors[name]}"
 
+    def _let_server_search_run(self) -> None:
+        """Let the server open files of the run by their names, if it cannot open descriptors."""
+        # To search these folders, not to list them: the run's folder and the folder around it are private.
+        for folder in (self.run.parent, self.run):
+            processes.grant(folder, 0o710)
+
+    def _make_writable(self) -> str:
+        """Make the one folder that the server may write, and return its path for the server.
+
+        Nothing in it is opened by name: any process of the servers' user may change it.
+        """
+        writable = self.run / WRITABLE_FOLDER
+        writable.mkdir(mode=0o700)
+        processes.grant(writable, 0o770)
+        return self._hand_over(WRITABLE_FOLDER, os.O_PATH | os.O_DIRECTORY)
+
 
 class Svnserve(Server):
     """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
@@ -467,16 +485,6 @@ class Httpd(Server):
             deployed=self.settings,
         )
         return self._write("httpd.conf", os.fsencode(text))
-
-    def _make_writable(self) -> str:
-        """Make the one folder that the server may write, and return its path for the server.
-
-        Nothing in it is opened by name: any process of the servers' user may change it.
-        """
-        writable = self.run / "writable"
-        writable.mkdir(mode=0o700)
-        processes.grant(writable, 0o770)
-        return self._hand_over("writable", os.O_PATH | os.O_DIRECTORY)
 
     def _write_deployed_files(self) -> dict[str, str]:
         """Write the files that the settings need, and return their paths for the server."""

@@ -216,9 +216,7 @@ class Sshd(Server):
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
-        # To search these folders, not to list them: the run's folder and the folder around it are private.
-        for folder in (self.run.parent, self.run):
-            processes.grant(folder, 0o710)
+        self._let_server_search_run()
         self._make_keys()
         self._write_users()
         self.write_file("session", os.fsencode(self._session_script()))

@@ -301,7 +301,11 @@ def _add_content(
 
 
 ADMINISTRATIVE = b".svn"
-METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
+# The last one is a Fossil repository in its own working tree.
+METADATA = (
+    *(b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_"),
+    b"repository.fossil",
+)
 
 
 class WrittenEntry(NamedTuple):

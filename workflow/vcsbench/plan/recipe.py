@@ -11,7 +11,7 @@ from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.build_axis import binaries_of, linked_of
-from vcsbench.axes.server_axes import use_git_access
+from vcsbench.axes.server_axes import use_system_access
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
@@ -75,7 +75,7 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
             else:
                 draft[key] = part
     recipe = cast("Recipe", draft)
-    use_git_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
+    use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     has_server = bool(recipe["access"]["server"]) or "remote" in recipe
     state = recipe["state"].copy()
     runs_of_state = state.pop("runs", 1)

@@ -44,7 +44,9 @@ LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
 # The facts on a load that the metadata of its copies have, too.
-FROM_LOAD = ("tree", "folder", "long_names", "reserved_names", "notes", "load_options")
+FROM_LOAD = (
+    *("tree", "folder", "busy_file", "long_names", "reserved_names", "notes", "load_options"),
+)
 REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 

@@ -19,8 +19,9 @@ from vcsbench.sources.base import Facts
 from vcsbench.sources.git_copy_source import GitCopySource
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import raise_write_error
+from vcsbench.systems.commit_count import COMMITS
 from vcsbench.systems.git_program import git_version, object_format, run_git, start_git
-from vcsbench.systems.git_shape import COMMITS, GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
+from vcsbench.systems.git_shape import GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
     AS_IS_UPKEEP,
@@ -72,7 +73,10 @@ class GitPreparation(Preparation):
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
-                facts = _import(source, path)
+                facts = import_history(source, path)
+                # fast-import searches no deltas.
+                run_git(path, *REPACK, "-f")
+                run_git(path, "pack-refs", "--all")
         commits = write_commit_count(path)
         seconds = round(time.monotonic() - begun, 1)
         print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
@@ -87,6 +91,7 @@ class GitPreparation(Preparation):
             "load_options": [],
             "tree": "",
             "folder": "",
+            "busy_file": facts.busy_file,
             "long_names": odd_paths.impossible,
             "reserved_names": odd_paths.reserved,
             "seconds": seconds,
@@ -105,8 +110,8 @@ class GitPreparation(Preparation):
         return [partial(_verify_states, paths, stop)]
 
 
-def _import(source: Source, path: Path) -> Facts:
-    """Make a repository of what a source writes for fast-import, in one pack with good deltas."""
+def import_history(source: Source, path: Path) -> Facts:
+    """Make a repository of what a source writes for fast-import, in one pack without good deltas."""
     create_bare(path)
     facts = None
     # The pack is written again below, so it need not be small.
@@ -122,9 +127,6 @@ def _import(source: Source, path: Path) -> Facts:
             raise program.failed()
     if not facts:
         raise UserError(f"{path}: git fast-import did not read all of the history. Run again.")
-    # fast-import searches no deltas.
-    run_git(path, *REPACK, "-f")
-    run_git(path, "pack-refs", "--all")
     return facts
 
 

@@ -109,6 +109,7 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
         "load_options": list(facts.load_options),
         "tree": tree,
         "folder": folder,
+        "busy_file": facts.busy_file,
         "long_names": odd_paths.impossible,
         "reserved_names": odd_paths.reserved,
         "seconds": round(time.monotonic() - begun, 1),

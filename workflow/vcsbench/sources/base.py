@@ -49,12 +49,14 @@ class Facts:
     - `notes`: sentences for reports on changes and omissions, with their counts.
     - `load_options`: the options without which `svnadmin load` refuses the history.
     - `bogus_dates`: the revisions whose date Subversion cannot read.
+    - `busy_file`: the file of the tree that is changed most often, below the tree's path; "" if unknown.
     """
 
     revisions: int = 0
     notes: list[str] = field(default_factory=list)
     load_options: list[str] = field(default_factory=list)
     bogus_dates: list[int] = field(default_factory=list)
+    busy_file: str = ""
 
 
 def format_notes(counts: Mapping[str, int]) -> list[str]:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -18,7 +19,14 @@ from vcsbench.modules import code_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_dump import dump_records
-from vcsbench.sources.generated_events import Change, Event, FolderAdded, RevisionBegun
+from vcsbench.sources.generated_events import (
+    Change,
+    Event,
+    FileChanged,
+    FolderAdded,
+    PathDeleted,
+    RevisionBegun,
+)
 from vcsbench.sources.generated_fast_import import TRUNK_REF, FastImportWriter
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
 from vcsbench.sources.generated_text import (
@@ -120,6 +128,37 @@ class History:
         return project
 
 
+class FileChanges:
+    """Count how often each file of a trunk is changed. The same file is busiest in each system."""
+
+    def __init__(self, trunk: bytes) -> None:
+        self._folder = trunk + b"/"
+        self._changes: Counter[bytes] = Counter()
+
+    def count(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events, and count their changes of files."""
+        for event in events:
+            if isinstance(event, FileChanged) and event.path.startswith(self._folder):
+                self._changes[event.path] += 1
+            elif isinstance(event, PathDeleted):
+                self._forget(event.path)
+            yield event
+
+    def _forget(self, path: bytes) -> None:
+        below = path + b"/"
+        for name in list(self._changes):
+            if name == path or name.startswith(below):
+                del self._changes[name]
+
+    @property
+    def busiest(self) -> str:
+        """The path of the file with the most changes, below the trunk; "" if no file was changed."""
+        if not self._changes:
+            return ""
+        path = min(self._changes, key=lambda name: (-self._changes[name], name))
+        return path.removeprefix(self._folder).decode("ascii")
+
+
 @cache
 def generator_digest() -> str:
     """Return a digest of the code that decides on the bytes of a generated history."""
@@ -189,16 +228,18 @@ class GeneratedSource(Source):
         )
 
     def write(self, out: BinaryIO) -> Facts:
+        changes = FileChanges(self._profile.layout.trunk)
         out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.describe()))))
-        out.writelines(dump_records(self._events()))
+        out.writelines(dump_records(changes.count(self._events())))
         out.flush()
-        return Facts(revisions=self._youngest)
+        return Facts(revisions=self._youngest, busy_file=changes.busiest)
 
     def write_fast_import(self, out: BinaryIO) -> Facts:
+        changes = FileChanges(self._profile.layout.trunk)
         writer = FastImportWriter(out)
-        writer.write(self._events())
+        writer.write(changes.count(self._events()))
         writer.finish()
-        return Facts(revisions=self._youngest)
+        return Facts(revisions=self._youngest, busy_file=changes.busiest)
 
     def _events(self) -> Iterator[Event]:
         return History(self._profile, self._seed, self._youngest).events()

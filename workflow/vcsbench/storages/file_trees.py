@@ -154,6 +154,15 @@ def copy_tree(source: str | Path, path: Path) -> None:
         raise
 
 
+def allocated_bytes(path: Path) -> int:
+    """Return the bytes of the disk blocks of all files below a folder; 0 without the folder."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+    return total
+
+
 def older_revision(youngest: int, behind: int) -> int:
     """Return the revision of a working copy that is `behind` the youngest revision.
 

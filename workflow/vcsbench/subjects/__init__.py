@@ -8,9 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcsbench.axis_names import SYSTEM_AXIS
 from vcsbench.errors import UserError
 from vcsbench.storages.cell_filesystem import CellFilesystem
-from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.file_trees import allocated_bytes, remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
@@ -186,6 +187,12 @@ class Target(Subject):
         remove_path(self.path)
         if "clients" in self.recipe:
             self.path.mkdir()
+
+    def facts(self) -> SubjectFacts:
+        # Only a study that compares systems asks for it: it takes time for a large tree.
+        if SYSTEM_AXIS not in self.recipe["axes"]:
+            return {}
+        return {"kept_bytes": allocated_bytes(self.path)}
 
     def discard(self) -> None:
         with suppress(UserError, OSError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,17 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import copy_tree
-from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import Target, Words
-from vcsbench.subjects.repository import Repository, scaled_revisions
-from vcsbench.subjects.templates import make_template
+from vcsbench.subjects import Words
+from vcsbench.subjects.client_folder import ClientFolder
+from vcsbench.subjects.repository import Repository
 from vcsbench.systems.git_program import run_git
 from vcsbench.systems.git_store import create_bare
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+    from vcsbench.records import Recipe, TreeRecord
 
-FOLDER = "working-copies"
 HEADS = "refs/heads/"
 # The commits in which {busy_file} and {quiet_file} are looked for. To list the files of all commits of a
 # large repository takes minutes.
@@ -41,7 +37,7 @@ class GitRepository(Repository):
 
     Words: {repository} is its path, {url} its URL, and {branch} its branch (find_branch). Of the files that
     the last commits of this branch change, {busy_file} is the one with the most changes, and {quiet_file} one
-    with the fewest.
+    with the fewest. For a generated history, {busy_file} is that of all its revisions, in each system.
     """
 
     @cached_property
@@ -64,11 +60,14 @@ class GitRepository(Repository):
             raise UserError(f"{self.path}: no commit changes a file. Leave out commands on a file.")
         return changes
 
+    def _most_changed(self) -> str:
+        return min(self.changes, key=lambda name: (-self.changes[name], name))
+
     def words(self) -> Words:
         return {
             "repository": str(self.path),
             "branch": f"{HEADS}{self.branch}",
-            "busy_file": lambda: min(self.changes, key=lambda name: (-self.changes[name], name)),
+            "busy_file": lambda: self.metadata.get("busy_file") or self._most_changed(),
             "quiet_file": lambda: min(self.changes, key=lambda name: (self.changes[name], name)),
         }
 
@@ -84,14 +83,8 @@ class GitRepository(Repository):
         return ["apart"] if self.path.name in self.layout["apart"] else []
 
 
-class _TemplateTarget(Target):
-    """A folder that is made from a template before the runs. `_make` makes the template."""
-
-    kind = ""
-
-    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        super().__init__(recipe, number, run, root)
-        self.workdir = WorkDir(recipe["storage"]["path"], root)
+class _TemplateTarget(ClientFolder):
+    """A folder that is made from a template of a git repository (ClientFolder)."""
 
     @property
     def repository(self) -> GitRepository:
@@ -100,26 +93,6 @@ class _TemplateTarget(Target):
                 f"`commands`: `output: {self.kind}` needs `input: git_repository`. Add it."
             )
         return self.input
-
-    @property
-    def commits(self) -> int:
-        """The number of commits of `revisions_behind`, at most half of the history."""
-        behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
-        return min(behind, self.repository.metadata["youngest"] // 2)
-
-    def check(self) -> None:
-        repository = self.repository
-        # Copies in any state have the same objects and refs.
-        key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-        folder = self.workdir.make(FOLDER)
-        self.template = make_template(folder / f"{digest}-{self.kind}", self._make)["path"]
-
-    def _make(self, path: Path, temporary: Path) -> TreeRecord:
-        raise NotImplementedError
-
-    def facts(self) -> SubjectFacts:
-        return {"written": str(self.path)}
 
 
 class GitClone(_TemplateTarget):
@@ -143,14 +116,18 @@ class GitClone(_TemplateTarget):
 
 
 class GitCheckout(_TemplateTarget):
-    """A clone with the working tree of HEAD. {checkout} is its path. Commands do not change it."""
+    """A clone with the working tree of HEAD. {checkout} is its path.
+
+    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
+    not change it.
+    """
 
     kind = "git_checkout"
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         git = path / ".git"
         path.mkdir()
-        copy_refs(self.repository.path, git, refs_of(self.repository.path))
+        make_older_clone(self.repository.path, git, temporary, self.commits)
         run_git(git, "config", "core.bare", "false")
         run_git(git, "read-tree", "HEAD")
         run_git(git, "checkout-index", "-q", "-a", f"--prefix={path}/")
@@ -158,13 +135,18 @@ class GitCheckout(_TemplateTarget):
 
     def check(self) -> None:
         super().check()
+        self._copy()
+
+    def _copy(self) -> None:
         super().restore()
         copy_tree(self.template, self.path)
         # The index has the times and inodes of the template's files, so each run would read all files.
         run_git(self.path / ".git", f"--work-tree={self.path}", "update-index", "-q", "--refresh")
 
     def restore(self) -> None:
-        """Keep the working tree: git would read all files of another copy."""
+        # git would read all files of another copy, so one that no command changes is kept.
+        if self.commits:
+            self._copy()
 
     def words(self) -> Words:
         return {"checkout": str(self.path)}

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 REPOSITORIES = "repositories"
 # Metadata of a copy that results do not have.
-_INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest")
+_INTERNAL = (
+    *("variant", "copy", "path", "busy_file", "long_names", "reserved_names", "state", "digest"),
+)
 # How many shards a round checks: to read the states of all takes longer than a run.
 SAMPLED_SHARDS = 2
 
@@ -186,10 +188,11 @@ def scaled_revisions(revisions: int, parts: Recipe) -> int:
 
 
 class Repository(Subject):
-    """A copy of a Subversion repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
+    """A copy of a repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
 
-    Words: {tree} is the exported path, {folder} the largest folder below that, {last} the last revision of
-    a dump, {url} its URL on the server. `prepared` is the path of the copy.
+    Words: {tree} is the exported path, {folder} the largest folder below that, {busy_file} its file with the
+    most changes, {last} the last revision of a dump, {url} its URL on the server. `prepared` is the path of
+    the copy.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -201,12 +204,13 @@ class Repository(Subject):
         # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
-        self.idle_name = self.variant.system.empty_name
+        system = self.variant.system
+        self.idle_name = system.name_on_server(system.empty_name)
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
         self.path = self.prepared
         self.folders = [self.path]
         self.served = self.workdir / REPOSITORIES
-        self.name = self.path.name
+        self.name = system.name_on_server(self.path.name)
         self.metadata: CopyMetadata = {}
 
     @classmethod
@@ -252,14 +256,16 @@ class Repository(Subject):
             "repository": str(self.path),
             "tree": self.tree,
             "folder": urllib.parse.quote(self.metadata["folder"]),
+            "busy_file": urllib.parse.quote(self.metadata.get("busy_file", "")),
             "last": str(last_dumped_revision(self.recipe, self.metadata["youngest"])),
         }
 
     def idle_words(self) -> Words:
         return {
-            "repository": str(self.path.with_name(self.idle_name)),
+            "repository": str(self.path.with_name(self.variant.system.empty_name)),
             "tree": "",
             "folder": "",
+            "busy_file": "",
             "last": "0",
         }
 
@@ -275,7 +281,7 @@ class Repository(Subject):
     def flags(self) -> list[str]:
         flags = []
         # The repository has no full shard.
-        if self.recipe["repository"]["packed"] and not self.metadata["packed_shards"]:
+        if self.recipe["repository"].get("packed") and not self.metadata["packed_shards"]:
             flags.append("nothing-packed")
         # The files of the copies are not interleaved on the device.
         if self.path.name in self.layout["apart"]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcsbench.systems.base import System
+from vcsbench.systems.fossil import Fossil
 from vcsbench.systems.git import GitSystem
+from vcsbench.systems.mercurial import Mercurial
 from vcsbench.systems.subversion import Subversion
 
 if TYPE_CHECKING:
@@ -13,7 +15,11 @@ if TYPE_CHECKING:
 
 SUBVERSION = Subversion()
 GIT = GitSystem()
-SYSTEMS: dict[str, System] = {system.name: system for system in (SUBVERSION, GIT)}
+MERCURIAL = Mercurial()
+FOSSIL = Fossil()
+SYSTEMS: dict[str, System] = {
+    system.name: system for system in (SUBVERSION, GIT, MERCURIAL, FOSSIL)
+}
 
 
 def system_of(fmt: str) -> System:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from vcsbench.storages import folder_states
 from vcsbench.storages.folder_states import StoredFile
 
 if TYPE_CHECKING:
-    from vcsbench.records import RecipeRepository
+    from vcsbench.records import Access, RecipeRepository
 
 
 class Steps(NamedTuple):
@@ -63,6 +64,31 @@ class Store:
         raise NotImplementedError
 
 
+class FileStore(Store):
+    """Repositories of plain files: a server reads them in no particular order."""
+
+    def list_files(self, path: Path) -> list[StoredFile]:
+        """Return the files in the order of their times."""
+        files = []
+        for folder, entries in folder_states.walk(path):
+            for name, status in entries:
+                relative = folder_states.join(folder, name)
+                if stat.S_ISREG(status.st_mode):
+                    files.append((status.st_mtime_ns, relative, status))
+                elif not stat.S_ISDIR(status.st_mode):
+                    raise OSError(f"{path / relative} is neither a file nor a folder")
+        listed = []
+        for step, (_, name, status) in enumerate(sorted(files, key=lambda file: file[:2])):
+            listed.append(StoredFile(step, name, status.st_size, status.st_mode & 0o777))
+        return listed
+
+    def steps(self, path: Path) -> Steps:
+        """Return the files."""
+        files = self.list_files(path)
+        kind = f"{len(files)} files"
+        return Steps(kind, {kind: len(files)}, len(files) - 1, lambda step: path / files[step].name)
+
+
 class System:
     """A version control system.
 
@@ -71,6 +97,7 @@ class System:
     - `axes` are the keys of a recipe's repository that decide on the format and the state of a copy.
     - `empty_name` is the name of its repository without content, next to the copies.
     - `store` reads its repositories on disk.
+    - `accesses` are the ways to reach one, by the values of the axis `access`.
     """
 
     name = ""
@@ -80,6 +107,7 @@ class System:
     axes: Sequence[str] = ()
     empty_name = "empty"
     store: Store
+    accesses: ClassVar[Mapping[str, Access]] = {}
 
     def has_format(self, fmt: str) -> bool:
         raise NotImplementedError
@@ -91,6 +119,10 @@ class System:
     def describe(self, fmt: str, state: str) -> dict[str, str]:
         """Return the keys of results for a format and a state: {"format": "f7", "packing": "pack"}."""
         raise NotImplementedError
+
+    def name_on_server(self, name: str) -> str:
+        """Return the name that a URL has for the repository in a folder, such as a copy."""
+        return name
 
     def is_made(self, state: str) -> bool:
         """Return True if a repository gets a state after it was loaded, from the loaded one."""

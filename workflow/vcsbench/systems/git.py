@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from vcsbench.systems.base import System
 from vcsbench.systems.git_store import (
@@ -16,7 +17,7 @@ from vcsbench.systems.git_store import (
 )
 
 if TYPE_CHECKING:
-    from vcsbench.records import RecipeRepository
+    from vcsbench.records import Access, RecipeRepository
 
 
 class GitSystem(System):
@@ -29,6 +30,13 @@ class GitSystem(System):
     axes = ("upkeep",)
     empty_name = "empty-git"
     store = GitStore()
+    # git has no files of a server configuration.
+    accesses: ClassVar[Mapping[str, Access]] = {
+        "git": {"scheme": "git", "files": [], "server": "git-daemon"},
+        "http": {"scheme": "http", "files": [], "server": "git-httpd"},
+        "ssh": {"scheme": "ssh", "files": [], "server": "git-sshd"},
+        "file": {"scheme": "file", "files": [], "server": ""},
+    }
 
     def has_format(self, fmt: str) -> bool:
         return fmt == GIT_FORMAT

@@ -6,22 +6,19 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.external import read_number
 from vcsbench.storages.folder_states import join, walk
+from vcsbench.systems.commit_count import read_commit_count
 
 OBJECTS = Path("objects")
 PACKS = OBJECTS / "pack"
 GRAPH = OBJECTS / "info" / "commit-graph"
 GRAPHS = OBJECTS / "info" / "commit-graphs"
 MULTI_PACK_INDEX = "multi-pack-index"
-# The number of commits, which vcsbench writes next to git's files: git itself would have to count them.
-COMMITS = "vcsbench-commits"
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 # The chunk of a commit-graph that has the filters of changed paths.
 _PATHS_CHUNK = b"BDAT"
 # A pack index of version 2 has two words in front of 256 sums: the last one is the number of objects.
 _INDEX_COUNT = 8 + 255 * 4
-MOST_COMMITS = 1 << 40
 # With SHA-1 and SHA-256.
 REF_SIZES = (40 + 1, 64 + 1)
 
@@ -69,7 +66,7 @@ def read_git_shape(path: Path) -> GitShape:
     has_reftable = (path / "reftable").exists()
     loose, packed = (set(), set()) if has_reftable else (_loose_refs(path), _packed_refs(path))
     return GitShape(
-        commits=read_number(path / COMMITS, MOST_COMMITS),
+        commits=read_commit_count(path),
         packed_objects=tuple(sorted(counts)),
         loose_objects=loose_objects,
         has_bitmap=any(_is_bitmap(name) and not _is_of_midx(name) for name in names),

@@ -5,16 +5,15 @@ A state has a name such as `one-pack`, or `bitmap_20000-loose` with a number and
 
 from __future__ import annotations
 
-import stat
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.storages.folder_states import StoredFile, join, walk
-from vcsbench.systems.base import Steps, Store
+from vcsbench.systems.base import FileStore, Steps
+from vcsbench.systems.commit_count import keep_commit_count
 from vcsbench.systems.git_program import run_git
-from vcsbench.systems.git_shape import COMMITS, PACKS, GitShape, read_git_shape
+from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
 
 GIT_FORMAT = "git"
 AS_IS_UPKEEP = "as-is"
@@ -111,12 +110,12 @@ def create_bare(path: Path, object_format: str = "sha1", ref_storage: str = PACK
 def write_commit_count(path: Path) -> int:
     """Count the commits that refs lead to, write their number next to git's files, and return it."""
     count = int(run_git(path, "rev-list", "--count", "--all"))
-    (path / COMMITS).write_text(f"{count}\n")
+    keep_commit_count(path, count)
     return count
 
 
-class GitStore(Store):
-    """Bare git repositories."""
+class GitStore(FileStore):
+    """Bare git repositories. Their files are listed by their times: git prefers the youngest pack."""
 
     def create_empty(self, path: Path) -> None:
         """Make a repository with one commit of an empty tree, in one pack."""
@@ -145,21 +144,6 @@ class GitStore(Store):
             "refs_count": shape.refs,
             "head_ref": (path / "HEAD").read_text().removeprefix("ref: ").strip(),
         }
-
-    def list_files(self, path: Path) -> list[StoredFile]:
-        """Return the files in the order of their times: git prefers the youngest pack."""
-        files = []
-        for folder, entries in walk(path):
-            for name, status in entries:
-                relative = join(folder, name)
-                if stat.S_ISREG(status.st_mode):
-                    files.append((status.st_mtime_ns, relative, status))
-                elif not stat.S_ISDIR(status.st_mode):
-                    raise OSError(f"{path / relative} is neither a file nor a folder")
-        listed = []
-        for step, (_, name, status) in enumerate(sorted(files, key=lambda file: file[:2])):
-            listed.append(StoredFile(step, name, status.st_size, status.st_mode & 0o777))
-        return listed
 
     def steps(self, path: Path) -> Steps:
         """Return the packs, the oldest first."""

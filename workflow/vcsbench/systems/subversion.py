@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcsbench.formats import PACKED
 from vcsbench.storages.folder_states import StoredFile
@@ -11,7 +13,7 @@ from vcsbench.systems import fsfs
 from vcsbench.systems.base import Steps, Store, System
 
 if TYPE_CHECKING:
-    from vcsbench.records import RecipeRepository
+    from vcsbench.records import Access, RecipeRepository
 
 EMPTY_FORMAT = "f7"
 
@@ -60,9 +62,18 @@ class Subversion(System):
     programs = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync", "svnserve")
     axes = ("format", "packing")
     store = FsfsStore()
+    # "" is for commands without a server, such as `svnadmin dump`.
+    accesses: ClassVar[Mapping[str, Access]] = {
+        "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
+        "https": {"scheme": "https", "files": ["httpd.conf", "client"], "server": "httpd"},
+        "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
+        "svn+ssh": {"scheme": "svn+ssh", "files": ["svnserve.args", "client"], "server": "sshd"},
+        "file": {"scheme": "file", "files": ["client"], "server": ""},
+        "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
+    }
 
     def has_format(self, fmt: str) -> bool:
-        return fmt.startswith(("f", "as-is"))
+        return fmt.startswith("as-is") or re.match("f[0-9]", fmt) is not None
 
     def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
         return repository["format"], repository["packing"]

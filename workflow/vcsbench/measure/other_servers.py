@@ -1,0 +1,84 @@
+"""Serve repositories of Mercurial and Fossil, each by the server that is a part of the system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from vcsbench.measure.server import HOST, WRITABLE_FOLDER, Server
+from vcsbench.systems.fossil import FOSSIL_USER
+from vcsbench.systems.mercurial import HG_ENVIRONMENT
+
+# A path that no repository has.
+MISSING_PATH = b"GET /none HTTP/1.0\r\n\r\n"
+# All copies in the served folder, by their names. Without `allow-push`, nobody may push.
+WEB_CONFIGURATION = "[paths]\n/ = {root}/*\n"
+
+
+class HgServe(Server):
+    """`hg serve`, a Python program with a thread for each connection. It listens on its host only."""
+
+    kind = "hg-serve"
+    greeting = MISSING_PATH
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.variables.update(HG_ENVIRONMENT)
+
+    @property
+    def scheme(self) -> str:
+        return "http"
+
+    def command(self) -> list[str]:
+        argv = [self.programs.get("hg"), "serve", "--web-conf", self._configuration]
+        argv += ["--address", self.host, "--port", str(self.port)]
+        return [*argv, "--accesslog", "/dev/null", *self.options]
+
+    @cached_property
+    def _configuration(self) -> str:
+        """The path of the configuration for the server."""
+        return self._write("hgweb.conf", WEB_CONFIGURATION.format(root=self.root).encode())
+
+    def version_commands(self) -> dict[str, list[str]]:
+        return {"hg": [self.programs.get("hg"), "--version", "--quiet"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["hg"]
+
+
+class FossilServer(Server):
+    """`fossil server`, which starts a process for each request."""
+
+    kind = "fossil-server"
+    greeting = MISSING_PATH
+    is_per_connection = True
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.variables["USER"] = FOSSIL_USER
+
+    @property
+    def scheme(self) -> str:
+        return "http"
+
+    def command(self) -> list[str]:
+        self.variables["FOSSIL_HOME"] = self._home
+        argv = [self.programs.get("fossil"), "server", str(self.root), "--port", str(self.port)]
+        # Without it, it listens on all addresses, which are those of a line's own network then.
+        if self.host == HOST:
+            argv.append("--localhost")
+        return [*argv, *self.options]
+
+    @cached_property
+    def _home(self) -> str:
+        """The folder of a user's settings. SQLite opens a database by its real path."""
+        self._let_server_search_run()
+        self._make_writable()
+        return str(self.run / WRITABLE_FOLDER)
+
+    def version_commands(self) -> dict[str, list[str]]:
+        return {"fossil": [self.programs.get("fossil"), "version"]}
+
+    def subversion_version(self, versions: Mapping[str, str]) -> str:
+        return versions["fossil"]

@@ -1,0 +1,111 @@
+"""Load a source into a repository of Mercurial or Fossil, by way of git, and verify it."""
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from vcsbench import processes, progress, words
+from vcsbench.environment import program_environment
+from vcsbench.errors import UserError
+from vcsbench.prepare.git_preparation import import_history
+from vcsbench.prepare.preparation import Preparation, Task, check_stop, print_progress
+from vcsbench.records import LoadRecord
+from vcsbench.sources import Source
+from vcsbench.storages.file_trees import remove_path
+from vcsbench.systems import system_of
+from vcsbench.systems.commit_count import keep_commit_count
+from vcsbench.systems.fossil import FOSSIL_FILE, FOSSIL_SETTINGS, FOSSIL_USER, run_fossil
+from vcsbench.systems.git_program import run_git, start_git
+from vcsbench.systems.mercurial import run_hg
+from vcsbench.systems.plain_system import PLAIN
+
+
+class ConvertedPreparation(Preparation):
+    """The preparation of a system that reads git's history.
+
+    `_convert` makes a repository from git's, and `_verify` checks one.
+    """
+
+    def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
+        begun = time.monotonic()
+        path = staging / f"{fmt}.{PLAIN}"
+        git = staging / "history.git"
+        try:
+            with progress.stage(source.doing, unit="commits"):
+                facts = import_history(source, git)
+            commits = int(run_git(git, "rev-list", "--count", "--all"))
+            with progress.stage(f"converting to {fmt}"):
+                self._convert(git, path)
+        finally:
+            remove_path(git)
+        keep_commit_count(path, commits)
+        seconds = round(time.monotonic() - begun, 1)
+        print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+        mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN)
+        if mismatch:
+            raise UserError(f"{path}: was loaded, but {mismatch}.")
+        return {
+            "packing": PLAIN,
+            "revisions": commits,
+            "notes": list(facts.notes),
+            "load_options": [],
+            "tree": "",
+            "folder": "",
+            "busy_file": facts.busy_file,
+            "long_names": 0,
+            "reserved_names": 0,
+            "seconds": seconds,
+        }
+
+    def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
+        paths = sorted(folder.glob(f"{fmt}.{PLAIN}"))
+        return [partial(self._verify_all, paths, stop)]
+
+    def _verify_all(self, paths: list[Path], stop: threading.Event) -> None:
+        with progress.stage("verifying", len(paths), "repositories") as at:
+            for at.done, path in enumerate(paths):
+                check_stop(stop)
+                self._verify(path)
+
+    def _convert(self, git: Path, path: Path) -> None:
+        raise NotImplementedError
+
+    def _verify(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class MercurialPreparation(ConvertedPreparation):
+    """Mercurial's own extension `convert` reads git. Branches become bookmarks."""
+
+    def _convert(self, git: Path, path: Path) -> None:
+        options = ("convert", "--quiet", "--source-type", "git", "--dest-type", "hg")
+        run_hg(*options, git, path, settings=["extensions.convert="])
+        # The map of commits, which only a later conversion reads.
+        remove_path(path / ".hg" / "shamap")
+        # Without its caches, a server that may not write them would compute them for each request.
+        run_hg("debugupdatecaches", "-R", path)
+
+    def _verify(self, path: Path) -> None:
+        run_hg("verify", "--quiet", "-R", path)
+
+
+class FossilPreparation(ConvertedPreparation):
+    """Fossil reads the stream of `git fast-export`."""
+
+    def _convert(self, git: Path, path: Path) -> None:
+        path.mkdir()
+        argv = ["fossil", "import", "--git", str(path / FOSSIL_FILE), "-A", FOSSIL_USER]
+        environment = program_environment({"FOSSIL_HOME": str(path), "USER": FOSSIL_USER})
+        failure = f"{path}: fossil import failed"
+        with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exported:
+            with processes.Program(argv, failure, environment, exported.stdout) as imported:
+                imported.read_all()
+            exported.finish()
+        # The import stores each version of a file as a whole.
+        run_fossil(path, "rebuild", path / FOSSIL_FILE, "--compress", "--vacuum")
+        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
+
+    def _verify(self, path: Path) -> None:
+        run_fossil(path, "test-integrity", "-R", path / FOSSIL_FILE)
+        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)

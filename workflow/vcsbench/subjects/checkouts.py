@@ -1,0 +1,132 @@
+"""Define the clones of Mercurial and Fossil with a working tree, which commands read or bring up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcsbench.storages.file_trees import copy_tree
+from vcsbench.subjects import Words
+from vcsbench.subjects.client_folder import ClientFolder
+from vcsbench.subjects.repository import Repository
+from vcsbench.systems.fossil import (
+    FOSSIL_FILE,
+    FOSSIL_SETTINGS,
+    newest_checkins,
+    query_database,
+    run_fossil,
+)
+from vcsbench.systems.mercurial import run_hg
+
+if TYPE_CHECKING:
+    from vcsbench.records import TreeRecord
+
+TRUNK = "trunk"
+# The revisions of trunk, the newest first.
+TRUNK_REVISIONS = "sort(ancestors(trunk), -rev)"
+# Fossil's database of a working tree, next to its files.
+CHECKOUT_DATABASE = ".fslckout"
+
+
+class FossilRepository(Repository):
+    """A copy of a Fossil repository. It has one word more: {trunk}, its newest check-in."""
+
+    @property
+    def trunk(self) -> str:
+        (checkin,) = newest_checkins(self.path / FOSSIL_FILE, 1)
+        return checkin
+
+    def words(self) -> Words:
+        return {**Repository.words(self), "trunk": lambda: self.trunk}
+
+    def idle_words(self) -> Words:
+        return {**super().idle_words(), "trunk": TRUNK}
+
+
+class Checkout(ClientFolder):
+    """A clone with the working tree of trunk. {checkout} is its path.
+
+    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
+    not change it.
+    """
+
+    def check(self) -> None:
+        super().check()
+        self._copy()
+
+    def restore(self) -> None:
+        if self.commits:
+            self._copy()
+
+    def _copy(self) -> None:
+        super().restore()
+        copy_tree(self.template, self.path)
+
+    def words(self) -> Words:
+        return {"checkout": str(self.path)}
+
+
+class HgCheckout(Checkout):
+    """A clone of a Mercurial repository."""
+
+    kind = "hg_checkout"
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        # Mercurial writes caches into a repository that it reads.
+        source = temporary / "source"
+        copy_tree(self.repository.path, source)
+        revision = TRUNK
+        if self.commits:
+            options = ("-R", source, "-r", TRUNK_REVISIONS, "-T", "{node}\n")
+            revision = run_hg("log", *options).splitlines()[self.commits]
+        # By the protocol of a network: a clone on one disk has links to the files of its source.
+        run_hg("clone", "--quiet", "--pull", "-r", revision, "-u", revision, source, path)
+        # It names the source, which is gone then.
+        (path / ".hg" / "hgrc").unlink()
+        return {}
+
+
+class FossilCheckout(Checkout):
+    """A clone of a Fossil repository. Its file is in its working tree."""
+
+    kind = "fossil_checkout"
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        source = temporary / "source"
+        copy_tree(self.repository.path, source)
+        clone = temporary / FOSSIL_FILE
+        run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
+        if self.commits:
+            newest = newest_checkins(clone, self.commits)
+            run_fossil(temporary, "purge", "checkins", *newest, "-R", clone)
+            for number in query_database(clone, "SELECT peid FROM purgeevent"):
+                run_fossil(temporary, "purge", "obliterate", number, "--force", "-R", clone)
+        path.mkdir()
+        clone.rename(path / FOSSIL_FILE)
+        (checkin,) = newest_checkins(path / FOSSIL_FILE, 1)
+        run_fossil(temporary, "open", path / FOSSIL_FILE, checkin, "--workdir", path)
+        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
+        return {}
+
+    def _copy(self) -> None:
+        super()._copy()
+        repository = self.path / FOSSIL_FILE
+        _change(
+            self.path / CHECKOUT_DATABASE,
+            "UPDATE vvar SET value = ? WHERE name = 'repository'",
+            repository,
+        )
+        assert self.origin
+        # The update fetches from there.
+        _change(
+            repository,
+            "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",
+            self.origin(),
+        )
+
+
+def _change(file: Path, statement: str, value: str | Path) -> None:
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute(statement, (str(value),))

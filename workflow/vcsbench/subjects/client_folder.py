@@ -1,0 +1,59 @@
+"""Define the folder of a client of a distributed system, such as a clone that runs bring up to date."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcsbench.errors import UserError
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import Target
+from vcsbench.subjects.repository import Repository, scaled_revisions
+from vcsbench.subjects.templates import make_template
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+
+FOLDER = "working-copies"
+
+
+class ClientFolder(Target):
+    """A folder that is copied from a template before the runs. `_make` makes the template.
+
+    `kind` is its name in studies, as the `output` of a command.
+    """
+
+    kind = ""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        super().__init__(recipe, number, run, root)
+        self.workdir = WorkDir(recipe["storage"]["path"], root)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository that the command reads."""
+        if not isinstance(self.input, Repository):
+            raise UserError(f"`commands`: `output: {self.kind}` needs `input: repository`. Add it.")
+        return self.input
+
+    @property
+    def commits(self) -> int:
+        """The number of commits of `revisions_behind`, at most half of the history."""
+        behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
+        return min(behind, self.repository.metadata["youngest"] // 2)
+
+    def check(self) -> None:
+        repository = self.repository
+        # Copies in any state have the same objects and refs.
+        key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        folder = self.workdir.make(FOLDER)
+        self.template = make_template(folder / f"{digest}-{self.kind}", self._make)["path"]
+
+    def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        raise NotImplementedError
+
+    def facts(self) -> SubjectFacts:
+        return {"written": str(self.path), **super().facts()}
