@@ -82,6 +82,32 @@ def test_decide_that_depends_returns_the_simplest_rule():
     assert answer.kind == AnswerKind.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
 
 
+def test_single_lost_case_is_named_and_makes_no_rule():
+    accesses = ("http", "svn", "file")
+    logs = [row(2.0, access=access) for access in accesses]
+    exports = [
+        row(0.9, NOISE, command="export", access=access, packing=packing)
+        for access in accesses
+        for packing in ("nopack", "pack")
+    ]
+    exports[0] = row(1 / 1.4, command="export")
+    answer = card(*logs, *exports).answer
+    assert (answer.kind, answer.value) == (AnswerKind.VALUE, "f7")
+    assert "cold log 2.0x faster, cold export 1.4x slower" in answer.sentence
+    assert "3 faster, 1 slower, 5 undecided" in answer.sentence
+    # If all exports lose, they are a kind of case.
+    lost = [row(1 / 1.4, command="export", access=access) for access in accesses]
+    assert card(*logs, *lost).answer.kind == AnswerKind.DEPENDS
+
+
+@pytest.mark.parametrize(("other", "best"), [(1.15, "f6"), (1.35, "f7")])
+def test_reference_stays_in_a_tie_unless_a_change_gains_the_margin_on_average(other, best):
+    found = cases(
+        row(1.15), row(other, access="svn"), row(1 / 1.12 if best == "f6" else 1.2, cache="hot-os")
+    )
+    assert decision.best_value(found, "f6", LIMITS) == best
+
+
 NOISY = row(0.2, NOISE, cache="hot-os")
 START_UP = row(0.2, "too small", cache="hot-server")
 

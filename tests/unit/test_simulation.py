@@ -77,3 +77,12 @@ def test_study_has_calls_of_make_table(simulation):
     truth = np.exp(rows["truth"])
     holds = (table["low"] <= truth) & (truth <= table["high"])
     assert holds.tolist() == rows["holds"].tolist()
+
+
+def test_two_sessions_give_the_same_advice_if_a_choice_matters_for_one_kind_of_case():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        stability = importlib.import_module("advice_stability")
+    answers = list(stability.simulate("one kind of case", questions=300))
+    assert sum(first != second for first, second in answers) <= 0.08 * len(answers)
+    assert {first.value for first, _ in answers} >= {"f6", "f7"}

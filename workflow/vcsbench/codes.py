@@ -154,9 +154,9 @@ class StopReason(StrEnum):
 class AnswerKind(StrEnum):
     """The kind of answer to a question of a study."""
 
-    # One value is best, or loses nowhere by more than the margin.
+    # One value is best. It may lose in single cases.
     VALUE = "value"
-    # Each value loses by more than the margin somewhere.
+    # Each value wins by more than the margin for a kind of case, such as cold logs.
     DEPENDS = "depends"
     # Of a question about costs: some value takes longer than the baseline.
     COST = "cost"

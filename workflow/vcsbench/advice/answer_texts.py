@@ -406,15 +406,15 @@ def _choice_that_depends(
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`
     """
-    # The other cases do not show how fast the reader's current value is. "" stands for any value.
-    decided = [case for case in cases if case.decides(settings.current)]
     label = labels.value_label(axis, value)
     most = labels.factor(effect.most)
     text = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
-    rule = find_rule(decided, value, settings.reference, Limits(settings.min_effect_pct))
+    rule = find_rule(cases, value, settings.reference, Limits(settings.min_effect_pct))
     rule_text = _rule_text(axis, value, rule, text)
     if rule_text:
         text = f"{rule_text}; {text}"
+    # The other cases do not show how fast the reader's current value is. "" stands for any value.
+    decided = [case for case in cases if case.decides(settings.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"
     return text

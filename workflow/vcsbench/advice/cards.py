@@ -21,6 +21,7 @@ from vcsbench.advice.answer_texts import (
 )
 from vcsbench.advice.decision import Case, Missing, WeightedOperation, Where, Withheld
 from vcsbench.advice.questions import CardQuestion
+from vcsbench.advice.rules import find_rule
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.config.study import matches_cell
@@ -74,6 +75,10 @@ class Card:
             deciding = [case for case in deciding if self.reference in case.costs]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
+        if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
+            # Single cases in which another value wins are named with the answer. They are no kind of case for
+            # which a reader could choose it, and in the next session other ones are decided.
+            kind = AnswerKind.VALUE
         # No case decides the current value, so recommend() got no cases. The kind depends on the reason.
         if kind == AnswerKind.NOT_MEASURED:
             withheld = [comparison for comparison in self.withheld if fits(comparison.where, picks)]

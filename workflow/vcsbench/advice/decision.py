@@ -369,7 +369,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     - EQUAL if no case shows a difference. The value is the reference, or the first decided value.
     - VALUE if the user has a workload: the value with the smallest mean loss, weighted by the workload.
     - VALUE if the best value (best_value) loses nowhere by more than the margin, such as 10 %.
-    - DEPENDS otherwise. The value is still the best one, for users who must choose one for all cases.
+    - DEPENDS otherwise. The value is still the best one, for users who must choose one for all cases. The
+      answer depends only if the other value wins for a kind of case (Card.answer_for).
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -413,7 +414,8 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """Return the value with the smallest worst loss. At least one case must be decided.
 
     The worst loss of a value is its largest loss over all cases. Worst losses within the margin of the
-    smallest one are a tie. Then the smallest mean loss decides. If that is equal, too, take the reference.
+    smallest one are a tie. Then the reference stays, unless another value has a mean loss that is smaller by
+    more than the margin. If the reference is not among them, the smallest mean loss decides.
 
     Example: f6 loses up to 1.5, f7 up to 1.05 and f8 up to 1.02. With the margin 1.1, f7 and f8 tie. If f7
     has the smaller mean, f7 is best.
@@ -423,9 +425,10 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     tied = [value for value, loss in worst.items() if loss < least * limits.margin]
     means = {value: mean_log_loss(value, cases, reference) for value in tied}
     smallest = min(means.values())
-    best = [value for value in tied if means[value] <= smallest + SAME]
-    # The reference stays if it is among equally good values, because a change would gain nothing.
-    return reference if reference in best else best[0]
+    # The reference stays unless a change gains more than the margin on average.
+    if reference in tied and means[reference] <= smallest + math.log(limits.margin):
+        return reference
+    return min(tied, key=lambda value: means[value])
 
 
 def mean_log_loss(

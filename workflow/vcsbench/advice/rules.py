@@ -21,20 +21,21 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing (Case.loss).
+    stays if the user changes nothing (Case.loss). At least one case must be decided.
 
     Cases are grouped by command, then by cold or warm, and so on (_groupings). Simple groupings come first,
     and the first one that gives a rule is taken. A grouping gives a rule under two conditions:
     - In some groups, another value is faster than `best` by more than the margin (such as 10 %).
     - In the remaining groups, `best` is faster than each of these other values by more than the margin.
 
+    An undecided case shows no win, and counts in the mean of its group: one export of six that wins is no
+    reason to choose another value for exports.
+
     Return {} if no grouping gives a rule. `best` then has no alternative for a kind of case.
     """
-    # A case without a decided comparison shows nothing about the values.
-    decided = [case for case in cases if case.is_decided]
-    for group_of in _groupings(decided):
+    for group_of in _groupings(cases):
         groups: dict[str, list[Case]] = {}
-        for case in decided:
+        for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
         rule = _rule_of_groups(groups, best, reference, limits)
         if rule:

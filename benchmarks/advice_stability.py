@@ -1,0 +1,153 @@
+"""How often two sessions of the same truth give different advice: the shipped rule on simulated comparisons.
+
+Each question has the cases of two commands, two accesses and two states of caches. A session measures the
+factor of each case with an error, decides it as tables do, and gives the answer of the card. The answer is
+its value, and the rule if it depends. `python benchmarks/advice_stability.py` prints one line for each kind
+of truth:
+
+- `effects of 15 %`: the factors of all cases are independent, with a standard deviation of 0.15 of their
+  logarithm. Many are near the margin of 10 %, so this is a hard truth.
+- `effects of 40 %`: the same, with larger effects, such as those of packing and of formats.
+- `one kind of case`: a factor of up to 2 for one command, and less than 5 % elsewhere.
+- `half of the kinds of case`: each command with cold or warm caches has an effect of 40 % or none. Cases of
+  one kind differ by 4 %.
+"""
+
+import itertools
+import math
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
+
+from vcsbench.advice.cards import make_card
+from vcsbench.advice.decision import find_cases
+from vcsbench.advice.questions import CardQuestion
+from vcsbench.codes import AnswerKind
+from vcsbench.statistics.comparisons import Limits, classify_call
+
+AXES = ["command", "access", "format", "cache"]
+CELLS = [
+    {"command": command, "access": access, "cache": cache}
+    for command, access, cache in itertools.product(
+        ("log", "export"), ("http", "svn"), ("cold", "hot-server")
+    )
+]
+LIMITS = Limits()
+# The standard errors of a quiet machine: warm and cold.
+ERRORS = (0.02, 0.06)
+# The quantile of Student's t for the interval of 95 %, with the moderated variance of a study.
+QUANTILE = 2.0
+QUESTIONS = 1000
+# The share of questions with different advice is limited for this kind: the effects of the others are so
+# often near the margin that no rule with a margin gives the same answer twice.
+LIMITED = "one kind of case"
+MOST_DIFFERENT = 0.05
+
+
+class Advice(NamedTuple):
+    """The answer of a card: the value to choose, and whether it depends on the kind of case."""
+
+    value: str
+    depends: bool
+
+
+def draw_truth(kind: str, rng: random.Random) -> list[float]:
+    """Return the logarithm of the true factor of each case."""
+    if kind == "one kind of case":
+        effect = rng.uniform(-math.log(2), math.log(2))
+        truth = []
+        for cell in CELLS:
+            is_affected = cell["command"] == "log"
+            truth.append(rng.gauss(effect, 0.05) if is_affected else rng.gauss(0, 0.02))
+        return truth
+    if kind == "half of the kinds of case":
+        effects = {}
+        for cell in CELLS:
+            group = (cell["command"], cell["cache"])
+            if group not in effects:
+                effects[group] = rng.gauss(0, 0.4) if rng.random() < 0.5 else 0.0
+        return [rng.gauss(effects[cell["command"], cell["cache"]], 0.04) for cell in CELLS]
+    spread = 0.15 if kind == "effects of 15 %" else 0.4
+    return [rng.gauss(0, spread) for _ in CELLS]
+
+
+def measure(truth: Sequence[float], errors: Sequence[float], rng: random.Random) -> Advice:
+    """Return the advice of one session."""
+    rows = []
+    for cell, effect, error in zip(CELLS, truth, errors, strict=True):
+        log = rng.gauss(effect, error)
+        low, high = math.exp(log - QUANTILE * error), math.exp(log + QUANTILE * error)
+        within = max(high, 1 / low)
+        call = "undecided"
+        if low > 1:
+            call = "faster"
+        elif high < 1:
+            call = "slower"
+        elif within <= LIMITS.margin:
+            call = "equal"
+        elif within <= LIMITS.bound:
+            call = "bounded"
+        ratio = math.exp(log)
+        rows.append(
+            {
+                **cell,
+                **{"baseline": "f6", "candidate": "f7", "ratio": ratio, "low": low, "high": high},
+                **{"n": 5, "call": call, "result": classify_call(call, ratio, LIMITS)},
+                **{"within": within, "withheld": "", "baseline_mean": ratio, "candidate_mean": 1.0},
+            }
+        )
+    cases, _ = find_cases("format", rows, AXES)
+    card = make_card(
+        CardQuestion("format", "Which format?"), "f6", AXES, cases, LIMITS.min_effect_pct
+    )
+    return Advice(card.answer.value, card.answer.kind == AnswerKind.DEPENDS)
+
+
+def simulate(
+    kind: str, questions: int = QUESTIONS, seed: int = 1
+) -> Iterator[tuple[Advice, Advice]]:
+    """Yield the advice of two sessions for each question."""
+    rng = random.Random(f"{kind} {seed}")
+    for _ in range(questions):
+        truth = draw_truth(kind, rng)
+        errors = [rng.uniform(*ERRORS) for _ in CELLS]
+        yield measure(truth, errors, rng), measure(truth, errors, rng)
+
+
+KINDS = (
+    "effects of 15 %",
+    "effects of 40 %",
+    "one kind of case",
+    "half of the kinds of case",
+)
+
+
+def main() -> int:
+    """Print the shares of questions with different advice. Return 1 if LIMITED has more than its limit."""
+    code = 0
+    for kind in KINDS:
+        counts: Counter[str] = Counter()
+        for first, second in simulate(kind):
+            if first.value != second.value:
+                # A value against none is no contradiction, but another answer.
+                both = first.value and second.value
+                counts["another value" if both else "a value or none"] += 1
+            elif first.depends != second.depends:
+                counts["depends or not"] += 1
+        total = counts.total() / QUESTIONS
+        parts = ", ".join(
+            f"{name} {number / QUESTIONS:.1%}" for name, number in sorted(counts.items())
+        )
+        print(f"{kind}: {total:.1%} different ({parts})")
+        if kind == LIMITED and total > MOST_DIFFERENT:
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
