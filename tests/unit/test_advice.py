@@ -19,6 +19,7 @@ from vcsbench.advice.decision import WeightedOperation, find_cases
 from vcsbench.advice.labels import factors
 from vcsbench.advice.questions import CardQuestion, read_questions
 from vcsbench.advice.rules import find_rule
+from vcsbench.advice.server_actions import settings_cost
 from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.statistics.comparisons import Limits, classify_call
@@ -249,12 +250,13 @@ SVNSERVE = ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"]
         (
             "\n".join(sorted(CACHES + READS)),
             CACHES + READS,
-            "1 GiB of memory for each httpd process",
+            ["1 GiB", "16 GiB", "256 MiB", "4 GiB"],
         ),
-        (READS[0], READS[:1], "16 MiB of memory for each httpd process"),
+        (READS[0], READS[:1], ["16 MiB", "256 MiB"]),
         (
             "svnserve -d --compression 0 -r ROOT --block-read yes -M 512",
-            *(SVNSERVE, "512 MiB of memory for "),
+            SVNSERVE,
+            ["512 MiB", "256 MiB", "256 MiB"],
         ),
     ],
 )
@@ -266,7 +268,15 @@ def test_action_of_settings_has_optional_ones_apart(text, commands, memory):
     assert [step.command for step in action.steps] == [*commands, *reload]
     limited = {step.command for step in action.steps if "format 7" in step.note}
     assert limited == {command for command in commands if "lock" in command}
-    assert action.cost.startswith(f"Up to {memory}")
+    assert re.findall(r"\d+ [MG]iB", action.cost) == memory
+
+
+def test_memory_of_settings_is_that_of_all_processes_of_both_servers():
+    cost = settings_cost({"svnserve": "svnserve -d -r ROOT", "httpd": ""})
+    assert "httpd 16 processes" in cost and "x 16 MiB = 256 MiB; svnserve 16 MiB." in cost
+    cost = settings_cost({"svnserve": "svnserve -d -M 1024", "httpd": CACHES[0]})
+    assert "x 1 GiB = 16 GiB; svnserve 1 GiB." in cost
+    assert "With a cache of 256 MiB: 4 GiB; 256 MiB." in cost
 
 
 SURE = "(sure but small)"

@@ -77,6 +77,16 @@ def test_forest_chart_has_a_row_for_each_comparison_in_order():
     assert [param["name"] for param in chart.spec["params"]] == ["pick_access", "pick_format"]
 
 
+def test_forest_chart_has_whole_labels_on_several_lines():
+    label = " ".join(["1 GiB cache + revprops + block read + no compression"] * 3)
+    chart = charts.forest_chart("c", "C", [card_row(label, 2.0)], ("x", "y"), "format", [], 1.1)
+    (row,) = rows_of(chart, "ratio")
+    lines = row["label"].split("\n")
+    assert " ".join(lines) == row["case"] == label
+    assert len(lines) == 3 and max(map(len, lines)) <= charts.LABEL_LINE
+    assert chart.spec["height"]["step"] >= 3 * charts.FOREST_LINE
+
+
 def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
     chart = charts.forest_chart(
         "c", "C", [card_row("a", 2.0, low=0.0, high=0.0)], ("x", "y"), "format", [], 1.1

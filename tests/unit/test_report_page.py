@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from html import unescape
 
@@ -25,7 +26,7 @@ from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
-from vcsbench.codes import Call, Result
+from vcsbench.codes import Call, Result, Verdict
 from vcsbench.config.definitions import read_expectations
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
@@ -115,9 +116,9 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     (view,) = make_card_views(with_card(results, card))
     # The key of the plot has the meaning of each flag.
     notes = [row.note for row in view.rows if row.note]
-    assert notes == ["flags: apart, saturated"]
+    assert notes == ["flags: not interleaved, saturated"]
     meanings = dict(row_key(view.rows))
-    assert meanings.keys() == {"apart", "saturated"} and all(meanings.values())
+    assert meanings.keys() == {"not interleaved", "saturated"} and all(meanings.values())
     lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["access"]) == ([], [failed], [])
@@ -261,16 +262,108 @@ def test_answers_exist_for_the_combinations_of_the_grid_only(results, page):
 
 def test_changes_for_picks_have_their_order_cost_and_results(page):
     mine = {"access": "http", "format": "f6", "packing": "nopack", "config": "slow"}
-    packed, f7, svn = answer_on(page, mine).changes
-    assert packed.lead.startswith("Do first: packed")
+    f7, packed, svn = answer_on(page, mine).changes
+    # A load makes a repository that is not packed, so it comes before packing, its only advised step.
+    assert [change.lead for change in (f7, packed, svn)] == [
+        "Step 1 (optional): load into format 7.",
+        "Step 2: pack the repository.",
+        "Step 3 (optional): replace the server by svnserve.",
+    ]
+    assert [len(change.conditions) for change in (f7, packed, svn)] == [1, 0, 1]
     assert (packed.anchor, f7.anchor, svn.anchor) == ("card-packing", "card-format", "card-access")
     assert all(change.cost and change.undo for change in (packed, f7, svn))
-    assert [row.label for row in f7.rows] == ["as you are", "after: packed"]
+    assert [row.label for row in f7.rows] == ["as you are", "after packed"]
     chips = [chip for row in f7.rows for cell in row.cells for chip in cell]
     assert {(chip.text, chip.style) for chip in chips} == {("2.0x faster", "candidate")}
     for chip in chips:
         before, after = (float(text.split()[0]) for text in chip.times.split(" → "))
         assert before / after == pytest.approx(2, rel=0.06)
+
+
+def test_answer_without_picks_has_a_row_for_each_change_and_splits_a_range(page, results):
+    """Packed is faster by 1.25 for f6 and by 2.5 for f7: the format explains the range."""
+    card = card_on(page, "packing").card
+    cases = []
+    for case in card.cases:
+        factor_of_format = 2 if case.where["format"] == "f7" else 1
+        pairs = tuple(replace(pair, ratio=pair.ratio * factor_of_format) for pair in case.pairs)
+        cases.append(replace(case, pairs=pairs))
+    changed = describe_page(with_card(results, replace(card, cases=cases)))
+    answer = answer_on(changed, {})
+    (change,) = answer.changes
+    assert [row.label for row in change.rows] == ["all cases"]
+    texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
+    assert all(re.fullmatch(r"f6 1\.2.*x, f7 2\.\dx.* faster", text) for text in texts)
+    assert texts and "1.4x to 3.5x" in dict(answer.key)
+    # A reader who has f7 sees one range.
+    (change,) = answer_on(changed, {"format": "f7"}).changes
+    texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
+    assert all(text.startswith("2.") for text in texts)
+
+
+def test_published_result_that_is_reversed_stands_in_the_step_and_in_the_card(results):
+    slower = {"value": -50.0, "ratio": 0.5, "low": None, "high": None}
+    published = [row | slower for row in results.tables["f6-vs-f7"][:2]]
+    changed = replace(results, published={**results.published, "f6-vs-f7": published})
+    page = describe_page(changed)
+    (line,) = [line for line in card_on(page, "format").lines if "opposite" in line]
+    assert re.findall(r"[\d.]+x \w+", line) == ["2.0x slower", "2.0x faster"] * 2
+    # The cases of the two comparisons are those of a reader who has their other values.
+    where = {axis: published[0][axis] for axis in ("access", "packing", "config")}
+    changes = answer_on(page, {**where, "format": "f6"}).changes
+    (change,) = (change for change in changes if change.anchor == "card-format")
+    expected = [all(row[axis] == where[axis] for axis in where) for row in published]
+    assert len(change.opposites) == sum(expected)
+    for sentence in change.opposites:
+        assert re.findall(r"[\d.]+x \w+", sentence) == ["2.0x slower", "2.0x faster"]
+    other = {"http": "svn", "svn": "http", "file": "svn"}[where["access"]]
+    mine = {**where, "access": other, "format": "f6"}
+    assert not any(change.opposites for change in answer_on(page, mine).changes)
+
+
+def test_card_of_the_access_shows_the_cases_that_it_counts(results, page):
+    card = card_on(page, "access").card
+    first, *others = card.cases
+    null = replace(first, where={**first.where, "command": "null-log"})
+    card = replace(card, cases=[null, *others])
+    (view,) = make_card_views(with_card(results, replace(card, answer=card.answer_for({}))))
+    (total,) = re.findall(r"of (\d+) cases", view.card.answer.sentence)
+    assert len(view.rows) == sum(len(case.pairs) for case in others) and int(total) == len(others)
+    assert any(line.startswith(f"{len(null.pairs)} comparison of null-log ") for line in view.lines)
+
+
+def test_columns_have_their_command_and_the_state_of_the_caches(page):
+    answers = page.answers
+    columns = answer_on(page, {}).operations
+    assert columns and {*columns} <= answers.command_lines.keys()
+    assert all(answers.command_lines[name].startswith("svn ") for name in columns)
+    assert dict(answers.states)["cold"].startswith("nothing is in memory")
+
+
+def test_legend_has_the_marks_that_occur_once(results, page):
+    entries = page.answers.legend
+    styles = [entry.style for entry in entries if entry.style]
+    assert {row.style for view in page.answers.cards for row in view.rows} <= {*styles}
+    assert len({entry.word for entry in entries}) == len(entries)
+    # Without a comparison that is nearly equal, the legend has no word for it.
+    assert "nearly equal" not in {entry.word for entry in entries}
+    card = card_on(page, "packing").card
+    bounded = Pair("nopack", "pack", 1.05, call=Call.BOUNDED, result=Result.BOUNDED, within=1.12)
+    more = replace(card, cases=[replace(card.cases[0], pairs=(bounded,)), *card.cases[1:]])
+    entries = describe_page(with_card(results, more)).answers.legend
+    (meaning,) = [entry.meaning for entry in entries if entry.word == "nearly equal"]
+    assert " 15 %" in meaning
+
+
+def test_verdicts_in_the_chart_and_those_left_out_add_up_to_the_table(page):
+    key = page.charts["findings"].key
+    drawn = Counter(view.verdict for view in page.findings.views if view.dot)
+    left_out = key.partition("no factor: ")[2].rstrip(".")
+    named = {verdict: int(n) for n, verdict in re.findall(r"(\d+) ([a-z ]+)", left_out)}
+    for verdict, views in page.findings.by_verdict.items():
+        if verdict != Verdict.NOT_MEASURED:
+            assert drawn[verdict] + named.get(verdict, 0) == len(views)
+    assert named
 
 
 def test_cost_has_an_answer_for_picks_and_is_no_change(results):
@@ -296,12 +389,17 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     provenance = Provenance(command="vcsbench run --study=a,b --minutes=9 --configfile my.yaml")
     noisy = replace(results, account=account, provenance=provenance)
     answers = describe_page(noisy).answers
-    first, small = answers.uncertain
-    assert re.findall(r"\d+", first.partition(" (")[0]) == ["24", "82", "3", "55"]
-    assert " (runs of a cell scatter by 21 %)" in first and "larger repository" in small
+    first, noise, small = answers.uncertain
+    assert re.findall(r"\d+", first) == ["24", "82", "3", "55"]
+    assert "(21 %)" in noise and "larger repository" in small
     name, text, command = answers.next_steps[0]
     arguments = "STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12"
     assert (name, text.split(" more ")[0]) == ("More rounds", "12 min")
+    assert re.findall(r"\d+", text) == ["12", "53", "55"]
+    # Nearly equal ones are open, too, and the run names both kinds.
+    bounded = replace(account, tables={"t": {**counts, "undecided": 50, "bounded": 5}})
+    step = describe_page(replace(noisy, account=bounded)).answers.next_steps[0]
+    assert "53 of the 55 nearly equal or undecided comparisons" in step.effect
     assert command == f"make report {arguments}"
     config = {"repositories": {"ruby": {"scale": 0.3}, "other": {"scale": 0.1}}}
     generated = replace(noisy, provenance=replace(provenance, config=config))
@@ -320,7 +418,7 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(result
     measured = replace(results, contexts=[complete_context(context)])
     condition = describe_page(measured).answers.condition
     assert ("ther storage (published: spinning disk)" in condition) == (kind == "virtual disk")
-    assert (" larger repository" in condition) == (scale < 1)
+    assert ("ith more revisions" in condition) == (scale < 1)
     assert ("5\u202f526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
 
 

@@ -74,8 +74,9 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
     assert found[2].startswith(
         "Answered    70 of 82 comparisons, 2 too small to compare, 10 undecided; 4"
     )
-    assert found[-2:] == [
-        "Next        12 min more decide 8 of 10 undecided comparisons:",
+    assert found[-3:] == [
+        "Next        12 min more decide 8 of the 10 undecided comparisons (MINUTES is the",
+        f"{' ' * 12}total):",
         f"{' ' * 12}make report STUDY=fsfs MINUTES=26",
     ]
 
@@ -144,7 +145,8 @@ def test_more_rounds_that_decide_come_before_a_larger_repository():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
+    ("seconds", "shown"),
+    [((720, 86400), "all 10"), ((720, 86401), "1 of the 10"), ((90000, 1e6), "")],
 )
 def test_next_command_takes_at_most_a_day(seconds, shown):
     moments = outlook((0, 10), (seconds[0], 9), (seconds[1], 0))

@@ -55,6 +55,18 @@ class Card:
     notes: Sequence[str] = ()
     withheld: Sequence[Withheld] = ()
 
+    @property
+    def counted_cases(self) -> Sequence[Case]:
+        """Return the cases that the answer over all cases counts."""
+        # One answer over all cells, such as that for builds, counts all of them.
+        return self.cases if self.question.aggregate else self._answering_cases({}, "")
+
+    @property
+    def uncounted_cases(self) -> Sequence[Case]:
+        """Return the cases of svnbench's commands that the answer over all cases leaves out."""
+        counted = self.counted_cases
+        return [case for case in self.cases if case not in counted]
+
     def answer_for(self, picks: Where) -> Answer:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 

@@ -16,6 +16,7 @@ ServerSettings = Mapping[str, str]
 class CardAction:
     """The commands that apply a value, their side effects (`note`), their cost, and the way back (`undo`).
 
+    `title` is the action in a few words, such as `pack the repository`, "" for a value without one.
     `condition` completes "Only if": the action interrupts the service. `downtime` names the interruption in
     a few words, "" if it is unknown.
     """
@@ -26,6 +27,7 @@ class CardAction:
     undo: str = ""
     condition: str = ""
     downtime: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def read_questions(
         how_to_measure = None
         measuring = definition.get("how_to_measure")
         if measuring:
-            how_to_measure = CardAction([ActionStep(measuring["command"])], measuring["note"])
+            step = ActionStep(measuring["command"])
+            how_to_measure = CardAction(steps=[step], note=measuring["note"])
         questions.append(
             CardQuestion(
                 axis=axis,
@@ -126,7 +129,8 @@ def _settings_action(servers: ServerSettings) -> CardAction | None:
     return CardAction(
         steps=steps,
         note=server_actions.NOTE,
-        cost=server_actions.settings_cost(changed),
+        # A server without settings has its default cache.
+        cost=server_actions.settings_cost(servers),
         undo=server_actions.UNDO,
         downtime=server_actions.DOWNTIME,
     )
@@ -140,6 +144,12 @@ def _actions_of_words(axis: str) -> dict[str, CardAction]:
         if action:
             steps = [ActionStep(action.command)] if action.command else []
             actions[value] = CardAction(
-                steps, action.note, action.cost, action.undo, action.condition, action.downtime
+                title=action.title,
+                steps=steps,
+                note=action.note,
+                cost=action.cost,
+                undo=action.undo,
+                condition=action.condition,
+                downtime=action.downtime,
             )
     return actions

@@ -22,9 +22,15 @@ OPTIONAL = {
 NOTE = "Measured with all of these lines, over loopback."
 UNDO = "Remove the lines and restart."
 DOWNTIME = "one restart"
-PROCESSES = "their number: MaxRequestWorkers / ThreadsPerChild, such as 400 / 25 = 16"
+# The processes of httpd with the event MPM's defaults: MaxRequestWorkers / ThreadsPerChild.
+HTTPD_PROCESSES = 16
+PROCESSES = f"{HTTPD_PROCESSES} processes (MaxRequestWorkers 400 / ThreadsPerChild 25)"
+RESTART_COST = "One restart (httpd: graceful; svnserve: connections end)."
+MIB = 1 << 20
 # httpd and svnserve have a cache of this size without a setting, in bytes.
-DEFAULT_CACHE = 16 << 20
+DEFAULT_CACHE = 16 * MIB
+# A smaller cache, whose memory stands next to that of a larger one.
+SMALLER_CACHE = 256 * MIB
 
 
 class ActionStep(NamedTuple):
@@ -89,18 +95,33 @@ def _httpd_place(directive: str) -> str:
 def settings_cost(settings: Mapping[str, str]) -> str:
     """Return the memory that a server configuration can take, and the restart that applies it.
 
-    `settings` has the text of each server with settings (setting_steps). The largest cache of all servers
-    counts. Without a setting, it is the default of 16 MiB. Example: `Up to 256 MiB of memory for svnserve.
-    One restart (...).`
+    `settings` has the text of each server (setting_steps), "" for a server with its defaults. Example:
+    `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB;
+    svnserve 1 GiB. With a cache of 256 MiB: 4 GiB; 256 MiB. One restart (...).`
     """
-    sizes = [size for server, text in settings.items() for size in cache_bytes(server, text)]
-    mebibytes = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
-    memory = f"{mebibytes / 1024:g} GiB" if mebibytes >= 1024 else f"{mebibytes:g} MiB"
-    places = []
-    if "httpd" in settings:
-        # The processes of httpd share no cache.
-        places.append(f"for each httpd process ({PROCESSES})")
-    if "svnserve" in settings:
-        places.append("for svnserve")
-    where = " or ".join(places)
-    return f"Up to {memory} of memory {where}. One restart (httpd: graceful; svnserve: connections end)."
+    sizes = {}
+    for server, text in settings.items():
+        sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
+    parts = []
+    smaller = []
+    # httpd first, because it takes most.
+    for server in sorted(sizes):
+        size = sizes[server]
+        # The processes of httpd share no cache. svnserve is one process.
+        if server == "httpd":
+            total = _format_memory(HTTPD_PROCESSES * size)
+            parts.append(f"httpd {PROCESSES} x {_format_memory(size)} = {total}")
+            smaller.append(_format_memory(HTTPD_PROCESSES * SMALLER_CACHE))
+        else:
+            parts.append(f"{server} {_format_memory(size)}")
+            smaller.append(_format_memory(SMALLER_CACHE))
+    cost = f"Memory, at most: {'; '.join(parts)}."
+    if min(sizes.values()) > SMALLER_CACHE:
+        cost += f" With a cache of {_format_memory(SMALLER_CACHE)}: {'; '.join(smaller)}."
+    return f"{cost} {RESTART_COST}"
+
+
+def _format_memory(size: int) -> str:
+    """Return a number of bytes as `256 MiB` or `16 GiB`."""
+    mebibytes = size / MIB
+    return f"{mebibytes / 1024:g} GiB" if mebibytes >= 1024 else f"{mebibytes:g} MiB"

@@ -12,6 +12,7 @@ VOCABULARY = Path(__file__).parents[2] / "report" / "words.yaml"
 class ActionWords(Model):
     """How to apply a value. The head of the file explains the keys; "" for a text that an action lacks."""
 
+    title: str = ""
     command: str = ""
     note: str = ""
     cost: str = ""

@@ -43,7 +43,7 @@ class Flag(enum.StrEnum):
         "A cold run read far less from the device than the discarded cold run.",
         "Find the program that read the repository after the caches were cleared.", INVALID_RUN)
     FEWER_DISK_READS = ("fewer-disk-reads",
-        "A cold run read less than the discarded cold run.",
+        "A cold run read less from the device than the first one, which does not count.",
         "Some of its pages may have been in memory. Find the program that read the repository.")
     FOREIGN_READS = ("foreign-reads",
         "After a cold run, more of the repository was in memory than was read.",
@@ -95,7 +95,7 @@ class Flag(enum.StrEnum):
         "The packed repository has no packed shard: only full shards get packed.",
         "Use a repository with more revisions than a shard (1,000 by default).", INVALID_RUN)
     APART = ("apart",
-        "The copy is not interleaved with the others: its position can affect the times.",
+        "The files of the copy do not alternate with those of the others. Their place can change the times.",
         "Use `make clean` and a new run to make all copies again.")
     HOST_CACHED = ("host-cached",
         "The file system is an image in the page cache of this system.",
@@ -200,7 +200,7 @@ class Flag(enum.StrEnum):
         "More than half of the faster side's time is start-up, which is part of both sides.",
         "Read the near end of the interval as the least factor. A larger scale shows the true one.")
     DISTURBED = ("disturbed",
-        "Without the runs that other programs disturbed, the other side is faster.",
+        "Leave out the disturbed runs, and the other side wins.",
         "It is undecided. Measure again on a quiet machine.")
     NOT_SAVED = ("not-saved",
         "The saved baseline has no valid run of this cell.",

@@ -11,11 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
+from vcsbench.advice.answer_texts import LESS_WORK
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
-from vcsbench.axis_names import BUILD_AXIS, FORMAT_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, COMMAND_AXIS, FORMAT_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY, Flag
 from vcsbench.formats import default_format
@@ -23,6 +24,7 @@ from vcsbench.report import charts
 from vcsbench.report.build_guard import make_guard
 from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
+from vcsbench.report.finding_tables import Reversal
 from vcsbench.report.pick_answers import anchor_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in
 
@@ -33,6 +35,8 @@ PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
 # Flags that only aggregate cards name: there, one answer over few cells can rest on one doubtful run. On
 # other cards, the interval of each comparison already contains the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
+# A card names so many comparisons whose published results are the opposite.
+MAX_OPPOSITES = 3
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
 
@@ -63,11 +67,14 @@ class CardView:
     costs: Sequence[str]
 
 
-def make_card_views(results: Results) -> list[CardView]:
-    """Return the cards in the order of the advice. Those without an answer are last."""
+def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
+    """Return the cards in the order of the advice. Those without an answer are last.
+
+    `opposites` are results whose published ones have the other sign.
+    """
     flags = shown_flags(results)
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
-    return [_make_card_view(card, results, flags) for card in cards]
+    return [_make_card_view(card, results, flags, opposites) for card in cards]
 
 
 def shown_flags(results: Results) -> set[str]:
@@ -129,14 +136,16 @@ def find_installed_format(results: Results) -> str:
     return ""
 
 
-def _make_card_view(card: Card, results: Results, flags: Collection[str]) -> CardView:
+def _make_card_view(
+    card: Card, results: Results, flags: Collection[str], opposites: Sequence[Reversal]
+) -> CardView:
     """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags).
 
     An aggregate card also gets a command that fails in CI if a candidate is slower.
     """
     axis = card.question.axis
     # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-    tested = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
+    tested = [pair for case in card.counted_cases for pair in case.pairs if not pair.is_noise_check]
     actions = _find_actions(card)
     if card.question.aggregate and tested:
         guard = make_guard(results, axis, tested)
@@ -148,7 +157,7 @@ def _make_card_view(card: Card, results: Results, flags: Collection[str]) -> Car
         left=_name_side(axis, unique_values(pair.baseline for pair in tested)),
         right=_name_side(axis, unique_values(pair.candidate for pair in tested)),
         actions=actions,
-        lines=_make_lines(card, results),
+        lines=[*_make_lines(card, results), *_describe_opposites(card, opposites)],
         costs=describe_costs(results, axis),
     )
 
@@ -180,8 +189,7 @@ def _find_actions(card: Card) -> list[ValueAction]:
 def _make_lines(card: Card, results: Results) -> list[str]:
     """Return the remarks of a card: its own, then values that the grid lacks, then those without a result.
 
-    Only values that the study names can be missing in the grid. Example: `Not in the grid of this session:
-    f8.`
+    Only values that the study names can be missing in the grid. Example: `This run did not measure f8.`
     """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
@@ -194,6 +202,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         outside = [value for value in values if value not in in_grid]
         if outside:
             lines.append(_describe_outside(card, outside, find_installed_format(results)))
+    if card.uncounted_cases:
+        lines.append(_describe_uncounted(card))
     # The lines of an aggregate card already say which values have no result.
     if not card.question.aggregate:
         for missing in card.missing:
@@ -201,16 +211,31 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     return lines
 
 
+def _describe_uncounted(card: Card) -> str:
+    """Return a sentence on the comparisons that only the tables have, because they do not count here.
+
+    An example: `4 comparisons of null-export are in the tables only: over svn, its client does less work.`
+    """
+    cases = card.uncounted_cases
+    commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
+    number = sum(len(case.pairs) for case in cases)
+    subject = words.count_of(
+        number, f"comparison of {commands} is", f"comparisons of {commands} are"
+    )
+    reason = LESS_WORK if card.question.axis == ACCESS_AXIS else "no other command is decided"
+    return f"{subject} in the tables only: {reason}."
+
+
 def _describe_outside(card: Card, outside: Sequence[str], installed_format: str) -> str:
     """Return a sentence on values that the grid lacks.
 
     A format that svnadmin makes here is named with the command that measures it.
 
-    An example: `Not in the grid of this session: f8. The installed svnadmin makes f8: ... measures it.`
+    An example: `This run did not measure f8. The installed svnadmin makes f8: ... measures it.`
     """
     axis = card.question.axis
     names = words.enumeration([value_label(axis, value) for value in outside])
-    sentence = f"Not in the grid of this session: {names}."
+    sentence = f"This run did not measure {names}."
     measuring = card.question.how_to_measure
     if axis == FORMAT_AXIS and installed_format in outside and measuring:
         command = measuring.steps[0].command
@@ -218,8 +243,31 @@ def _describe_outside(card: Card, outside: Sequence[str], installed_format: str)
     return sentence
 
 
+def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> list[str]:
+    """Return a sentence on the comparisons whose published results are the opposite, [] without any.
+
+    An example: `For 1 comparison, the opposite was published. 1 GiB cache: export over http: 1.6x slower
+    then, 2.9x faster here.`
+    """
+    axis = card.question.axis
+    parts = []
+    for case in card.counted_cases:
+        for pair in case.pairs:
+            for reversal in opposites:
+                is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
+                if is_same_pair and reversal.is_at(case.where):
+                    label = value_label(axis, pair.candidate)
+                    parts.append(f"{label}: {reversal.describe(pair.candidate, card.shown)}")
+    if not parts:
+        return []
+    number = words.count_of(len(parts), "comparison")
+    shown = "; ".join(parts[:MAX_OPPOSITES])
+    rest = "" if len(parts) <= MAX_OPPOSITES else ". Findings and their tables have the others"
+    return [f"For {number}, the opposite was published. {shown}{rest}."]
+
+
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return a row for each comparison of a card.
+    """Return a row for each comparison that the answer of a card counts.
 
     Decided comparisons are first, then the others, and noise checks (A/A tests) are last. Of each kind, the
     largest factor in either direction is first. `flags` are those that rows may name.
@@ -230,22 +278,37 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         _, pair = case_and_pair
         return pair.is_noise_check, not pair.is_decided, -abs(math.log(pair.ratio))
 
-    compared = [(case, pair) for case in card.cases for pair in case.pairs]
+    compared = [(case, pair) for case in card.counted_cases for pair in case.pairs]
     compared.sort(key=rank)
-    # If all rows have the same candidate, the head of the card names both sides once.
-    names_sides = len({pair.candidate for _, pair in compared}) > 1
+    # If all rows have the same side, the axis of the chart names it once.
+    names_candidate = len({pair.candidate for _, pair in compared}) > 1
+    names_baseline = len({pair.baseline for _, pair in compared}) > 1
     # A case has the values of all axes except the axis of the question. With a side's value it is a
     # cell, whose runs are found by its values.
+    axis = card.question.axis
     axes = list(results.order)
     runs_of_values = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     rows = []
     for case, pair in compared:
         runs_of_sides = []
         for value in pair.sides:
-            values = values_in({**case.where, card.question.axis: value}, axes)
+            values = values_in({**case.where, axis: value}, axes)
             runs_of_sides.append(runs_of_values.get(values, []))
-        rows.append(make_card_row(card, case, pair, names_sides, flags, runs_of_sides))
+        side = _label_sides(axis, pair, names_candidate, names_baseline)
+        rows.append(make_card_row(card, case, pair, side, flags, runs_of_sides))
     return rows
+
+
+def _label_sides(axis: str, pair: Pair, names_candidate: bool, names_baseline: bool) -> str:
+    """Return the sides that a row's label has to name: `f8 against f6`, `f8`, or "" for none."""
+    if not names_candidate and not names_baseline:
+        return ""
+    side = value_label(axis, pair.candidate)
+    if pair.is_noise_check:
+        side += " (the same build)"
+    if names_baseline:
+        side += f" against {value_label(axis, pair.baseline)}"
+    return side
 
 
 def make_forest_chart(view: CardView, picks: Sequence[str]) -> charts.Chart:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import LESS_WORK, has_less_work, pair_outcome, pair_text
+from vcsbench.advice.answer_texts import pair_outcome, pair_text
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes.cache_states import cache_state
@@ -25,9 +25,11 @@ STYLES = {
 UNDECIDED_STYLE = "undecided"
 # Words in the notes of a card's rows, with their meanings.
 ROW_KEY = {
-    "detectable from": "a true difference of this size would be called in 9 of 10 sessions",
+    "detectable from": "the run finds a difference of this size 9 times in 10",
     "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
 }
+# On a page, `apart` is how far two times differ.
+FLAG_LABELS = {Flag.APART: "not interleaved"}
 
 
 @dataclass(frozen=True)
@@ -53,23 +55,21 @@ def make_card_row(
     card: Card,
     case: Case,
     pair: Pair,
-    names_sides: bool,
+    sides: str,
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
     """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
 
-    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] without any. With
-    `names_sides` the label has both sides: `f8 against f6: cold log over svn`. `shown_flags` are the flags
-    that rows may name.
+    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] without any. `sides` begins
+    the label, "" for a label of the case alone: `f8 against f6: cold log over svn`. `shown_flags` are the
+    flags that rows may name.
     """
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)
     label = labels.case_label(case.where, card.shown)
-    if names_sides:
-        baseline = labels.value_label(axis, pair.baseline)
-        same_build = " (the same build)" if pair.is_noise_check else ""
-        label = f"{candidate}{same_build} against {baseline}: {label}"
+    if sides:
+        label = f"{sides}: {label}"
 
     # The times of both sides in seconds, 0 if unknown.
     times = []
@@ -84,9 +84,7 @@ def make_card_row(
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
-        notes.append(f"flags: {', '.join(flags)}")
-    if has_less_work(axis, case.where):
-        notes.append(f"decides nothing: {LESS_WORK}")
+        notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
     return CardRow(
         pair=pair,
         where={axis: value for axis, value in case.where.items() if value},
@@ -134,8 +132,13 @@ def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
         if flag in FLAGS:
             # The key of a plot has no place for the threshold in brackets.
             meaning = flag_message(flag).partition(" (")[0].replace("`", "")
-        key.append((flag, meaning))
+        key.append((label_flag(flag), meaning))
     return key
+
+
+def label_flag(flag: str) -> str:
+    """Return the label of a flag on pages: the flag itself, except for a word with a second meaning there."""
+    return FLAG_LABELS.get(flag, flag)
 
 
 def name_flags(flags: Iterable[str], shown_flags: Collection[str], is_hot: bool) -> list[str]:

@@ -66,7 +66,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the length of files, and on each load or packing, for the card of an axis.
 
     Return [] for other axes than format and packing, which have no costs. An example: `Packing 5 526
-    revisions took 2 s in memory (not measured on a disk).`
+    revisions took 2 s in memory. A disk takes longer.`
     """
     if axis not in (FORMAT_AXIS, PACKING_AXIS):
         return []
@@ -77,7 +77,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
         if axis == FORMAT_AXIS:
-            work = f"Loading {revisions} into all formats at the same time"
+            work = f"Loading {revisions}, all formats at once,"
             seconds = load.get("seconds")
         else:
             work = f"Packing {revisions}"
@@ -85,8 +85,10 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         if not seconds:
             continue
         duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
-        place = " in memory (not measured on a disk)" if _is_in_memory(load) else ""
-        sentences.append(f"{work} took {duration}{place}.")
+        if _is_in_memory(load):
+            sentences.append(f"{work} took {duration} in memory. A disk takes longer.")
+        else:
+            sentences.append(f"{work} took {duration}.")
     return sentences
 
 
@@ -94,10 +96,10 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     """Return a sentence on the bytes of each format or packing, [] if only one is known.
 
     `sizes` has bytes by format and packing. Formats are compared without packing. Packings are compared in
-    the first format that has both. An example: `Length of all files here (on disk more, if not packed): f6
-    80.0 MiB, f7 35.0 MiB.`
+    the first format that has both. An example: `Size of the files: f6 80.0 MiB, f7 35.0 MiB. Not packed, they
+    take more on disk.`
     """
-    subject = "Length of all files"
+    subject = "Size of the files"
     compared: Mapping[str, int] = {}
     if axis == FORMAT_AXIS:
         compared = {
@@ -119,7 +121,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     ]
     # Files take whole blocks on a disk. A repository that is not packed has many small files, so it takes
     # more than their length.
-    return [f"{subject} here (on disk more, if not packed): {', '.join(texts)}."]
+    return [f"{subject}: {', '.join(texts)}. Not packed, they take more on disk."]
 
 
 def _find_loads(results: Results) -> dict[str, Row]:

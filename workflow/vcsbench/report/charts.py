@@ -55,12 +55,17 @@ OUTCOMES = {
 AXIS_MARGIN = 1.08
 # Sizes in pixels. The texts of a forest plot and the verdicts of findings stand to the right of the plot.
 LABEL_WIDTH = 380
-TEXT_WIDTH = 230
+TEXT_WIDTH = 250
 TEXT_GAP = 10
 FOREST_WIDTH = 310
 FOREST_ROW = 18
+# A further line of a label needs so much height.
+FOREST_LINE = 13
+# Characters in a line of a label, and of a text on the right. Longer ones have several lines.
+LABEL_LINE = 64
+TEXT_LINE = 40
 PLOT_WIDTH = 420
-FINDING_ROW = 34
+FINDING_ROW = 40
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right need some space.
 PADDING = {"right": 40}
@@ -280,7 +285,11 @@ def forest_chart(
     baseline, candidate = sides
     ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
     x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
-    y = _row_axis([row.label for row in rows])
+    records = [_forest_record(row) for row in rows]
+    y = _row_axis([str(record["label"]) for record in records])
+    # All rows are as high as the one with most lines.
+    texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
+    lines = 1 + max((text.count("\n") for text in texts_of_rows), default=0)
     strokes = []
     fills = []
     for colour, is_filled in OUTCOMES.values():
@@ -293,7 +302,7 @@ def forest_chart(
     fill = altair.Fill("style:N", scale=fill_scale, legend=None)
     tooltip = _tooltip(
         {
-            "label:N": "Case",
+            "case:N": "Case",
             "result:N": "Result",
             "interval:N": "95 % interval",
             "note:N": "Notes",
@@ -314,16 +323,16 @@ def forest_chart(
     points = fitting_rows.mark_point(size=60, opacity=1).encode(
         x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
-    texts = fitting_rows.mark_text(align="left", limit=TEXT_WIDTH, color=INK).encode(
-        x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip
-    )
+    texts = fitting_rows.mark_text(
+        align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
+    ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
     chart = (
         altair.layer(band, _line_at_1(), whiskers, points, texts)
         .add_params(*_pick_parameters(picks))
         .properties(
-            data=altair.Data(values=[_forest_record(row) for row in rows]),
+            data=altair.Data(values=records),
             width=FOREST_WIDTH,
-            height=altair.Step(FOREST_ROW),
+            height=altair.Step(FOREST_ROW + FOREST_LINE * (lines - 1)),
             padding=PADDING,
         )
     )
@@ -332,6 +341,8 @@ def forest_chart(
 
 def _forest_record(row: CardRow) -> dict[str, object]:
     """Return a row of a forest plot as the data of Vega-Lite: texts, the ratio, and the interval's ends.
+
+    A long label or result has several lines. The tooltip has the whole label as `case`.
 
     Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
     1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
@@ -343,7 +354,8 @@ def _forest_record(row: CardRow) -> dict[str, object]:
         result = f"{row.text}, {' → '.join(row.times)}"
     return {
         **row.where,
-        "label": row.label,
+        "label": "\n".join(textwrap.wrap(row.label, LABEL_LINE)),
+        "case": row.label,
         "baseline": pair.baseline,
         "candidate": pair.candidate,
         "ratio": pair.ratio,
@@ -351,7 +363,7 @@ def _forest_record(row: CardRow) -> dict[str, object]:
         "low": pair.low or pair.ratio,
         "high": pair.high or pair.ratio,
         "style": row.style,
-        "result": result,
+        "result": "\n".join(textwrap.wrap(result, TEXT_LINE)),
         "interval": row.interval,
         "note": row.note or "none",
     }
@@ -404,8 +416,7 @@ def findings_chart(dots: Sequence[FindingDot], verdicts: Sequence[str]) -> Chart
 def _finding_row(dot: FindingDot) -> dict[str, object]:
     """Return a finding as the data of a row of Vega-Lite; a number that is not drawn is None.
 
-    The label is the statement in two lines, cut after about 128 characters. The tooltip has the whole
-    statement.
+    The label is the statement in lines of up to LABEL_LINE characters.
     """
     expected_low = dot.expected_low
     expected_high = dot.expected_high
@@ -418,7 +429,7 @@ def _finding_row(dot: FindingDot) -> dict[str, object]:
         expected_high = axis_high
     return {
         **dot.texts,
-        "label": "\n".join(textwrap.wrap(dot.label, 64, max_lines=2, placeholder=" …")),
+        "label": "\n".join(textwrap.wrap(dot.label, LABEL_LINE)),
         "statement": dot.label,
         "verdict": dot.verdict,
         "expected_low": expected_low or None,

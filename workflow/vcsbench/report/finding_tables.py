@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
-from vcsbench.advice.decision import Row
+from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import CANDIDATE, Point
@@ -34,6 +34,28 @@ class Reversal:
     keys: Mapping[str, str]
     comparison: ComparisonRow
     published_ratio: float
+
+    def is_about(self, axis: str, value: str, current: str) -> bool:
+        """Return True if it compares a value of an axis with `current`, or with any value if that is ""."""
+        sides = (self.comparison.baseline, self.comparison.candidate)
+        return self.section.compared == axis and value in sides and current in ("", *sides)
+
+    def is_at(self, where: Mapping[str, str]) -> bool:
+        """Return True if the comparison is the one of a case with these values, by axis."""
+        return all(self.keys.get(axis, value) == value for axis, value in where.items() if value)
+
+    def describe(self, value: str, shown: Sequence[str]) -> str:
+        """Return the case with both results, from the side of `value`.
+
+        An example: `cold log over svn (f7): 1.6x slower then, 2.9x faster here`. `shown` are the axes that
+        distinguish the case from others.
+        """
+        published, measured = self.published_ratio, self.comparison.ratio
+        # Both ratios are those of the candidate.
+        if value == self.comparison.baseline:
+            published, measured = 1 / published, 1 / measured
+        case = labels.case_label(self.keys, shown)
+        return f"{case}: {labels.change(published)} then, {labels.change(measured)} here"
 
 
 def overlaps(where: Row, other: Row) -> bool:
@@ -113,13 +135,24 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     if not reversals:
         return None
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
-    number = words.count_of(len(reversals), "more comparison", "more comparisons")
+    opposite = "more result is the opposite of the published one"
+    opposites = "more results are the opposite of the published ones"
     return PlainTable(
-        title=f"Reversed in the tables: {number} that no finding covers",
+        title=words.count_of(len(reversals), opposite, opposites),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
         rows=[_reversal_texts(results, reversal) for reversal in reversals],
         numbers_from=1,
     )
+
+
+def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[Reversal]:
+    """Return the reversed comparisons of all tables from which the cards are made."""
+    reversals = []
+    for section in sections:
+        definition = results.study.tables.get(section.name, {})
+        if section.compared and compares_times(definition, section.compared):
+            reversals += _find_reversals(section)
+    return reversals
 
 
 def _find_reversals(section: TableSection) -> list[Reversal]:

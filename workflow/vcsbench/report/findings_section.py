@@ -15,7 +15,7 @@ from vcsbench.codes import Call, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
-from vcsbench.report.card_rows import name_flags
+from vcsbench.report.card_rows import label_flag, name_flags
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
 from vcsbench.report.results import Results, Rows, unique_values
@@ -30,10 +30,10 @@ MEANINGS = {
     Verdict.WEAKER: "the effect is smaller than published",
     Verdict.STRONGER: "the effect is larger than published",
     Verdict.FAILS: "the measured interval is outside the expected range",
-    Verdict.MIXED: "its pairs disagree by more than the margin",
+    Verdict.MIXED: "some pairs are faster, others slower",
     Verdict.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
     "delayed acknowledgements (see Fixed cost)",
-    Verdict.UNDECIDED: "the interval crosses an end of the range",
+    Verdict.UNDECIDED: "the interval is partly inside the range, so the run gives no verdict",
     Verdict.REPRODUCED: "the interval is inside the range",
     Verdict.HOLDS: "the interval is inside the range",
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
@@ -438,7 +438,7 @@ def _describe_flags(
 ) -> tuple[str, list[str]]:
     """Return the remarks on a finding's runs as a text, and the names of the flags in it.
 
-    Example of the text: `null-log: over svn, its client does less work; apart`.
+    Example of the text: `null-log: over svn, its client does less work; not interleaved`.
     It is "" without a remark. The names there are `["apart"]`. Only flags in `named_flags` are named.
     """
     cells = _select_cells(results, definition)
@@ -452,7 +452,7 @@ def _describe_flags(
         with_less = [run["command"] for run in runs if has_less_work(sides.axis, run)]
         if with_less:
             parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_WORK}")
-    parts += flag_names
+    parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
 
 

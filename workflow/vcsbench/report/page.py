@@ -20,7 +20,7 @@ from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
-from vcsbench.report.finding_tables import make_reversed_table
+from vcsbench.report.finding_tables import find_opposites, make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingView,
@@ -29,15 +29,18 @@ from vcsbench.report.findings_section import (
     summarise_reasons,
 )
 from vcsbench.report.index_page import PAGE_FACTS, PageFacts
+from vcsbench.report.legend import LegendEntry, make_legend
 from vcsbench.report.page_charts import make_charts
 from vcsbench.report.pick_answers import PickAnswer, choose_operations, make_pick_answers
 from vcsbench.report.picks import (
     MAX_COMBINATIONS,
     Pick,
     SituationRow,
+    explain_states,
     find_operations,
     find_picks,
     label_situations,
+    list_command_lines,
 )
 from vcsbench.report.rendering import pack_json, read_scripts, render
 from vcsbench.report.results import Results, grouped_by, name_cells
@@ -64,7 +67,8 @@ class AnswerSection:
     measured. `condition` is a warning that gains differ from published ones, "" without one. `min_effect`
     is the smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words, for the
     script. `estimate` is for the size of the reader's repository, None without a measured load. `own_command`
-    measures the reader's own repository, "" if it is already measured.
+    measures the reader's own repository, "" if it is already measured. `command_lines` has the timed command
+    of each operation by its label, `states` the states of the caches with their meanings.
     """
 
     wishes: Sequence[Wish]
@@ -76,6 +80,9 @@ class AnswerSection:
     estimate: LoadEstimate | None
     cards: Sequence[answers.CardView]
     pick_answers: Sequence[PickAnswer]
+    command_lines: Mapping[str, str]
+    states: Sequence[tuple[str, str]]
+    legend: Sequence[LegendEntry]
     has_operations: bool
     situations: Sequence[SituationRow]
     less_work: Sequence[str]
@@ -193,7 +200,7 @@ def describe_page(results: Results) -> Page:
     setup = describe_setup(results)
     tables = table_sections(results)
     findings = _describe_findings(results, setup, tables)
-    answer_section = _describe_answers(results, setup)
+    answer_section = _describe_answers(results, setup, tables)
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
     facts = _describe_facts(results, setup, findings.views)
@@ -227,13 +234,16 @@ def describe_page(results: Results) -> Page:
     )
 
 
-def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
+def _describe_answers(
+    results: Results, setup: Setup, tables: Sequence[TableSection]
+) -> AnswerSection:
     """Return the section of answers: a reader's picks, the cards, and the next runs.
 
     The answers are decided here for each combination of picks. The script of the page only shows the answers
     of the combination that the reader picked.
     """
-    cards = answers.make_card_views(results)
+    opposites = find_opposites(results, tables)
+    cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
@@ -251,6 +261,13 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
         # The preset values of the picks are the values of the reader's repository.
         current = {pick.axis: pick.preset for pick in picks if pick.preset}
         wishes = find_wishes(results.advice, current, measured_work(results))
+    pick_answers = make_pick_answers(
+        results.advice,
+        combinations,
+        list(values_by_axis),
+        operations,
+        opposites,
+    )
     return AnswerSection(
         wishes=wishes,
         condition=page_texts.describe_condition(results, setup) if results.findings else "",
@@ -260,12 +277,10 @@ def _describe_answers(results: Results, setup: Setup) -> AnswerSection:
         labels=_label_values(results),
         estimate=make_estimate(results) if has_costs else None,
         cards=cards,
-        pick_answers=make_pick_answers(
-            results.advice,
-            combinations,
-            list(values_by_axis),
-            operations,
-        ),
+        pick_answers=pick_answers,
+        command_lines=list_command_lines(operations, setup.commands),
+        states=explain_states(operations),
+        legend=make_legend(cards, pick_answers, results.advice.min_effect_pct),
         has_operations=bool(operations),
         situations=label_situations(results),
         less_work=results.advice.less_work,

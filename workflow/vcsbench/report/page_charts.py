@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from vcsbench import words
 from vcsbench.advice import labels
+from vcsbench.codes import Verdict
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
@@ -14,6 +16,7 @@ from vcsbench.report.answers import CardView, make_forest_chart
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
 from vcsbench.report.findings_section import MEANINGS, FindingView
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
+from vcsbench.report.summary import describe_verdicts
 
 # The steps of a session in an account, with their words.
 STEPS = {
@@ -39,7 +42,8 @@ def make_charts(
     dots = [view.dot for view in findings if view.dot]
     if dots:
         verdicts = {dot.verdict for dot in dots}
-        made.append(charts.findings_chart(dots, [v for v in MEANINGS if v in verdicts]))
+        chart = charts.findings_chart(dots, [v for v in MEANINGS if v in verdicts])
+        made.append(replace(chart, key=f"{chart.key}{describe_undrawn(findings)}"))
     made += _make_level_charts(results)
     made += _make_history_charts(results)
     rounds = _make_round_dots(results)
@@ -49,6 +53,19 @@ def make_charts(
     if seconds:
         made.append(charts.time_chart(seconds))
     return made
+
+
+def describe_undrawn(findings: Sequence[FindingView]) -> str:
+    """Return the verdicts of the measured findings that the plot lacks, because their number is no factor.
+
+    Example: ` Not in the chart, because their number is no factor: 1 reproduced.` It is "" without any. With
+    them, the dots of a verdict add up to its count in the table of verdicts.
+    """
+    measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
+    undrawn = [view.verdict for view in measured if not view.dot]
+    if not undrawn:
+        return ""
+    return f" Not in the chart, because their number is no factor: {describe_verdicts(undrawn)}."
 
 
 def _make_level_charts(results: Results) -> list[Chart]:

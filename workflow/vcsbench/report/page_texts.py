@@ -85,7 +85,7 @@ def describe_condition(results: Results, setup: Setup) -> str:
 
     A cold command finds no file in memory, so its gains depend on the storage and on the size of the
     repository. Example, which a link to the findings follows: `Measured on ext4 (virtual disk) with 5,526
-    revisions. Other storage (published: spinning disk) changes the gains of cold commands:`
+    revisions. On other storage (published: spinning disk), cold commands may gain more or less:`
     """
     published = results.study.published
     storage = setup.conditions.storage
@@ -96,11 +96,11 @@ def describe_condition(results: Results, setup: Setup) -> str:
     repositories = [context["repository"] for context in results.contexts]
     changes = []
     if published.storage not in storage:
-        changes.append(f"other storage (published: {published.storage})")
+        changes.append(f"on other storage (published: {published.storage})")
     # The scale is the size as a share of the original: 0.13. A real repository has no scale, or None.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
-        changes.append("a larger repository")
+        changes.append("with more revisions")
     if not changes:
         return ""
     here = storage
@@ -111,7 +111,7 @@ def describe_condition(results: Results, setup: Setup) -> str:
     change = " or ".join(changes)
     # Not capitalize(), which would change SSD to ssd.
     change = change[0].upper() + change[1:]
-    return f"Measured on {here}. {change} changes the gains of cold commands:"
+    return f"Measured on {here}. {change}, cold commands may gain more or less:"
 
 
 def describe_missing(results: Results) -> str:
@@ -158,14 +158,15 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
     undecided = counts[Result.UNDECIDED]
     if not too_small and not undecided:
         return []
-    answered = f"Over all cases, answered: {describe_results(account)}"
+    sentences = [f"Answered over all cases: {describe_results(account)}."]
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
-        answered += f" (runs of a cell scatter by {account.scatter_pct:.2g} %)"
-    sentences = [f"{answered}."]
+        sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")
     in_tables_only = counts.total() - in_cards
     if in_tables_only > 0:
-        sentences.append(f"{in_tables_only} of all are in tables only, not in cards.")
+        sentences.append(
+            f"{in_tables_only} of the {counts.total()} are in tables only, not in cards."
+        )
     if too_small:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     has_more_rounds = any(step.name == MORE_ROUNDS for step in steps)

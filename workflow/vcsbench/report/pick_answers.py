@@ -8,6 +8,8 @@ shows the answers of the picked combination.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 
 from vcsbench import words
 from vcsbench.advice import labels, steps
@@ -15,8 +17,17 @@ from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.decision import Where
 from vcsbench.advice.questions import CardAction
-from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState, StepPlan, ValueChange, Worth
-from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
+from vcsbench.advice.steps import (
+    ChangeEffect,
+    OperationKey,
+    Outcome,
+    ReaderState,
+    StepPlan,
+    ValueChange,
+    Worth,
+)
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.report.finding_tables import Reversal
 from vcsbench.report.results import grouped_by, unique_values
 
 # The CSS classes of chips, which are coloured texts in a table.
@@ -43,47 +54,57 @@ HEADINGS = {
 }
 NOT_COMPARED = "Measured, but not compared (the card has the reason)"
 NOT_MEASURED = "Not measured for what you have"
-
-
-@dataclass(frozen=True)
-class ChipSettings:
-    """What all chips depend on: `margin` is the factor from which a difference matters, such as 1.1."""
-
-    margin: float
+# A range is split by the values of an axis into so many parts at most.
+MAX_PARTS = 3
 
 
 @dataclass(frozen=True)
 class Chip:
     """A coloured result of a change for an operation: its text and its times.
 
-    `style` is a CSS class, `times` is `1.24 s → 0.62 s`, "" for several results.
+    `style` is a CSS class, `times` is `1.24 s → 0.62 s`, "" for several results. `is_part`: other comparisons
+    of the operation have another effect. `is_range`: it has the factors of several comparisons.
     """
 
     text: str
     style: str
     times: str = ""
+    is_part: bool = False
+    is_range: bool = False
+
+
+class RowKind(StrEnum):
+    """The state in which a row of the table was measured."""
+
+    PRESENT = "present"
+    AFTER = "after other steps"
+    TOGETHER = "before and after several steps"
 
 
 @dataclass(frozen=True)
 class ProofRow:
-    """The results of a change in one state of the repository, such as `after: packed` (`label`).
+    """The results of a change in one state of the repository, such as `after packed` (`label`).
 
     `cells` has a list of chips for each operation, in the order of the table's columns; [] without a result.
     """
 
     label: str
     cells: Sequence[Sequence[Chip]]
+    kind: RowKind = RowKind.PRESENT
 
 
 @dataclass(frozen=True)
 class ChangeView:
     """A part of the table: the change, its results, its price and the way back.
 
-    `lead` is `Do first: packed.`, and `anchor` is the place of the card on the page. `cost` and `undo` are
-    sentences, "" for a change that has none. `rows` are its results.
+    `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
+    are sentences on when to take an optional step, `opposites` on published results that advise against it.
+    `cost` and `undo` are sentences, "" for a change that has none. `rows` are its results.
     """
 
     lead: str
+    conditions: Sequence[str]
+    opposites: Sequence[str]
     anchor: str
     cost: str
     undo: str
@@ -110,7 +131,7 @@ class PickAnswer:
 
     `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
     `operations` are the headings of the table's columns. `remarks` are headings with a text, for changes that
-    are not in the table.
+    are not in the table. `key` has the words of the table that need an explanation, with their meanings.
     """
 
     picks: Where
@@ -118,6 +139,7 @@ class PickAnswer:
     open_axes: Sequence[str]
     operations: Sequence[str]
     changes: Sequence[ChangeView]
+    key: Sequence[tuple[str, str]]
     remarks: Sequence[tuple[str, str]]
     cards: Sequence[CardAnswer]
 
@@ -127,14 +149,18 @@ def make_pick_answers(
     combinations: Sequence[Where],
     axes: Sequence[str],
     operations: Sequence[Where],
+    opposites: Sequence[Reversal] = (),
 ) -> list[PickAnswer]:
     """Return the answers for each combination of picks, in the same order.
 
     `axes` are those on which a reader can pick a value. An operation is a command with a state of the caches:
-    `{"command": "log", "cache": "cold"}`.
+    `{"command": "log", "cache": "cold"}`. `opposites` are results whose published ones have the other sign.
     """
-    settings = ChipSettings(1 + advice.min_effect_pct / 100)
-    return [_make_pick_answer(advice, picks, axes, operations, settings) for picks in combinations]
+    margin = 1 + advice.min_effect_pct / 100
+    return [
+        _make_pick_answer(advice, picks, axes, operations, margin, opposites)
+        for picks in combinations
+    ]
 
 
 def _make_pick_answer(
@@ -142,34 +168,37 @@ def _make_pick_answer(
     picks: Where,
     axes: Sequence[str],
     operations: Sequence[Where],
-    settings: ChipSettings,
+    margin: float,
+    opposites: Sequence[Reversal],
 ) -> PickAnswer:
     """Return the answers for a reader who has the values `picks`, by axis.
 
-    The table has a part for each step in order, then one for each change that is worth it only under a
-    condition. It has a column for each operation that some of these changes affect. All other changes are
-    remarks.
+    The table has a part for each step, then one for each change that is worth it only under a condition. A
+    load stands before packing (_put_load_first). The table has a column for each operation that some of these
+    changes affect. All other changes are remarks.
     """
     # A card with one answer over all cells follows no pick.
     cards = [card for card in advice.cards if not card.question.aggregate]
     # A cost, such as that of https, is no reason to change.
     choices = [card for card in cards if not card.question.is_cost]
-    plan = steps.plan_steps(choices, picks, settings.margin, advice.workload)
+    plan = steps.plan_steps(choices, picks, margin, advice.workload)
     # DO with a condition interrupts the service. DEPENDS is faster for some operations, slower for others.
     conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
-    changes = [*plan.steps, *conditional]
+    changes = _put_load_first([*plan.steps, *conditional])
     changed_operations = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in changed_operations]
+    views = [
+        _make_change_view(number, changes, plan, advice, columns, opposites)
+        for number in range(1, len(changes) + 1)
+    ]
     return PickAnswer(
         picks=picks,
         has=", ".join(labels.value_label(axis, value) for axis, value in picks.items()),
         open_axes=[labels.axis_label(axis) for axis in axes if axis not in picks],
         operations=[labels.case_label(operation, list(operation)) for operation in columns],
-        changes=[
-            _make_change_view(number, changes, plan, advice, columns, settings)
-            for number in range(1, len(changes) + 1)
-        ],
-        remarks=_make_remarks(plan, choices, picks, settings),
+        changes=views,
+        key=_explain_rows(views),
+        remarks=_make_remarks(plan, choices, picks, margin),
         cards=[_make_card_answer(card, picks, plan, changes) for card in cards],
     )
 
@@ -178,45 +207,60 @@ def anchor_of(card: Card) -> str:
     return f"card-{card.question.name or card.question.axis}"
 
 
+def _put_load_first(changes: Sequence[ValueChange]) -> list[ValueChange]:
+    """Return the changes in the order in which a reader makes them.
+
+    A load into another format makes a repository that is not packed, so packing comes after it.
+    """
+    axes = [change.axis for change in changes]
+    if PACKING_AXIS not in axes:
+        return list(changes)
+    packing = axes.index(PACKING_AXIS)
+    later = changes[packing + 1 :]
+    loads = [change for change in later if change.axis == FORMAT_AXIS]
+    rest = [change for change in later if change.axis != FORMAT_AXIS]
+    return [*changes[:packing], *loads, changes[packing], *rest]
+
+
 def _make_change_view(
     number: int,
     changes: Sequence[ValueChange],
     plan: StepPlan,
     advice: Advice,
     operations: Sequence[Where],
-    settings: ChipSettings,
+    opposites: Sequence[Reversal],
 ) -> ChangeView:
     """Return the part of the table for the change `number`, which counts from 1.
 
-    `changes` are all changes of the table, first the changes of `plan.steps`. After the last of several
-    steps, a row shows their effect together. `operations` are the columns.
+    `changes` are all changes of the table, in its order. After the last of several steps of the plan, a row
+    shows their effect together. `operations` are the columns.
     """
+    margin = 1 + advice.min_effect_pct / 100
     change = changes[number - 1]
-    is_step = number <= len(plan.steps)
-    if not is_step:
-        lead = _describe_condition(change, advice)
-    elif number == 1:
-        lead = "Do first"
-    else:
-        lead = "Then"
-
-    rows = _make_proof_rows(change, plan.states, operations, settings)
-    is_last_of_several_steps = number == len(plan.steps) and number > 1
-    if is_last_of_several_steps:
+    # A change under a condition is no step of the plan: the reader may leave it out.
+    advised = [n for n, other in enumerate(changes, 1) if _is_step(other, plan)]
+    is_optional = number not in advised
+    rows = _make_proof_rows(change, plan.states, operations, margin)
+    if len(advised) > 1 and number == advised[-1]:
         # The first state is the reader's present state, the last one is after all steps.
         before, after = plan.states[0].values, plan.states[-1].values
-        outcomes = steps.together(advice.situations, before, after, settings.margin)
-        chips = [_make_chips(outcomes, operation, settings) for operation in operations]
+        outcomes = steps.together(advice.situations, before, after, margin)
+        chips = [_make_chips(outcomes, operation, margin) for operation in operations]
         # Without a pick on each axis of a step, the situations have no single cell to compare.
         if any(chips):
-            together = "steps 1 and 2" if number == 2 else f"steps 1 to {number}"
-            rows.append(ProofRow(f"{together} together", chips))
+            together = f"steps {words.enumeration([str(n) for n in advised])} together"
+            rows.append(ProofRow(together, chips, RowKind.TOGETHER))
 
-    label = labels.value_label(change.axis, change.value)
     # A value without an action of its own has neither price nor way back.
     action = change.card.question.actions.get(change.value, CardAction())
+    title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
+    conditions: list[str] = []
+    if is_optional:
+        conditions = _describe_conditions(change, changes, plan, advice)
     return ChangeView(
-        lead=f"{lead}: {label}{_describe_order(number, changes)}.",
+        lead=f"Step {number}{' (optional)' if is_optional else ''}: {title}.",
+        conditions=conditions,
+        opposites=_describe_opposites(change, _shown_states(plan.states), opposites),
         anchor=anchor_of(change.card),
         # The table has no place for commands in another font.
         cost=action.cost.replace("`", ""),
@@ -225,80 +269,120 @@ def _make_change_view(
     )
 
 
-def _describe_order(number: int, changes: Sequence[ValueChange]) -> str:
-    """Return a remark on the order of a load (a change of format) and of packing, "" for other changes.
+def _is_step(change: ValueChange, plan: StepPlan) -> bool:
+    return any(change is step for step in plan.steps)
 
-    A load makes a repository that is not packed, so a reader who does both packs last. If packing is the
-    earlier step, both get a remark: the load `, before step 1 (the new repository is not packed)`, and
-    packing `, after step 2 if you take that`. The result is also "" if the load comes first anyway.
+
+def _describe_conditions(
+    change: ValueChange, changes: Sequence[ValueChange], plan: StepPlan, advice: Advice
+) -> list[str]:
+    """Return sentences on when to make a change that is no step: `Only if you can stop commits for a load.`
+
+    A change that is faster for some operations and slower for others names them first: `It speeds up cold
+    log. It slows cold export over http.`
     """
-    axes = [change.axis for change in changes]
-    if "format" not in axes or "packing" not in axes:
-        return ""
-    load_number = axes.index(FORMAT_AXIS) + 1
-    pack_number = axes.index(PACKING_AXIS) + 1
-    if load_number < pack_number:
-        return ""
-    if number == load_number:
-        return f", before step {pack_number} (the new repository is not packed)"
-    if number == pack_number:
-        return f", after step {load_number} if you take that"
-    return ""
-
-
-def _describe_condition(change: ValueChange, advice: Advice) -> str:
-    """Return the condition of a change that is no step: `Only if you can stop commits for a load`.
-
-    A change that is faster for some operations and slower for others has the condition `Only if cold log
-    matters more to you than export`. It is `Depends on what you run` if that does not tell them apart.
-    """
-    conditions = []
+    sentences = []
     if change.worth is Worth.DEPENDS:
         faster = _operations_with(change, ChangeEffect.FASTER)
         slower = _operations_with(change, ChangeEffect.SLOWER)
         # The user's workload already weighs the operations. And an operation that is faster in one case and
         # slower in another would be named on both sides.
-        if advice.workload or not {*faster}.isdisjoint(slower):
-            if change.condition:
-                return f"Depends on what you run, only if {change.condition}"
-            return "Depends on what you run"
-        verb = "matter" if len(faster) > 1 else "matters"
-        gains = words.enumeration(faster)
-        losses = words.enumeration(slower)
-        conditions.append(f"{gains} {verb} more to you than {losses}")
-    if change.condition:
-        conditions.append(change.condition)
-    text = f"Only if {', and '.join(conditions)}"
+        if advice.workload or not faster.keys().isdisjoint(slower):
+            sentences.append("It speeds up some commands and slows others.")
+        else:
+            sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
+            sentences.append(f"It slows {words.enumeration(list(slower.values()))}.")
     if change.instead:
-        text += f", instead of step {change.instead}"
-    return text
+        replaced = plan.steps[change.instead - 1]
+        number = next(n for n, other in enumerate(changes, 1) if other is replaced)
+        sentences.append(f"It replaces step {number}.")
+    if change.condition:
+        sentences.append(f"Only if {change.condition}.")
+    return sentences
 
 
-def _operations_with(change: ValueChange, effect: ChangeEffect) -> list[str]:
-    """Return the labels of the operations on which a change has an effect somewhere: `cold log`."""
-    operations = [outcome.operation for outcome in change.outcomes if outcome.effect is effect]
-    return unique_values(labels.case_label(operation, list(operation)) for operation in operations)
+def _describe_opposites(
+    change: ValueChange, states: Sequence[ReaderState], opposites: Sequence[Reversal]
+) -> list[str]:
+    """Return a sentence for each published result that advises against a change.
+
+    Only results of cases that the table shows count, which are those in the `states`. Example: `The published
+    result is the opposite: export over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
+    """
+    current = states[0].values.get(change.axis, "")
+    cases = []
+    for state in states:
+        outcomes = steps.find_outcomes(change.card, change.value, [state])
+        cases += [outcome.where for outcome in outcomes]
+    sentences = []
+    for reversal in opposites:
+        if not reversal.is_about(change.axis, change.value, current):
+            continue
+        if any(reversal.is_at(where) for where in cases):
+            text = reversal.describe(change.value, change.card.shown)
+            sentences.append(f"The published result is the opposite: {text}.")
+    return sentences
+
+
+def _explain_rows(views: Sequence[ChangeView]) -> list[tuple[str, str]]:
+    """Return the words and signs of the table that occur in it, with their meanings."""
+    rows = [row for view in views for row in view.rows]
+    chips = [chip for row in rows for chips in row.cells for chip in chips]
+    key = []
+    if any(row.kind is RowKind.AFTER for row in rows):
+        key.append(("after X", "you have made change X"))
+    if any(row.kind is RowKind.TOGETHER for row in rows):
+        key.append(("together", "all these steps, compared with what you have"))
+    if any(chip.is_part for chip in chips):
+        key.append(("in 3 of 4", "3 of 4 comparisons have this result"))
+    if any(chip.is_range for chip in chips):
+        key.append(("1.4x to 3.5x", "smallest and largest factor"))
+    if any(chip.times for chip in chips):
+        key.append(
+            ("a → b", "times before and after (geometric means), where it is one comparison")
+        )
+    if any(not chips for row in rows for chips in row.cells):
+        key.append(("\u2013", "not measured"))
+    return key
+
+
+def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[OperationKey, str]:
+    """Return the labels of the operations on which a change has an effect somewhere: `cold log`.
+
+    If the change has the effect over one access only, the label has it: `cold export over http`.
+    """
+    found = {}
+    of_operations = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
+    for key, outcomes in of_operations.items():
+        affected = [outcome for outcome in outcomes if outcome.effect is effect]
+        if affected:
+            accesses = unique_values(outcome.where.get(ACCESS_AXIS, "") for outcome in outcomes)
+            hit = unique_values(outcome.where.get(ACCESS_AXIS, "") for outcome in affected)
+            shown = [ACCESS_AXIS] if len(hit) == 1 < len(accesses) else []
+            found[key] = labels.case_label(affected[0].where, shown)
+    return found
 
 
 def _make_proof_rows(
     change: ValueChange,
     states: Sequence[ReaderState],
     operations: Sequence[Where],
-    settings: ChipSettings,
+    margin: float,
 ) -> list[ProofRow]:
     """Return a row for each state of the repository in which a change was measured.
 
-    Labels are `as you are` (the picks), `after: packed` (after some steps), or `alone` (nothing is picked).
+    Labels are `as you are` (the picks) and `after packed` (after some steps). If nothing is picked, the only
+    row is `all cases`.
     """
     # The first state is the reader's present state, the others are after some of the steps.
     present = states[0].values
     rows = []
-    for state in states:
+    for state in _shown_states(states):
         # In a state after its own step, the change is made already, so it has nothing to show.
         if state.values.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
-        chips = [_make_chips(outcomes, operation, settings) for operation in operations]
+        chips = [_make_chips(outcomes, operation, margin) for operation in operations]
         if not any(chips):
             continue
         changed = [
@@ -307,18 +391,18 @@ def _make_proof_rows(
             if value != present.get(axis)
         ]
         if changed:
-            label = f"after: {', '.join(changed)}"
-        elif present:
-            label = "as you are"
+            rows.append(ProofRow(f"after {', '.join(changed)}", chips, RowKind.AFTER))
         else:
-            label = "alone"
-        rows.append(ProofRow(label, chips))
+            rows.append(ProofRow("as you are" if present else "all cases", chips))
     return rows
 
 
-def _make_chips(
-    outcomes: Sequence[Outcome], operation: Where, settings: ChipSettings
-) -> list[Chip]:
+def _shown_states(states: Sequence[ReaderState]) -> Sequence[ReaderState]:
+    """Return the states that the table shows: all, or the first one for a reader who has picked nothing."""
+    return states if states[0].values else states[:1]
+
+
+def _make_chips(outcomes: Sequence[Outcome], operation: Where, margin: float) -> list[Chip]:
     """Return a chip for each effect of a change on an operation, [] if none was measured.
 
     An outcome belongs to a single case, such as log over svn or log over http. Outcomes with the same effect
@@ -332,10 +416,11 @@ def _make_chips(
             text = EFFECT_TEXTS[effect]
         else:
             factors = [outcome.factor for outcome in members]
-            text = f"{labels.factors(factors)} {effect}"
-            if max(factors) < settings.margin:
+            text = f"{_describe_factors(members, margin)} {effect}"
+            if max(factors) < margin:
                 text += f", {labels.SLIGHT}"
-        if len(members) < len(outcomes_of_operation):
+        is_part = len(members) < len(outcomes_of_operation)
+        if is_part:
             text += f" in {len(members)} of {len(outcomes_of_operation)}"
 
         # Several outcomes have no common time.
@@ -344,12 +429,39 @@ def _make_chips(
             before_s, after_s = members[0].before_s, members[0].after_s
             if before_s and after_s:
                 times = " → ".join(labels.seconds_of_both([before_s, after_s]))
-        chips.append(Chip(text, STYLES[effect], times))
+        is_range = effect not in EFFECT_TEXTS and len(members) > 1
+        chips.append(Chip(text, STYLES[effect], times, is_part, is_range))
     return chips
 
 
+def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
+    """Return the range of the factors of outcomes with one effect: `1.4x to 1.6x`.
+
+    If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
+    They explain it if the ranges of all values are apart by the margin or more.
+    """
+    for axis in outcomes[0].where:
+        # Each operation has a column of its own.
+        if axis in (COMMAND_AXIS, CACHE_AXIS):
+            continue
+        ranges: dict[str, list[float]] = {}
+        for outcome in outcomes:
+            ranges.setdefault(outcome.where.get(axis, ""), []).append(outcome.factor)
+        in_order = sorted(ranges.values(), key=min)
+        is_apart = all(
+            min(larger) >= margin * max(smaller) for smaller, larger in pairwise(in_order)
+        )
+        if 1 < len(ranges) <= MAX_PARTS and is_apart:
+            parts = [
+                f"{labels.value_label(axis, value)} {labels.factors(factors)}"
+                for value, factors in ranges.items()
+            ]
+            return ", ".join(parts)
+    return labels.factors([outcome.factor for outcome in outcomes])
+
+
 def _make_remarks(
-    plan: StepPlan, cards: Sequence[Card], picks: Where, settings: ChipSettings
+    plan: StepPlan, cards: Sequence[Card], picks: Where, margin: float
 ) -> list[tuple[str, str]]:
     """Return headings with their texts, for all that is not in the table of changes.
 
@@ -361,7 +473,7 @@ def _make_remarks(
         # Changes that are worth it are in the table.
         heading = HEADINGS.get(change.worth)
         if heading:
-            texts.setdefault(heading, []).append(_make_remark(change, picks, settings))
+            texts.setdefault(heading, []).append(_make_remark(change, picks, margin))
     for card in cards:
         has_case = any(fits(case.where, picks) for case in card.cases)
         if has_case:
@@ -377,7 +489,7 @@ def _make_remarks(
     return [(heading, "; ".join(texts_of_heading)) for heading, texts_of_heading in texts.items()]
 
 
-def _make_remark(change: ValueChange, picks: Where, settings: ChipSettings) -> str:
+def _make_remark(change: ValueChange, picks: Where, margin: float) -> str:
     """Return a change with its result for each operation, as a remark.
 
     Example: `settings, default settings to tuned settings (cold log equal; export undecided)`. Without a pick
@@ -390,7 +502,7 @@ def _make_remark(change: ValueChange, picks: Where, settings: ChipSettings) -> s
     results = []
     for operation in operations:
         label = labels.case_label(operation, list(operation))
-        chips = _make_chips(change.outcomes, operation, settings)
+        chips = _make_chips(change.outcomes, operation, margin)
         results.append(f"{label} {', '.join(chip.text for chip in chips)}")
     name = labels.value_label(change.axis, change.value)
     present = picks.get(change.axis)

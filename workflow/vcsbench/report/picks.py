@@ -1,15 +1,18 @@
 """The picks of a page: the axes of "What I have", and the operations and situations that follow them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
 from vcsbench.advice.cards import Situation
 from vcsbench.advice.decision import Where
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import (
     BUILD_AXIS,
     CACHE_AXIS,
     CLIENTS_AXIS,
+    COMMAND_AXIS,
     FORMAT_AXIS,
     PACKING_AXIS,
     SERVER_AXIS,
@@ -102,6 +105,37 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
     return operations
+
+
+def list_command_lines(
+    operations: Sequence[Where], commands: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the timed command of each operation, by the operation's label.
+
+    `commands` has each command with its arguments, where words in braces differ between cells:
+    `("log", "{svn} log -v {url}")`. An example of the result: `{"cold log": "svn log -v URL"}`.
+    """
+    arguments = dict(commands)
+    lines = {}
+    for operation in operations:
+        argv = arguments.get(operation.get(COMMAND_AXIS, ""), "")
+        # The first word is a program, and the others are places of cells.
+        program, _, rest = argv.partition(" ")
+        places = re.sub(r"\{(\w+)\}", lambda word: word[1].upper(), rest)
+        line = f"{program.strip('{}')} {places}".strip()
+        lines[labels.case_label(operation, list(operation))] = line
+    return lines
+
+
+def explain_states(operations: Sequence[Where]) -> list[tuple[str, str]]:
+    """Return each state of the caches in which an operation was measured, with its meaning."""
+    states = unique_values(operation.get(CACHE_AXIS, "") for operation in operations)
+    vocabulary = load_vocabulary()
+    return [
+        (labels.value_label(CACHE_AXIS, state), vocabulary.value(CACHE_AXIS, state).meaning)
+        for state in states
+        if vocabulary.value(CACHE_AXIS, state).meaning
+    ]
 
 
 def label_situations(results: Results) -> list[SituationRow]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.advice.labels import SLIGHT, case_label, factor, seconds, value_label
+from vcsbench.advice.labels import case_label, factor, seconds, value_label
 from vcsbench.axes.cache_states import pictograms
 from vcsbench.report import summary
 from vcsbench.report.card_rows import row_key
@@ -47,7 +47,6 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         describe_verdicts=summary.describe_verdicts,
         words=words,
         pictograms=pictograms(),
-        slight=SLIGHT,
         policy=content_policy(scripts, [style]),
         style=style,
         scripts=scripts,

@@ -35,7 +35,7 @@ LARGER_FILE = "larger.yaml"
 class NextStep(NamedTuple):
     """A run that improves the answers: its name, its effect, and its command.
 
-    Example: `More rounds`, `12 min more decide 8 of 10 undecided comparisons`, `make report MINUTES=26`.
+    Example: `More rounds`, `12 min more decide 8 of the 10 undecided comparisons`, `make report MINUTES=26`.
     """
 
     name: str
@@ -149,7 +149,8 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     """Return the shortest run that decides most of the open comparisons, None if none does within a day.
 
     "Most" is three quarters of the comparisons that more rounds can decide: the last ones often need many
-    times as long. Example of an effect: `12 min more decide 8 of 10 undecided comparisons`.
+    times as long. Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is
+    the total)`.
     """
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
     if not runs:
@@ -165,18 +166,24 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     if not chosen.seconds or left >= now:
         return None
 
+    total = ""
     if chosen.rounds is not None:
         longer = command.with_arguments(f"--config rounds={chosen.rounds}")
     else:
         minutes = math.ceil((account.taken_s + chosen.seconds) / 60)
         longer = replace(command, minutes=str(minutes))
+        total = " (MINUTES is the total)"
+    # The account counts both kinds apart. Only together are they the comparisons that more rounds decide.
+    kind = "undecided"
+    if account.count_results()[Result.BOUNDED]:
+        kind = f"{texts.RESULTS[Result.BOUNDED]} or {kind}"
     if left:
-        comparisons = f"{now - left} of {now} undecided comparisons"
+        comparisons = f"{now - left} of the {now} {kind} comparisons"
     elif now > 1:
-        comparisons = f"all {now} undecided comparisons"
+        comparisons = f"all {now} {kind} comparisons"
     else:
-        comparisons = "the undecided comparison"
-    effect = f"{words.duration(chosen.seconds)} more decide {comparisons}"
+        comparisons = f"the {kind} comparison"
+    effect = f"{words.duration(chosen.seconds)} more decide {comparisons}{total}"
     return NextStep(MORE_ROUNDS, effect, longer.text())
 
 
