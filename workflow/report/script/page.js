@@ -154,7 +154,7 @@ function estimateFor(count, { revisions, seconds, pack_seconds: packSeconds, in_
     parts.push(pack);
   }
   const sizes = sizesAt(scale, bytes);
-  if (sizes.length) parts.push(`length of all files (on disk more, if not packed) ${sizes.join(", ")}`);
+  if (sizes.length) parts.push(`size of the files (not packed, they take more on disk) ${sizes.join(", ")}`);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   return `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`;
 }
@@ -167,7 +167,7 @@ function applyEstimate(given) {
   const line = input.closest("p");
   line.querySelector("output").textContent = count
     ? estimateFor(count, JSON.parse(line.dataset.estimate))
-    : "Estimates the time of svnadmin load and pack, and the length of all files.";
+    : "Estimates the time of svnadmin load and pack, and the size of the files.";
 }
 
 // Paper cannot unfold. Published tables would fill most of it; only the advised commands stay.
