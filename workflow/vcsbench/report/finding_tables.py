@@ -149,8 +149,8 @@ def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[R
     """Return the reversed comparisons of all tables from which the cards are made."""
     reversals = []
     for section in sections:
-        definition = results.study.tables.get(section.name, {})
-        if section.compared and compares_times(definition, section.compared):
+        definition = results.study.tables.get(section.name)
+        if definition and section.compared and compares_times(definition, section.compared):
             reversals += _find_reversals(section)
     return reversals
 

@@ -438,7 +438,7 @@ def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
     """Return the range of the factors of outcomes with one effect: `1.4x to 1.6x`.
 
     If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
-    They explain it if the ranges of all values are apart by the margin or more.
+    They explain it if the ranges of all values are apart by two margins or more, as two uncertain numbers.
     """
     for axis in outcomes[0].where:
         # Each operation has a column of its own.
@@ -449,7 +449,7 @@ def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
             ranges.setdefault(outcome.where.get(axis, ""), []).append(outcome.factor)
         in_order = sorted(ranges.values(), key=min)
         is_apart = all(
-            min(larger) >= margin * max(smaller) for smaller, larger in pairwise(in_order)
+            min(larger) >= margin**2 * max(smaller) for smaller, larger in pairwise(in_order)
         )
         if 1 < len(ranges) <= MAX_PARTS and is_apart:
             parts = [
