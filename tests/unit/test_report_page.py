@@ -36,6 +36,7 @@ from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import make_estimate
+from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.quality_section import judge_noise, make_quality_tables
 from vcsbench.report.results import Provenance
@@ -306,19 +307,23 @@ def test_published_result_that_is_reversed_stands_in_the_step_and_in_the_card(re
     published = [row | slower for row in results.tables["f6-vs-f7"][:2]]
     changed = replace(results, published={**results.published, "f6-vs-f7": published})
     page = describe_page(changed)
-    (line,) = [line for line in card_on(page, "format").lines if "opposite" in line]
+    line = card_on(page, "format").opposites
     assert re.findall(r"[\d.]+x \w+", line) == ["2.0x slower", "2.0x faster"] * 2
     # The cases of the two comparisons are those of a reader who has their other values.
     where = {axis: published[0][axis] for axis in ("access", "packing", "config")}
     changes = answer_on(page, {**where, "format": "f6"}).changes
     (change,) = (change for change in changes if change.anchor == "card-format")
     expected = [all(row[axis] == where[axis] for axis in where) for row in published]
-    assert len(change.opposites) == sum(expected)
-    for sentence in change.opposites:
-        assert re.findall(r"[\d.]+x \w+", sentence) == ["2.0x slower", "2.0x faster"]
+    numbers = ["2.0x slower", "2.0x faster"]
+    assert re.findall(r"[\d.]+x \w+", change.opposites) == numbers * sum(expected)
     other = {"http": "svn", "svn": "http", "file": "svn"}[where["access"]]
     mine = {**where, "access": other, "format": "f6"}
-    assert not any(change.opposites for change in answer_on(page, mine).changes)
+    changes = answer_on(page, mine).changes
+    assert all("opposite" not in c.opposites for c in changes if c.anchor == "card-format")
+    # Further results are counted.
+    assert describe_opposites(["a", "b", "c", "d"]).endswith(
+        "of 4 comparisons are the opposite: a; b; and 2 more."
+    )
 
 
 def test_card_of_the_access_shows_the_cases_that_it_counts(results, page):

@@ -24,7 +24,7 @@ from vcsbench.report import charts
 from vcsbench.report.build_guard import make_guard
 from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
-from vcsbench.report.finding_tables import Reversal
+from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.pick_answers import anchor_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in
 
@@ -35,8 +35,6 @@ PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
 # Flags that only aggregate cards name: there, one answer over few cells can rest on one doubtful run. On
 # other cards, the interval of each comparison already contains the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
-# A card names so many comparisons whose published results are the opposite.
-MAX_OPPOSITES = 3
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
 
@@ -54,7 +52,8 @@ class CardView:
     """A card of the page. `left` and `right` name the sides of its forest plot.
 
     `anchor` is its place on the page, `rows` are its comparisons. `lines` are remarks below the answer,
-    `costs` sentences on the measured price of a change.
+    `costs` sentences on the measured price of a change. `opposites` is a sentence on its comparisons whose
+    published results are the opposite, "" without any.
     """
 
     card: Card
@@ -65,6 +64,7 @@ class CardView:
     actions: Sequence[ValueAction]
     lines: Sequence[str]
     costs: Sequence[str]
+    opposites: str = ""
 
 
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
@@ -157,7 +157,8 @@ def _make_card_view(
         left=_name_side(axis, unique_values(pair.baseline for pair in tested)),
         right=_name_side(axis, unique_values(pair.candidate for pair in tested)),
         actions=actions,
-        lines=[*_make_lines(card, results), *_describe_opposites(card, opposites)],
+        lines=_make_lines(card, results),
+        opposites=_describe_opposites(card, opposites),
         costs=describe_costs(results, axis),
     )
 
@@ -243,27 +244,21 @@ def _describe_outside(card: Card, outside: Sequence[str], installed_format: str)
     return sentence
 
 
-def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> list[str]:
-    """Return a sentence on the comparisons whose published results are the opposite, [] without any.
-
-    An example: `For 1 comparison, the opposite was published. 1 GiB cache: export over http: 1.6x slower
-    then, 2.9x faster here.`
-    """
+def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
+    """Return a sentence on the comparisons of a card whose published results are the opposite, or ""."""
     axis = card.question.axis
-    parts = []
-    for case in card.counted_cases:
-        for pair in case.pairs:
-            for reversal in opposites:
-                is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
-                if is_same_pair and reversal.is_at(case.where):
-                    label = value_label(axis, pair.candidate)
-                    parts.append(f"{label}: {reversal.describe(pair.candidate, card.shown)}")
-    if not parts:
-        return []
-    number = words.count_of(len(parts), "comparison")
-    shown = "; ".join(parts[:MAX_OPPOSITES])
-    rest = "" if len(parts) <= MAX_OPPOSITES else ". Findings and their tables have the others"
-    return [f"For {number}, the opposite was published. {shown}{rest}."]
+    pairs = [(case, pair) for case in card.counted_cases for pair in case.pairs]
+    names_candidate = len({pair.candidate for _, pair in pairs}) > 1
+    texts = []
+    for case, pair in pairs:
+        for reversal in opposites:
+            is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
+            if is_same_pair and reversal.is_at(case.where):
+                text = reversal.describe(pair.candidate, card.shown)
+                if names_candidate:
+                    text = f"{value_label(axis, pair.candidate)}: {text}"
+                texts.append(text)
+    return describe_opposites(texts)
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:

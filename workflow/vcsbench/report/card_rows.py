@@ -1,6 +1,6 @@
 """The comparisons of a card as rows of text: result, times, interval, and notes with their flags."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
@@ -29,7 +29,7 @@ ROW_KEY = {
     "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
 }
 # On a page, `apart` is how far two times differ.
-FLAG_LABELS = {Flag.APART: "not interleaved"}
+FLAG_LABELS: Mapping[str, str] = {Flag.APART: "not interleaved"}
 
 
 @dataclass(frozen=True)

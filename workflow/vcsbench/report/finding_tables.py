@@ -20,6 +20,8 @@ from vcsbench.statistics.comparisons import ComparisonRow
 
 # A published difference below 10 % on the other side may have been noise.
 REVERSED_FACTOR = 1.1
+# A step or card names so many comparisons whose published results are the opposite.
+MAX_OPPOSITES = 2
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,22 @@ def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[R
         if definition and section.compared and compares_times(definition, section.compared):
             reversals += _find_reversals(section)
     return reversals
+
+
+def describe_opposites(cases: Sequence[str]) -> str:
+    """Return a sentence on results whose published ones are the opposite, "" without any.
+
+    `cases` are texts of Reversal.describe(). The sentence has the first MAX_OPPOSITES of them: `The published
+    results of 13 comparisons are the opposite: ...; ...; and 11 more.`
+    """
+    if not cases:
+        return ""
+    shown = "; ".join(cases[:MAX_OPPOSITES])
+    if len(cases) == 1:
+        return f"The published result is the opposite: {shown}."
+    rest = len(cases) - MAX_OPPOSITES
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"The published results of {len(cases)} comparisons are the opposite: {shown}{more}."
 
 
 def _find_reversals(section: TableSection) -> list[Reversal]:

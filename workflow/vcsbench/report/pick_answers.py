@@ -27,7 +27,7 @@ from vcsbench.advice.steps import (
     Worth,
 )
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
-from vcsbench.report.finding_tables import Reversal
+from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by, unique_values
 
 # The CSS classes of chips, which are coloured texts in a table.
@@ -98,13 +98,14 @@ class ChangeView:
     """A part of the table: the change, its results, its price and the way back.
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
-    are sentences on when to take an optional step, `opposites` on published results that advise against it.
+    are sentences on when to take an optional step. `opposites` is one on published results that advise
+    against it, "" without any.
     `cost` and `undo` are sentences, "" for a change that has none. `rows` are its results.
     """
 
     lead: str
     conditions: Sequence[str]
-    opposites: Sequence[str]
+    opposites: str
     anchor: str
     cost: str
     undo: str
@@ -303,8 +304,8 @@ def _describe_conditions(
 
 def _describe_opposites(
     change: ValueChange, states: Sequence[ReaderState], opposites: Sequence[Reversal]
-) -> list[str]:
-    """Return a sentence for each published result that advises against a change.
+) -> str:
+    """Return a sentence on published results that advise against a change, "" without any.
 
     Only results of cases that the table shows count, which are those in the `states`. Example: `The published
     result is the opposite: export over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
@@ -314,14 +315,12 @@ def _describe_opposites(
     for state in states:
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cases += [outcome.where for outcome in outcomes]
-    sentences = []
+    texts = []
     for reversal in opposites:
-        if not reversal.is_about(change.axis, change.value, current):
-            continue
-        if any(reversal.is_at(where) for where in cases):
-            text = reversal.describe(change.value, change.card.shown)
-            sentences.append(f"The published result is the opposite: {text}.")
-    return sentences
+        is_shown = any(reversal.is_at(where) for where in cases)
+        if is_shown and reversal.is_about(change.axis, change.value, current):
+            texts.append(reversal.describe(change.value, change.card.shown))
+    return describe_opposites(texts)
 
 
 def _explain_rows(views: Sequence[ChangeView]) -> list[tuple[str, str]]:
