@@ -55,7 +55,7 @@ OUTCOMES = {
 AXIS_MARGIN = 1.08
 # Sizes in pixels. The texts of a forest plot and the verdicts of findings stand to the right of the plot.
 LABEL_WIDTH = 380
-TEXT_WIDTH = 250
+TEXT_WIDTH = 310
 TEXT_GAP = 10
 FOREST_WIDTH = 310
 FOREST_ROW = 18
@@ -63,7 +63,7 @@ FOREST_ROW = 18
 FOREST_LINE = 13
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
 LABEL_LINE = 64
-TEXT_LINE = 40
+TEXT_LINE = 52
 PLOT_WIDTH = 420
 FINDING_ROW = 40
 NOISE_ROW = 14

@@ -8,6 +8,7 @@ from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
+from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import CANDIDATE, Point
@@ -56,7 +57,8 @@ class Reversal:
         # Both ratios are those of the candidate.
         if value == self.comparison.baseline:
             published, measured = 1 / published, 1 / measured
-        case = labels.case_label(self.keys, shown)
+        # The access is named also if all cases have the same one: a reader may have another.
+        case = labels.case_label(self.keys, [ACCESS_AXIS, *shown])
         return f"{case}: {labels.change(published)} then, {labels.change(measured)} here"
 
 
