@@ -283,6 +283,8 @@ def test_changes_for_picks_have_their_order_cost_and_results(page):
 
 def test_answer_without_picks_has_a_row_for_each_change_and_splits_a_range(page, results):
     """Packed is faster by 1.25 for f6 and by 2.5 for f7: the format explains the range."""
+    rows = [row.label for change in answer_on(page, {}).changes for row in change.rows]
+    assert rows and {*rows} == {"all cases"}
     card = card_on(page, "packing").card
     cases = []
     for case in card.cases:
