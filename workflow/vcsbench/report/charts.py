@@ -65,7 +65,7 @@ FOREST_LINE = 13
 LABEL_LINE = 64
 TEXT_LINE = 52
 PLOT_WIDTH = 420
-FINDING_ROW = 40
+FINDING_ROW = 46
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right need some space.
 PADDING = {"right": 40}
