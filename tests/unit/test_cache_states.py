@@ -9,6 +9,9 @@ from vcsbench.axes.cache_states import STATES, CacheState, cache_state, pictogra
 from vcsbench.plan.grid import fixed_cost_points
 
 STUDY = "fsfs-san-2014"
+# The key `filesystem` of a recipe.
+IN_MEMORY = {"filesystem": {"make": "tmpfs", "root": "/srv"}}
+IN_GUEST = {"filesystem": {"make": "", "root": "/home", "guest": "nfs"}}
 
 
 @pytest.fixture
@@ -38,7 +41,29 @@ def test_new_cache_state_has_recipes_and_fixed_cost():
     assert (point["repo"], point["cache"]) == ("empty", "frozen")
 
 
-def test_warmest_first_follows_the_table():
+@pytest.mark.parametrize(
+    ("cache", "filesystem", "reason"),
+    [
+        # A hot run may have its files in memory, and only cannot begin from a known state.
+        ("hot", IN_MEMORY, "caches cannot be cleared here"),
+        ("hot", IN_GUEST, "caches cannot be cleared here"),
+        ("cold", IN_MEMORY, "files there are in memory"),
+        ("cold", IN_GUEST, "vcsbench cannot clear the page cache of a guest"),
+        ("cold", {}, "caches cannot be cleared here"),
+    ],
+)
+def test_why_not_without_means_of_clearing_has_the_reason_of_the_state(
+    monkeypatch, cache, filesystem, reason
+):
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    monkeypatch.setenv("PATH", "")
+    draft = {
+        "state": STATES[cache].steps,
+        "access": {"server": "svnserve"},
+        "storage": {"path": "/proc"},
+        **filesystem,
+    }
+    assert axis_of("cache").why_not(cache, draft, study_environment(STUDY)).startswith(reason)
     assert warmest_first(["cold", "hot-os", "hot-server", "hot"]) == [
         "hot-server",
         "hot",

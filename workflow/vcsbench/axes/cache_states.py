@@ -11,7 +11,7 @@ from typing import Literal
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
-from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
+from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold, why_not_cleared
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared."""
@@ -133,27 +133,32 @@ def _why_no_state(value: str) -> str:
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, in a clause; "" if it can.
 
-    Caches may not be cleared here. A `cold` run reads its files from the medium, so it is also impossible
-    where files are only in memory. And a server that ends with each connection keeps no cache.
+    - A server that ends with each connection keeps no cache.
+    - A state that clears no caches is always possible.
+    - A state that clears caches, and is not cold, needs only a means of clearing.
+    - A `cold` run reads its files from the medium. So its file system must not be in memory, or in a guest,
+      whose caches cannot be cleared. It also needs a means of clearing.
     """
     state = CacheState(draft["state"])
     if draft["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
-    clearing = env.config.settings.clear_caches
     if not state.clears_caches:
         return ""
+    clearing = env.config.settings.clear_caches
     # A state such as `hot` clears the caches only to begin from a known state. It can do that on any medium.
-    if not state.is_cold and env.machine.clearing(clearing):
-        return ""
+    if not state.is_cold:
+        return why_not_cleared(env.machine, clearing)
     # A cell without a file system of its own uses only the storage. Here the storage has the same keys: the
     # existing folder `root`, where vcsbench makes no file system (`make` is "").
     storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
-    place = draft.get("filesystem", storage)
-    # `make` is the kind of file system that vcsbench makes, such as tmpfs. `guest` exists if a virtual
-    # machine has the file system. vcsbench clears the page cache of this system, and not the guest's.
-    if place["make"] in IN_MEMORY or "guest" in place:
+    filesystem = draft.get("filesystem", storage)
+    # `guest` exists if a virtual machine has the file system.
+    if "guest" in filesystem:
+        return "vcsbench cannot clear the page cache of a guest, so files there are never cold"
+    # `make` is the kind of file system that vcsbench makes, such as tmpfs.
+    if filesystem["make"] in IN_MEMORY:
         return "files there are in memory, so they are never cold"
-    return why_never_cold(env.machine, place["root"], clearing)
+    return why_never_cold(env.machine, filesystem["root"], clearing)
 
 
 def _limits(

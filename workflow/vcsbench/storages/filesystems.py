@@ -174,6 +174,14 @@ def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
     kind = mount_of(storage).filesystem
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
+    return why_not_cleared(machine, clear_caches)
+
+
+def why_not_cleared(machine: Machine, clear_caches: str) -> str:
+    """Return in a clause why caches cannot be cleared on this machine; "" if they can.
+
+    `clear_caches` is the user's setting: auto, drop-caches or evict.
+    """
     if machine.clearing(clear_caches):
         return ""
     if clear_caches == "auto":
