@@ -399,21 +399,23 @@ def _effect_text(effect: Effect, cases: int) -> str:
 def _choice_that_depends(
     axis: str, value: str, cases: Sequence[Case], effect: Effect, settings: AnswerSettings
 ) -> str:
-    """Return the rule by kind of case if there is one, and the value to choose for all cases.
+    """Return the text of an answer that depends: the rule by kind of case, and the value for all cases.
 
-    A reader of the rule can choose a value for each kind of case. `value` is for readers who cannot.
+    A reader of the rule can choose a value for each kind of case. `value` is for readers who cannot. The text
+    has no rule if there is none, or if it would be too long (_rule_text).
 
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`
     """
     label = labels.value_label(axis, value)
     most = labels.factor(effect.most)
-    text = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
+    single_choice = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
     rule = find_rule(cases, value, settings.reference, Limits(settings.min_effect_pct))
-    rule_text = _rule_text(axis, value, rule, text)
-    if rule_text:
-        text = f"{rule_text}; {text}"
-    # The other cases do not show how fast the reader's current value is. "" stands for any value.
+    # The text of the single choice only counts towards MAX_WORDS there.
+    rule_text = _rule_text(axis, value, rule, single_choice)
+    text = f"{rule_text}; {single_choice}" if rule_text else single_choice
+    # A case that does not decide the reader's current value shows nothing about a change from it. Without a
+    # current value (""), any decided case counts.
     decided = [case for case in cases if case.decides(settings.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"

@@ -15,7 +15,7 @@ import pandas as pd
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import Answer, undecided_text
 from vcsbench.advice.cards import Card
-from vcsbench.advice.decision import Pair, Where
+from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT
@@ -47,13 +47,36 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Return the card with an answer for each candidate, and with sentences (`lines`) on noise checks.
+    """Return the card with an answer for each candidate, and with `lines`.
 
-    `mean` returns the mean ratio of a candidate over its cases. The card has the answer of the first
-    candidate. Without a candidate, its answer is a sentence: `No other build was compared.`
+    `lines` has the sentences on noise checks, on values without measurements, and the card's notes. `mean`
+    returns the mean ratio of a candidate over its cases. The card has the answer of the first candidate.
+    Without a candidate, its answer is a sentence: `No other build was compared.`
     """
+    candidates = _group_by_candidate(card.cases, mean)
+    checks = [candidate for candidate in candidates if candidate.is_noise_check]
+    others = [candidate for candidate in candidates if not candidate.is_noise_check]
+
+    lines: list[str] = []
+    for check in checks:
+        lines += _noise_check(check, others)
+    lines += [missing.sentence(missing.value) for missing in card.missing]
+    # Pages print `lines` and then `notes`, so each sentence must be in one of them.
+    lines += card.notes
+    answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
+    if answers:
+        answer = answers[0]
+    elif checks:
+        answer = _nothing_compared("no other build")
+    else:
+        answer = _nothing_compared("no result")
+    return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
+
+
+def _group_by_candidate(cases: Sequence[Case], mean: Mean) -> list[Candidate]:
+    """Return the candidates of the cases, each with its comparisons and their average."""
     candidates: dict[str, Candidate] = {}
-    for case in card.cases:
+    for case in cases:
         for pair in case.pairs:
             candidate = candidates.setdefault(pair.candidate, Candidate(pair.candidate))
             candidate.pairs.append(pair)
@@ -62,27 +85,13 @@ def with_candidates(card: Card, mean: Mean) -> Card:
         # All pairs of a candidate have one baseline: such a question has one table.
         sides = (candidate.pairs[0].baseline, candidate.name)
         candidate.average = mean(candidate.wheres, sides)
-    checks = [candidate for candidate in candidates.values() if candidate.is_noise_check]
-    others = [candidate for candidate in candidates.values() if not candidate.is_noise_check]
-
-    lines: list[str] = []
-    for check in checks:
-        lines += _noise_check(check, others)
-    lines += [missing.sentence(missing.value) for missing in card.missing]
-    # The notes become lines, so that a page shows each sentence once.
-    lines += card.notes
-    answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
-    if answers:
-        first = answers[0]
-    elif checks:
-        first = _nothing_compared("no other build")
-    else:
-        first = _nothing_compared("no result")
-    return replace(card, notes=[], lines=lines, candidates=answers, answer=first)
+    return list(candidates.values())
 
 
 def _nothing_compared(short: str) -> Answer:
     sentence = f"{short.capitalize()} was compared."
+    # With NOT_MEASURED, the terminal would print only the question, and a page would list the card last. But
+    # a noise check is a result.
     return Answer(AnswerKind.EQUAL, "", short, sentence, sentence)
 
 

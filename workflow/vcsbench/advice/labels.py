@@ -27,8 +27,10 @@ _PERCENT_BELOW = 1.0995
 _TIMES_FROM = 1.05
 # The interval of two rounds can end beyond.
 _LARGEST = 9999.0
-# 1.195 is printed as 1.2x, and 1.19 as 1.19x.
+# factor() prints two decimals below: 1.195 as 1.2x, and 1.19 as 1.19x.
 _TWO_DECIMALS_BELOW = 1.195
+# times() prints two decimals below: 1.995 as 2.0x, and 1.99 as 1.99x.
+_TWO_DECIMALS_OF_TIMES = 1.995
 
 
 def axis_label(axis: str) -> str:
@@ -107,7 +109,7 @@ def factor(ratio: float) -> str:
     return times(min(ratio, _LARGEST), _TWO_DECIMALS_BELOW)
 
 
-def times(ratio: float, two_decimals_below: float = 1.995) -> str:
+def times(ratio: float, two_decimals_below: float = _TWO_DECIMALS_OF_TIMES) -> str:
     """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
@@ -142,8 +144,10 @@ def factors(ratios: Sequence[float]) -> str:
     # percentages stay (`3.0 % to 1.6x`), because 1.03x is less clear.
     if low.endswith("%") and least >= _TIMES_FROM:
         low = times(least)
-    # Both ends get the same decimals: `1.16x to 1.21x`.
-    if low.endswith("x") and least < _TWO_DECIMALS_BELOW <= most < 1.995:
+    # factor() prints 1.16x, and from 1.195 on one decimal: 1.2x. If only the upper end has one decimal,
+    # times() prints it with two: `1.16x to 1.21x`. From 1.995 on, both functions print one decimal.
+    is_high_shorter = least < _TWO_DECIMALS_BELOW <= most < _TWO_DECIMALS_OF_TIMES
+    if low.endswith("x") and is_high_shorter:
         high = times(most)
     return high if low == high else f"{low} to {high}"
 

@@ -97,23 +97,25 @@ def _rank_cells(
 ) -> list[RankedCell]:
     """Return the cells, the fastest one first, with their calls (outcomes) against it.
 
+    Each ratio is other / best, the reverse of baseline / candidate elsewhere: above 1, the other cell is
+    slower.
+
     `logs` has the logarithms of their times in seconds by number of the round. `shares` has the share of
     start-up in the time of each cell, NaN if it is unknown.
     """
     means = _common_means(logs)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
-    ratios = []
+    times_best = []
     for cell in others:
-        # A pair is compared over its common rounds, which can be more than the common rounds of all cells.
-        shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
-        ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
-    # Each ratio is the time of the other cell / the time of the best cell. So a significant ratio above 1 is
-    # called SLOWER, and one below 1 FASTER. The latter is possible over the common rounds of a pair.
-    slower = (Call.SLOWER, Call.FASTER)
-    calls = call_ratios(ratios, noise.has_duplicates, slower, limits)
+        log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
+        times_best.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
+    # The calls of a significant ratio above 1, and of one below 1. Below 1 is possible, because `best` is the
+    # fastest over the common rounds of all cells, and the pair may have more rounds.
+    calls_of_ratio = (Call.SLOWER, Call.FASTER)
+    calls = call_ratios(times_best, noise.has_duplicates, calls_of_ratio, limits)
     ranked = [RankedCell(best, math.exp(means[best]))]
-    for cell, ratio, call in zip(others, ratios, calls, strict=True):
+    for cell, ratio, call in zip(others, times_best, calls, strict=True):
         # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
         if can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0)):
             call = Call.TOO_SMALL

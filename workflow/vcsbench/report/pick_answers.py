@@ -178,12 +178,13 @@ def _make_pick_answer(
     load stands before packing (_put_load_first). The table has a column for each operation that some of these
     changes affect. All other changes are remarks.
     """
-    # A card with one answer over all cells follows no pick.
+    # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
     # A cost, such as that of https, is no reason to change.
     choices = [card for card in cards if not card.question.is_cost]
     plan = steps.plan_steps(choices, picks, margin, advice.workload)
-    # DO with a condition interrupts the service. DEPENDS is faster for some operations, slower for others.
+    # plan_steps() makes every DO without a condition a step. So a DO among the others has a condition: it
+    # interrupts the service. DEPENDS is faster for some operations, slower for others.
     conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
     changes = _put_load_first([*plan.steps, *conditional])
     changed_operations = [outcome.operation for change in changes for outcome in change.outcomes]
