@@ -87,7 +87,7 @@ EVIDENCE = {
 def test_count_columns_have_number_or_none(more, filesystem, expected):
     context = {"storage": {"filesystem": filesystem}}
     columns = run_columns.count_columns({**EVIDENCE, **more}, context)
-    assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
+    assert tuple(columns[name] for name in run_columns.SUMMED_COUNTS) == expected
     assert (columns["written_bytes"], columns["flushes"]) == (4096, 3)
 
 

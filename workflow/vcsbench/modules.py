@@ -61,12 +61,12 @@ def cell_code(recipe: Recipe) -> str:
 @cache
 def _cell_code_without(unused: tuple[str, ...]) -> str:
     unused_files = [file_of(module) for module in unused]
-    files = [file for file in closure([file_of(ENTRY)]) if file not in unused_files]
+    files = [file for file in imported_files([file_of(ENTRY)]) if file not in unused_files]
     return code_digest(files)
 
 
 def script_code(script: str | Path) -> str:
-    return code_digest(closure([os.path.realpath(script)]))
+    return code_digest(imported_files([os.path.realpath(script)]))
 
 
 def code_digest(files: Iterable[str]) -> str:
@@ -120,12 +120,14 @@ def syntax_digest(source: bytes) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-# Paths are strings from here on: pathlib takes longer than all reading, for each cell-round.
-def closure(files: Iterable[str]) -> list[str]:
+def imported_files(files: Iterable[str]) -> list[str]:
     """Return the files of the package that Python files import, directly or not, sorted by their path.
 
     A module also brings the files with its name in other languages (.sh, .conf), because it reads them. The
     given files are among the result if they belong to the package.
+
+    Paths are strings: this runs for each cell-round, and making Path objects would take longer than reading
+    the files.
     """
     reached: set[str] = set()
     waiting = list(files)
@@ -139,7 +141,10 @@ def closure(files: Iterable[str]) -> list[str]:
         stem = file.removesuffix(".py")
         with_companions.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
     # A script is no file of the package: only what it imports counts.
-    return sorted(with_companions & _package_files(), key=lambda file: file.split("/"))
+    in_package = with_companions & _package_files()
+    # code_digest() depends on the order, and a set has another one in each process. Another key would change
+    # all digests, and measure all cells again.
+    return sorted(in_package, key=lambda file: file.split("/"))
 
 
 @cache

@@ -61,7 +61,8 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
     flags that a comparison with other runs gives are added. Times are compared with the median of the valid
     runs of the cell in the same state. For example, 2.3 s is an `outlier-10` if the median is 2 s. A cell
-    with a median below `min_run_s` seconds is `too-short`.
+    with a median below `min_run_s` seconds is `too-short`. Works, the conditions of rounds, and the share of
+    fixed cost give further flags.
     """
     elapsed_s = frame["elapsed_s"].where(are_valid(frame))
     median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
@@ -74,15 +75,15 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
         **{flag: deviation > limit for flag, limit in OUTLIERS.items()},
         Flag.TOO_SHORT: median_s < min_run_s,
         Flag.OTHER_WORK: has_unusual_work & is_work_known,
-        Flag.WORK_UNKNOWN: has_unusual_work & ~is_work_known,
+        Flag.WORK_UNKNOWN: ~is_work_known,
         Flag.MOSTLY_FIXED_COST: frame["fixed_share"] > flags.FLAGGED_SHARE,
         Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
     }
     texts = []
     rows = pd.DataFrame(is_flagged).to_dict("records")
-    for words, row in zip(frame["flags"], rows, strict=True):
+    for own_flags, row in zip(frame["flags"], rows, strict=True):
         added = [flag for flag in is_flagged if row[flag]]
-        texts.append(flags.join_flags([*words, *added]))
+        texts.append(flags.join_flags([*own_flags, *added]))
     return texts
 
 

@@ -6,9 +6,9 @@ Axis values stay text, even if they look like numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import pandas as pd
@@ -37,8 +37,7 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
     Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
-        file = open_regular(path) if isinstance(path, str | Path) else path
-        with open(file, "rb") if isinstance(file, int) else nullcontext(file) as csv_file:
+        with _open_csv(path) as csv_file:
             # A repository may have the name `NA` or `007`.
             frame = pd.read_csv(csv_file, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
@@ -61,6 +60,14 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
     # The frame is made once, from all columns. pandas gets slow if many columns of a frame are replaced one
     # by one.
     return pd.DataFrame(columns)
+
+
+def _open_csv(path: str | Path | TextIO) -> AbstractContextManager[BinaryIO | TextIO]:
+    """Return a file for a `with` statement, which closes it. An open text file stays the caller's."""
+    if isinstance(path, str | Path):
+        # open_regular() returns a descriptor, which open() closes.
+        return open(open_regular(path), "rb")
+    return nullcontext(path)
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:

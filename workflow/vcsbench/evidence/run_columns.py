@@ -35,7 +35,7 @@ Columns = dict[str, object]
 
 # By column: the count in the evidence that is summed over client and server. For example, `device_bytes` is
 # the sum of `client_read_bytes` and `server_read_bytes`.
-OF_SIDES = {
+SUMMED_COUNTS = {
     "device_bytes": "read_bytes",
     "call_bytes": "rchar",
     "read_calls": "syscr",
@@ -44,9 +44,9 @@ OF_SIDES = {
     "dirtied_bytes": "write_bytes",
 }
 # Counted by the device, for all processes.
-OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
+DEVICE_COUNTS = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
 RPCS = "rpcs"
-COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
+COUNT_COLUMNS = (*SUMMED_COUNTS, *DEVICE_COUNTS, RPCS)
 
 CLIENT_COLUMNS = (
     *("tree_bytes", "carried_s", "clients_cpu_s", "slowest_client_s", "fastest_client_s"),
@@ -98,21 +98,22 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     4,096. A sum is None if the count of one of them is unknown. A command without a server has the counts of
     its client alone.
     """
-    is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     sides = ["client"]
     if evidence.get("server_kind"):
         sides.append("server")
     counts: Columns = {RPCS: evidence.get(RPCS)}
-    for column, count in OF_SIDES.items():
+    for column, count in SUMMED_COUNTS.items():
         values = [cast("int | None", evidence.get(f"{side}_{count}")) for side in sides]
         known_values = [value for value in values if value is not None]
         counts[column] = sum(known_values) if len(known_values) == len(sides) else None
+    is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     if is_in_memory:
         # Nothing is read from memory as from a device, or written to it as to one: 0 bytes would look like a
         # good result.
         counts["device_bytes"] = None
         counts["dirtied_bytes"] = None
-    for column, count in OF_DEVICE.items():
+    # A file system in memory has no device, so these counts are None there (counters.read_device_use).
+    for column, count in DEVICE_COUNTS.items():
         counts[column] = evidence.get(count)
     return counts
 

@@ -182,16 +182,22 @@ def _memory_use(plan: Plan) -> Iterator[str]:
 
 
 def _describe_ports(plan: Plan) -> str:
+    """Return sentences on the ports and networks of servers.
+
+    Examples: `svnserve listens on a free port of 127.0.0.1 while a cell runs. ...`, or `Opens no port.`
+    """
     servers = {plan.draft(cell)["access"]["server"] for cell in plan.cells}
     # Cells over file:// have no server.
     servers.discard("")
     if not servers:
         return "Opens no port."
     verb = "listen" if len(servers) > 1 else "listens"
+    # One measurement at a time, so one server's ports at a time.
     sentence = (
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."
     )
+    # `link` is a line with a delay or a limited rate. The kernel delays packets between two networks only.
     if any("link" in plan.draft(cell) for cell in plan.cells):
         sentence += (
             " A cell with a line between client and server has two network namespaces of its own, which end "

@@ -558,18 +558,18 @@ def fill_template(template: str, words: Words) -> list[str]:
     """
     argv: list[str] = []
     for part in shlex.split(template):
-        alone = WORD.fullmatch(part)
-        if alone:
-            value = _get_word(alone[1], words)
+        only_word = WORD.fullmatch(part)
+        if only_word:
+            value = _get_word(only_word[1], words)
             if not isinstance(value, str):
                 argv += value
                 continue
         filled = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
-        # If a command works on a whole repository, {tree} is empty, and {url}/{tree} ends in a slash. It is
-        # removed, because a URL of Subversion has none at its end.
+        # A trailing word may be empty: {url}/{tree} of a whole repository ends in a slash, which Subversion's
+        # URLs do not have. The path `/` alone stays.
         if part.endswith("}") and len(filled) > 1:
             filled = filled.rstrip("/")
-        # git has no peg revisions.
+        # pegged() changes only URLs, so it may get any argument. git has no peg revisions.
         argv.append(filled if template.startswith("git ") else pegged(filled))
     return argv
 

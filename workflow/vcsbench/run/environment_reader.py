@@ -72,12 +72,15 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     own_repository = config.settings.repository
     tree = config.settings.tree
     if own_repository is not None:
-        # The studies of git keep a repository of git as it is. The others convert it to Subversion.
-        as_is = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
+        # Only studies of git have the axis `upkeep` (the state in which a git repository is kept). If all
+        # studies are of git, the repository stays as it is. Otherwise it is converted to Subversion.
+        has_only_git_studies = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
         try:
-            definitions = dict(
-                sources.own_repository(own_repository, definitions, tree, keeps_git=as_is)
+            # The configured names are passed only so that the new one differs from them.
+            own_definition = sources.own_repository(
+                own_repository, definitions, tree, keeps_git=has_only_git_studies
             )
+            definitions = dict(own_definition)
         except UserError as error:
             raise UserError(f"{config.where(['repository'])}: {error}") from None
     elif tree:

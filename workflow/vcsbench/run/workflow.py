@@ -62,7 +62,8 @@ def run_workflow(
     `arguments` are Snakemake's arguments, and `options` override the keys of `configfiles`. If jobs fail, a
     second call makes the report of the results that exist. It gets the same arguments without `forcing` (such
     as `--forceall`), because it measures nothing. The first call still decides the exit code. Raise
-    UserError before the first call for a configuration file that cannot be read, or a full disk.
+    UserError before the first call for a configuration file that cannot be read, a folder that cannot be
+    written, or a full disk.
     """
     # Raises an error on a machine without room for temporary files. Snakemake would print a traceback.
     tempfile.gettempdir()
@@ -70,7 +71,7 @@ def run_workflow(
     processes.check_setpriv()
     _check_folders(root)
     _check_file(root / CONFIGURATION)
-    # Snakemake refuses an empty file.
+    # Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     if not is_dry_run(arguments):
         folder = find_full_folder(root)
@@ -80,11 +81,11 @@ def run_workflow(
         _remove_unreadable(root)
     call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
     folder = find_full_folder(root)
-    if folder is not None:
-        # A report could not be written.
-        if call.status:
-            print_message(f"{folder}: {IS_FULL}")
-    elif call.has_failed_jobs and has_results(root):
+    is_full = folder is not None
+    if is_full and call.status:
+        print_message(f"{folder}: {IS_FULL}")
+    # On a full disk, the second call could not write its report either, so there is none.
+    if call.has_failed_jobs and not is_full and has_results(root):
         reporting = {**options, "measure": NOTHING}
         if _call_snakemake(root, reporting, configfiles, arguments).status == 0:
             print_message("some jobs failed. The report has the results of the others.")

@@ -167,7 +167,7 @@ class Tree(FilesystemSubject):
             return source
         # The name of the folder has a digest of the programs and of this code: another version of them may
         # make another store, so it gets another folder.
-        code = modules.code_digest(modules.closure([__file__]))
+        code = modules.code_digest(modules.imported_files([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 

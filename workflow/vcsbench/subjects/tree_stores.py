@@ -89,6 +89,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
     """
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     copy_tree(source, path)
+    # The names are listed before `hg init`, because afterwards the files of `.hg` would be among them.
     names = []
     for file in path.rglob("*"):
         # Mercurial has no folders, only the paths of files. A symbolic link to a folder is a file for it.
@@ -103,7 +104,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
         # names. A command line could not hold all names.
         hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
-        # Remove the working files again.
+        # `null` is the empty revision: this removes the working files.
         hg("update", "-q", "null")
 
 
