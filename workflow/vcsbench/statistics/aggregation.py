@@ -244,14 +244,20 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """Compute the metrics of each run; return the runs with a column for each metric and for each part of it.
 
     A metric may be computed from parts that are aggregated separately (metrics.Metric). The column of a part
-    is `<metric>/<part>`: `client_cpu_pct/cpu_s`. A metric whose columns are missing is left out. One that is
-    published itself, such as a percentage whose times were not published, stays as it is.
+    is `<metric>/<part>`. A metric that is published itself, such as a percentage whose times were not
+    published, stays as it is. One whose columns are missing is left out.
+
+    Example: a run with the elapsed time 2.0 s, the user time 0.4 s and the system time 0.1 s gets
+    `client_cpu_pct/cpu_s` 0.5, `client_cpu_pct/elapsed_s` 2.0 and `client_cpu_pct` 25.0.
     """
     added: dict[str, Column] = {}
     for metric in METRICS.values():
-        is_published = metric.name in frame and metric.name not in metric.needs
-        has_columns = set(metric.needs) <= set(frame.columns)
-        if is_published or not has_columns:
+        # A metric that needs only itself is in `needs`, so its column does not show that it was published.
+        is_published_itself = metric.name in frame and metric.name not in metric.needs
+        if is_published_itself:
+            continue
+        # The frame lacks a column from which the metric is computed.
+        if not set(metric.needs) <= set(frame.columns):
             continue
         columns = {name: frame[name] for name in metric.needs}
         parts = {name: compute(columns) for name, compute in metric.parts.items()}

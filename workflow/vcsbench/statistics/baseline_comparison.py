@@ -507,7 +507,8 @@ def _history_points(
     another line of the chart, by the key `settings`: "" until the first change, then `settings 2`,
     `settings 3` and so on.
     """
-    # Both by host and cell: the result in the last snapshot that has it, and the changes so far.
+    # By host and cell, the key of a line in the chart: the result in the last snapshot that has it, and the
+    # number of changes so far.
     latest: dict[Key, CellResult] = {}
     changes: Counter[Key] = Counter()
     points = []
@@ -516,16 +517,19 @@ def _history_points(
         rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
         for (*key, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
             cell = dict(zip(axes, key, strict=True))
+            # by_round() gives all rounds of a cell the same work: the joined works of all of them.
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
-            line = (host, *key)
-            if line in latest:
-                refusals = _refusals(latest[line], result, same_work.name_of(cell, axes))
-                if refusals.codes:
-                    changes[line] += 1
-            latest[line] = result
-            seconds = estimates.ratio_interval(rounds_of_cell["log"]).value
-            label = f"settings {1 + changes[line]}" if changes[line] else ""
+            host_and_cell = (host, *key)
+            if host_and_cell in latest:
+                name = same_work.name_of(cell, axes)
+                if _refusals(latest[host_and_cell], result, name).codes:
+                    changes[host_and_cell] += 1
+            latest[host_and_cell] = result
+            # Of logarithms, this is the geometric mean.
+            seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
+            number = 1 + changes[host_and_cell]
+            label = f"settings {number}" if number > 1 else ""
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
             points.append({**point, "value": seconds})
     return points

@@ -143,11 +143,14 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     candidate = _mean_of_sample(candidate_logs)
     n = min(baseline.n, candidate.n)
     # The squared standard error of the difference of both means.
-    square = math.fsum([baseline.squared_error, candidate.squared_error])
+    squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
     # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the side with fewer rounds
-    # gives the degrees. With one round on a side, `square` is NaN, and NaN > 0 is False.
+    # gives the degrees. With one round on a side, `squared_error` is NaN, and NaN > 0 is False.
     degrees: float = n - 1 if n > 1 else math.nan
-    if square > 0:
-        doubt = math.fsum(side.squared_error**2 / side.degrees for side in (baseline, candidate))
-        degrees = square**2 / doubt
-    return interval(baseline.mean - candidate.mean, math.sqrt(square), degrees, n)
+    # Welch-Satterthwaite: squared_error^2 / sum(side^2 / degrees of the side).
+    if squared_error > 0:
+        denominator = math.fsum(
+            side.squared_error**2 / side.degrees for side in (baseline, candidate)
+        )
+        degrees = squared_error**2 / denominator
+    return interval(baseline.mean - candidate.mean, math.sqrt(squared_error), degrees, n)

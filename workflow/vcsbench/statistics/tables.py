@@ -454,23 +454,18 @@ def _comparison(
     row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
     row_flags += rounds.flags
     hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
-    withheld, detail = None, ""
-    # Of several reasons, the row has only the reason that the user can act on first. A missing value, for
-    # example, is of no interest before all cells are measured on one host.
     if len(hosts) > 1:
-        withheld = WithheldCode.HOSTS_DIFFER
         row_flags.append(Flag.HOSTS_DIFFER)
-    elif any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
-        withheld = why_missing
-    elif rounds.ratio.n and math.isnan(rounds.ratio.value):
-        withheld = WithheldCode.ZERO
     works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-    is_unchecked = any(same_work.is_unchecked(work) for work in works.values())
-    refused = same_work.refusal(same_work.name_of(where, list(where)), works)
+    refused = None
+    if not any(same_work.is_unchecked(work) for work in works.values()):
+        refused = same_work.refusal(same_work.name_of(where, list(where)), works)
+    withheld = _why_withheld(pair, rounds, refused, len(hosts) > 1, metric, why_missing)
+    detail = ""
     numbers: dict[str, float]
-    if refused and not is_unchecked:
+    if refused:
         # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
-        withheld, detail = WithheldCode(refused.flag), refused.reason
+        detail = refused.reason
         row_flags.append(refused.flag)
         numbers = {"n": rounds.ratio.n}
     else:
@@ -481,11 +476,37 @@ def _comparison(
     if not withheld:
         numbers |= rounds.means
     point = {**where, "baseline": sides[0], "candidate": sides[1]}
-    quotient = pair["quotient"]
-    # Published numbers have no rounds with a ratio, and a count keeps the quotient of its own numbers.
+    # `quotient` is of the cells' own numbers. A duration takes the mean ratio of its rounds instead, if there
+    # is one. Published numbers have none.
+    ratio = pair["quotient"]
     if metric.is_duration and math.isfinite(rounds.ratio.value):
-        quotient = rounds.ratio.value
-    return table_row(point, 100 * (quotient - 1), row_flags, withheld, detail, numbers)
+        ratio = rounds.ratio.value
+    return table_row(point, 100 * (ratio - 1), row_flags, withheld, detail, numbers)
+
+
+def _why_withheld(
+    pair: Row,
+    rounds: _PairedRounds,
+    refused: same_work.Refusal | None,
+    has_several_hosts: bool,
+    metric: Metric,
+    why_missing: WithheldCode | None,
+) -> WithheldCode | None:
+    """Return the code why a pair must not be compared, None if it may.
+
+    Of several reasons, the row has only the reason that the user can act on first. A missing value, for
+    example, is of no interest before all cells are measured on one host.
+    """
+    if refused:
+        return WithheldCode(refused.flag)
+    if has_several_hosts:
+        return WithheldCode.HOSTS_DIFFER
+    if any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
+        return why_missing
+    # There are common rounds, but one of them has a 0 (_ratios_by_place).
+    if rounds.ratio.n and math.isnan(rounds.ratio.value):
+        return WithheldCode.ZERO
+    return None
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
