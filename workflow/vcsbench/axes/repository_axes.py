@@ -181,7 +181,7 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
         if env.shape is None:
-            # `stored` is then a clause on why the files are unknown.
+            # `stored` is then a clause with the reason.
             return f"an exact copy needs a local Subversion repository: {env.stored}"
         own_format = env.shape.format
         if env.shape.number > format_number(newest):
@@ -200,11 +200,14 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
 def _format_findings(env: Environment) -> list[str]:
     """Return sentences on the format of the user's repository, and the folder that exports read.
 
-    Example: `mine is of format 6: a copy of it ... (as-is) is the baseline.`, and `Exports read ...`. If its
-    files cannot be read, there is one sentence: `The baseline is f8, ...`, with the reason.
+    Example: `project is of format 6: a copy of it ... (as-is) is the baseline.` (the repository's name is
+    `project`), and `Exports read ...`. If its files cannot be read, there is one sentence: `The baseline is
+    f8, ...`, with the reason.
     """
-    value, shape = current_format(env), env.shape
+    value = current_format(env)
+    shape = env.shape
     if shape is None:
+        # `stored` is then a clause with the reason.
         return [f"The baseline is {value}, the format of `svnadmin create` here: {env.stored}."]
     text = f"{env.only_repository} is of format {shape.number}"
     # An upgrade in place changes the number, and not the layout of the revisions.
@@ -215,12 +218,14 @@ def _format_findings(env: Environment) -> list[str]:
         findings.append(
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
         )
-    exported = "the root, with all branches and tags. TREE=project/trunk names a folder instead."
     # The folder in the repository, such as `project/trunk`, "" for the root.
     tree = env.sources[env.only_repository].tree(env.root)
     if tree:
-        exported = f"the folder {printable(tree)}."
-    findings.append(f"Exports read {exported}")
+        findings.append(f"Exports read the folder {printable(tree)}.")
+    else:
+        findings.append(
+            "Exports read the root, with all branches and tags. TREE=project/trunk names a folder instead."
+        )
     return findings
 
 

@@ -62,6 +62,24 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     command = study.command(axes)
     draft = _keys_of_command(command, env)
     defaults = _default_values(study, command, axes, env)
+    _merge_axes(draft, axes, defaults, env)
+    # From here on, `draft` is the same dict under its type, in which `runs` is a number and never `auto`.
+    recipe = cast("Recipe", draft)
+    use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
+    if draft["runs"] == AUTO:
+        recipe["runs"] = recipe["state"].get("runs", 1)
+    recipe["state"] = _state_of_cell(recipe, command)
+    recipe["network"] = choose_network(recipe, env)
+    return recipe
+
+
+def _merge_axes(
+    draft: dict[str, object],
+    axes: Mapping[str, str],
+    defaults: Mapping[str, str],
+    env: Environment,
+) -> None:
+    """Add to a draft the keys that each axis sets for the cell's value, or for its default."""
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
         for key, part in axis_of(name).recipe_keys(value, env).items():
@@ -74,18 +92,6 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
                 draft[key] = [*before, *part]
             else:
                 draft[key] = part
-    recipe = cast("Recipe", draft)
-    use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
-    has_server = bool(recipe["access"]["server"]) or "remote" in recipe
-    state = recipe["state"].copy()
-    runs_of_state = state.pop("runs", 1)
-    if draft["runs"] == AUTO:
-        recipe["runs"] = runs_of_state
-    recipe["state"] = _complete_state(state, command, has_server)
-    if "remote" in recipe:
-        recipe["state"] = _without_server_promises(recipe["state"])
-    recipe["network"] = choose_network(recipe, env)
-    return recipe
 
 
 def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
@@ -124,15 +130,20 @@ def _all_axes(axes: Mapping[str, str]) -> list[str]:
     return [*sorted(AXES), *own_axes]
 
 
-def _complete_state(state: State, command: Command, has_server: bool) -> State:
-    """Return a cache state with the numbers of warm-up runs of a cell; the state has them for all cells."""
-    server_warmup = state.pop("warmup_of_server", 0)
-    if has_server:
-        state["warmup"] += server_warmup
+def _state_of_cell(recipe: Recipe, command: Command) -> State:
+    """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises."""
+    # All cells share the state's dict (STATES), so a copy is changed.
+    state = recipe["state"].copy()
+    # `runs` is no key of a recipe's state: it is recipe["runs"] if the configuration has `auto`.
+    state.pop("runs", None)
+    warmup_of_server = state.pop("warmup_of_server", 0)
+    is_remote = "remote" in recipe
+    if recipe["access"]["server"] or is_remote:
+        state["warmup"] += warmup_of_server
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
-    return state
+    return _without_server_promises(state) if is_remote else state
 
 
 def _without_server_promises(state: State) -> State:

@@ -393,18 +393,13 @@ def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
 
     `where` selects the rows: it maps axes to a value or a list of values.
     """
-    rows = []
-    for point in section.measured_points:
-        # A pair that is mostly start-up does not count.
-        if point.row is None or point.is_small or not overlaps(where, point.keys):
-            continue
-        if words.is_number(point.row.get("ratio")):
-            rows.append(point.row)
+    rows = _select_pair_rows(section, where)
     if len(rows) < 2:
         return ""
     sides = _read_sides(definition)
     # The finding may compare packed with not packed, and the table not packed with packed. Then its ratios
-    # and calls are turned round.
+    # and calls are turned round. find_table() takes only a table of the same two values, so another baseline
+    # means exchanged sides.
     is_exchanged = sides is not None and str(sides.baseline) != section.baseline
     ratios = [1 / row["ratio"] if is_exchanged else row["ratio"] for row in rows]
     text = f"{len(rows)} pairs, {times_between(min(ratios), max(ratios))}"
@@ -418,7 +413,22 @@ def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
     outcome = ", ".join(outcomes)
     if sides:
         outcome = f"{value_label(sides.axis, sides.candidate)} {outcome}"
+    # Equal is a decided call, too: `faster in 2, equal in 1` is mixed.
     return f"{text}, mixed: {outcome}" if len(decided) > 1 else f"{text}, {outcome}"
+
+
+def _select_pair_rows(section: TableSection, where: Row) -> list[Row]:
+    """Return the rows of a table that `where` selects, and that have a ratio.
+
+    A pair that is mostly start-up does not count.
+    """
+    rows = []
+    for point in section.measured_points:
+        if point.row is None or point.is_small or not overlaps(where, point.keys):
+            continue
+        if words.is_number(point.row.get("ratio")):
+            rows.append(point.row)
+    return rows
 
 
 def _count_calls(rows: Rows, is_exchanged: bool) -> Counter[Call]:

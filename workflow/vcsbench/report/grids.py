@@ -407,17 +407,17 @@ def align_published(
     published: Sequence[Point],
     measured: Sequence[Point],
     layout: Layout,
-    repositories: Sequence[str],
+    repository_axes: Sequence[str],
 ) -> list[Point]:
     """Return the published points in the places of the measured ones, so that both grids look alike.
 
-    A place without a published number gets a point with the text `·`. `repositories` are the axes whose
+    A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
     values are names of repositories. If none of the measured repositories was published, each measured place
     gives a place for each published repository.
     """
     # By axis: the published repositories, if the user measured only other ones, such as his own.
     published_names: dict[str, list[str]] = {}
-    for axis in repositories:
+    for axis in repository_axes:
         names = unique_values(point.keys.get(axis, "") for point in published)
         measured_names = {point.keys.get(axis, "") for point in measured}
         if measured_names.isdisjoint(names):

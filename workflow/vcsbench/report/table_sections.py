@@ -241,8 +241,8 @@ def _make_section(
         # One sentence with the reason takes the place of the grids.
         points = []
     shown_points, left_out = grids.leave_out_empty(points, layout)
-    repositories = study.axes_of("repositories")
-    pairs = _pair_grids(shown_points, published, layout, definition, repositories)
+    repository_axes = study.axes_of("repositories")
+    pairs = _pair_grids(shown_points, published, layout, definition, repository_axes)
     return TableSection(
         name=name,
         title=make_title(definition),
@@ -384,24 +384,25 @@ def _pair_grids(
     published: Sequence[Point],
     layout: Layout,
     definition: TableDefinition,
-    repositories: Sequence[str],
+    repository_axes: Sequence[str],
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    The published grid is None if nothing was published for any of its places. Without a measured point, the
-    published grids stand alone. `repositories` are the axes whose values are
-    names of repositories.
+    A grid is one sheet: the values of `layout.rest`, such as the repository ("ruby",). A sheet that was
+    published and not measured is left out, unless nothing was measured. Then the published grids stand alone.
+
+    The published grid is None if nothing was published for any of its places. `repository_axes` are the axes
+    whose values are names of repositories.
     """
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
-    # A sheet is the set of values that select a grid, such as the repository: ("ruby",).
     published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
     pairs = []
     for grid in _make_grids(measured, layout, definition):
         sheet = tuple(grid.sheet_keys.values())
         aligned = grids.align_published(
-            published_of_sheet.get(sheet, []), grid.points, layout, repositories
+            published_of_sheet.get(sheet, []), grid.points, layout, repository_axes
         )
         published_grid = None
         if any(point.kind == PointKind.PUBLISHED for point in aligned):
