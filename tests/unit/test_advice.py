@@ -11,7 +11,7 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision
-from vcsbench.advice.advise import AdviceSettings, advise, less_work
+from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
 from vcsbench.advice.answer_texts import combine_effects, pair_text
 from vcsbench.advice.candidates import with_candidates
 from vcsbench.advice.cards import make_card
@@ -471,6 +471,6 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
 def test_less_work_leaves_out_comparisons_of_several_hosts():
     definition = {"compare": {**DEFINITION["compare"], "metric": "read_calls"}}
     of = row(2.0, "less")
-    (sentence,) = less_work([(definition, [of])], 10)
+    (sentence,) = describe_counts([(definition, [of])], 10)
     assert sentence.startswith("f7: 2.0x fewer") and "cases" not in sentence
-    assert less_work([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []
+    assert describe_counts([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []

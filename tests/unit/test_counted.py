@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import make_study
-from vcsbench.advice.advise import less_work
+from vcsbench.advice.advise import describe_counts
 from vcsbench.codes import Call, WithheldCode
 from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
@@ -259,7 +259,7 @@ def test_less_work_counts_cases_of_both_directions(tmp_path):
     made = [(d, table(frame(tmp_path), d).astype(object)) for d in (DEVICE, CALLS)]
     # As a report reads the rows: None for a missing number.
     tables = [(d, rows.where(rows.notna(), None).to_dict("records")) for d, rows in made]
-    read, calls = less_work(tables, 10)
+    read, calls = describe_counts(tables, 10)
     assert re.findall(r"^packed|[\d.]+x", read) == ["packed", "2.0x", "4.0x"]
     assert re.findall(r"^not packed|[\d.]+x", calls) == ["not packed", "2.6x", "3.0x"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from project import ROOT
 from unit.report_files import DEFINITIONS, results_of
-from vcsbench.advice.answer_texts import LESS_WORK
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.codes import (
     Call,
     ReasonCode,
@@ -200,11 +200,11 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     definition = {"where": where, "compare": compare, "expect": {"over": "mean", "at_least": 1}}
     found = [{**results.findings[0], "id": "x"}]
     (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
-    assert view.note == f"null-log: {LESS_WORK}"
+    assert view.note == f"null-log: {LESS_CLIENT_WORK}"
     (card_view,) = describe_page(replace(changed, findings=[])).answers.cards
     # Such comparisons do not count in the card, so it does not show them.
     number = sum(len(case.pairs) for case in cases)
-    (line,) = [line for line in card_view.lines if line.endswith(f"{LESS_WORK}.")]
+    (line,) = [line for line in card_view.lines if line.endswith(f"{LESS_CLIENT_WORK}.")]
     assert card_view.rows == [] and line.startswith(f"{number} comparisons of null-log ")
 
 

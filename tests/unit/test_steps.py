@@ -12,9 +12,9 @@ from vcsbench.advice.steps import (
     ReaderState,
     Worth,
     combinations_of,
+    find_combined_outcomes,
     find_outcomes,
     plan_steps,
-    together,
 )
 from vcsbench.codes import Call, Result
 
@@ -168,6 +168,8 @@ def test_combinations_are_those_that_a_cell_fits():
 def test_steps_together_have_the_measured_gain(then, effect):
     now = Choice({"packing": "nopack"}, 2.0, ratio=2.0, call=WORSE)
     situation = Situation(LOG, [then, now])
-    (outcome,) = together([situation], {"packing": "nopack"}, {"packing": "pack"}, MARGIN)
+    (outcome,) = find_combined_outcomes(
+        [situation], {"packing": "nopack"}, {"packing": "pack"}, MARGIN
+    )
     assert outcome.effect is effect
     assert math.isclose(outcome.factor, 2.0 / then.seconds)

@@ -94,7 +94,7 @@ def advise(
     return Advice(
         cards=cards,
         situations=situations,
-        less_work=less_work(tables, min_effect_pct),
+        less_work=describe_counts(tables, min_effect_pct),
         min_effect_pct=min_effect_pct,
         workload=settings.workload,
     )
@@ -120,14 +120,15 @@ def _card(
     if question.values:
         where[axis] = list(question.values)
     grid = [row for row in grid if fits(row, where)]
-    compared = [table for table in tables if decision.compares_times(table[0], axis)]
+    comparisons = [table for table in tables if decision.compares_times(table[0], axis)]
     # A study may ask a question without a table that compares its values.
-    if not compared:
-        compared = _make_comparison(axis, settings, frame)
+    if not comparisons:
+        comparisons = _make_comparison(axis, settings, frame)
     reference = ""
     rows: list[Row] = []
-    for definition, rows_of_table in compared:
-        # The reference is the value that stays if a reader changes nothing: the baseline of the first table.
+    for definition, rows_of_table in comparisons:
+        # The reference is the value that stays if a reader changes nothing: the baseline of the first table
+        # whose baseline is a value of the question.
         baseline = str(definition["compare"]["baseline"])
         if not reference and (not question.values or baseline in question.values):
             reference = baseline
@@ -173,17 +174,17 @@ def _list_changes(
     axis: str, baseline: str, records: Iterable[Row], min_effect_pct: float
 ) -> list[str]:
     """Return a clause for each candidate: `bitmap 7.9x less than one pack in 2 of 3 cases`."""
-    reference = labels.value_label(axis, baseline)
+    baseline_label = labels.value_label(axis, baseline)
     changes = []
     for value, ratios in _answered_ratios(records).items():
         less, more = _split_factors(ratios, min_effect_pct)
         for word, factors in (("less", less), ("more", more)):
             if factors:
-                amount = f"{labels.factors(factors)} {word} than {reference}"
+                amount = f"{labels.factors(factors)} {word} than {baseline_label}"
                 cases = in_cases(len(factors), len(ratios))
                 changes.append(f"{labels.value_label(axis, value)} {amount}{cases}")
         if not less and not more:
-            changes.append(f"{labels.value_label(axis, value)} as much as {reference}")
+            changes.append(f"{labels.value_label(axis, value)} as much as {baseline_label}")
     return changes
 
 
@@ -233,7 +234,7 @@ def _situations(settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise) ->
     return situations
 
 
-def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
+def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     """Return a sentence per exact metric and candidate with less or more work than the baseline.
 
     Exact metrics are counts, such as reads. Ratios below the smallest effect (`min_effect_pct`, such as 10)
@@ -246,17 +247,17 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
         # Counts of work, such as bytes: they do not depend on the speed of the machine.
         if not metric.exact:
             continue
-        baseline = labels.value_label(compare["axis"], compare["baseline"])
+        baseline_label = labels.value_label(compare["axis"], compare["baseline"])
         for value, ratios in _answered_ratios(records).items():
-            candidate = labels.value_label(compare["axis"], value)
+            label = labels.value_label(compare["axis"], value)
             # The same change can save reads in one case, and cost some in another one.
             fewer, more = _split_factors(ratios, min_effect_pct)
             if fewer:
-                amount = f"{labels.factors(fewer)} fewer {metric.quantity} than {baseline}"
-                sentences.append(f"{candidate}: {amount}{in_cases(len(fewer), len(ratios))}.")
+                amount = f"{labels.factors(fewer)} fewer {metric.quantity} than {baseline_label}"
+                sentences.append(f"{label}: {amount}{in_cases(len(fewer), len(ratios))}.")
             if more:
-                amount = f"{labels.factors(more)} fewer {metric.quantity} than {candidate}"
-                sentences.append(f"{baseline}: {amount}{in_cases(len(more), len(ratios))}.")
+                amount = f"{labels.factors(more)} fewer {metric.quantity} than {label}"
+                sentences.append(f"{baseline_label}: {amount}{in_cases(len(more), len(ratios))}.")
     return sentences
 
 

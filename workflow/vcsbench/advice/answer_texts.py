@@ -23,7 +23,7 @@ from vcsbench.words import enumeration
 
 # The commands of svnbench: null-log and null-export.
 BENCHMARK_ONLY = "null-"
-LESS_WORK = "over svn, its client does less work"
+LESS_CLIENT_WORK = "over svn, its client does less work"
 MAX_WORDS = 25
 NO_DECISION = {
     AnswerKind.NOT_MEASURED: "No case of this question has a result.",
@@ -298,9 +298,9 @@ def answer_with_choice(
     """Return the answer that recommends a value. `kind` is VALUE or DEPENDS.
 
     A reader who has picked a `current` value keeps it if the recommended one is faster in no case. Examples:
-    - VALUE: `Choose f7: cold log 2.0x faster (of 4 cases 3 faster, 0 slower, 1 equal).`
-    - VALUE, and the reader has f7: `You have f7: keep it if you change only this.`
     - DEPENDS: `Choose f7 for cold log, f6 for export; f7 if you must choose one: ...`
+    - VALUE, and the reader has f7: `You have f7: keep it if you change only this.`
+    - VALUE: `Choose f7: cold log 2.0x faster (of 4 cases 3 faster, 0 slower, 1 equal).`
     """
     current, min_effect_pct = settings.current, settings.min_effect_pct
     # The recommended value is compared with the reader's current value. If that is unknown, or is the
@@ -322,7 +322,7 @@ def answer_with_choice(
     # A question such as "Pack the repository?" has the answer yes or no.
     if question.yes_value:
         short = "yes" if value == question.yes_value else "no"
-    text = _effect_text(effect, len(cases))
+    text = _effect_text(effect)
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
     elif settings.has_workload:
@@ -341,20 +341,23 @@ def answer_of_cost(axis: str, cases: Sequence[Case], reference: str) -> Answer:
     # The factors of each value by group, such as {"https": {"warm export": [1.3], "warm log": [1.0]}}.
     costs: dict[str, dict[str, list[float]]] = {}
     for case in cases:
+        # A case that does not decide the reference shows no cost against it.
+        if reference not in case.costs:
+            continue
         for value, cost in case.costs.items():
-            if value != reference and reference in case.costs:
+            if value != reference:
                 groups = costs.setdefault(value, {})
                 group = labels.group_label(case.where)
                 groups.setdefault(group, []).append(cost / case.costs[reference])
-    sentences = []
+    clauses = []
     largest = 1.0
     for value, groups in costs.items():
         parts = []
         for group, factors in groups.items():
             largest = max(largest, *factors)
             parts.append(f"{group} {_cost_text(factors)}".strip())
-        sentences.append(f"{labels.value_label(axis, value)}: {', '.join(parts)}")
-    text = "; ".join(sentences)
+        clauses.append(f"{labels.value_label(axis, value)}: {', '.join(parts)}")
+    text = "; ".join(clauses)
     is_cost = largest > 1 + decision.SAME
     short = f"up to {labels.factor(largest)} slower" if is_cost else "no cost"
     return Answer(AnswerKind.COST, "", short, f"{text[0].upper()}{text[1:]}.", text)
@@ -377,10 +380,10 @@ def _in_part(number: int, total: int) -> str:
     return f" in {number} of {total}" if number < total else ""
 
 
-def _effect_text(effect: Effect, cases: int) -> str:
+def _effect_text(effect: Effect) -> str:
     """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
 
-    A single case (`cases` is 1) needs no numbers in brackets.
+    A single case needs no numbers in brackets.
     """
     parts = []
     if effect.gains:
@@ -388,7 +391,7 @@ def _effect_text(effect: Effect, cases: int) -> str:
     if effect.regrets:
         parts.append(effect.losses)
     text = ", ".join(parts)
-    if cases == 1:
+    if effect.counts.total() == 1:
         return text
     # Two brackets in a row become one.
     if text.endswith(")"):
@@ -456,8 +459,8 @@ def is_benchmark(where: Where) -> bool:
     return where.get(COMMAND_AXIS, "").startswith(BENCHMARK_ONLY)
 
 
-def has_less_work(axis: str, where: Where) -> bool:
-    """Return True if LESS_WORK holds for a comparison of values of `axis`."""
+def has_less_client_work(axis: str, where: Where) -> bool:
+    """Return True if LESS_CLIENT_WORK holds for a comparison of values of `axis`."""
     return axis == ACCESS_AXIS and is_benchmark(where)
 
 

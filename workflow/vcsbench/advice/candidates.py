@@ -59,7 +59,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
 
     lines: list[str] = []
     for check in checks:
-        lines += _noise_check(check, others)
+        lines += _describe_noise_check(check, others)
     lines += [missing.sentence(missing.value) for missing in card.missing]
     # Pages print `lines` and then `notes`, so each sentence must be in one of them.
     lines += card.notes
@@ -150,7 +150,7 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     )
 
 
-def _noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
+def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
     """Return sentences on a noise check, and on each other candidate in comparison with it.
 
     The two builds of a noise check are the same, so their average ratio shows the noise of the machine. A
@@ -247,7 +247,7 @@ def geometric_mean(
         return NO_ESTIMATE
     # Each block counts by its number of cases (`averaged`).
     number = math.fsum(estimate.averaged for estimate in estimates)
-    log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / number
+    log_sum = math.fsum(estimate.averaged * math.log(estimate.value) for estimate in estimates)
     # Blocks run at different times, so their errors are independent, and the variances add up.
     variances = []
     for estimate in estimates:
@@ -257,7 +257,7 @@ def geometric_mean(
     # An error without any scatter has no degrees of freedom, and the interval is a point.
     degrees = error.degrees if error.variance else 1.0
     fewest_rounds = min(estimate.n for estimate in estimates)
-    return interval(log, math.sqrt(error.variance), degrees, fewest_rounds, number)
+    return interval(log_sum / number, math.sqrt(error.variance), degrees, fewest_rounds, number)
 
 
 def _block_mean(
@@ -271,13 +271,13 @@ def _block_mean(
     # A row for each round, a column for each case. A round that lacks a case is dropped. It would have the
     # mean of fewer cases, which is not comparable with the means of other rounds.
     logs = pairs.pivot(index="round", columns="key", values="log").dropna().sort_index()
-    place = order.index(axis)
+    position = order.index(axis)
     baseline, candidate = sides
     # The two cells of each case, the candidate first, each as its values of all axes. The noise of the ratio
-    # is looked up by these. `place` is where the axis of the sides stands among the axes.
+    # is looked up by these. `position` is that of the sides' axis among the axes.
     cells = []
     for key in logs.columns.to_list():
-        before, after = key[:place], key[place:]
+        before, after = key[:position], key[position:]
         cells.append(((*before, candidate, *after), (*before, baseline, *after)))
     # One mean for each round. fsum() does not depend on the order of the cases.
     means = logs.apply(math.fsum, axis=1) / len(cells)

@@ -29,15 +29,15 @@ def make_capacity_card(
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     answers = [_answer(capacity, shown) for capacity in capacities]
-    first = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
+    answer = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
     if answers:
-        first = answers[0]
+        answer = answers[0]
     lines = []
     if not answers:
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
     reference = str(capacities[0].fewest) if capacities else ""
-    return Card(question, reference, shown, [], first, candidates=answers, lines=lines)
+    return Card(question, reference, shown, [], answer, candidates=answers, lines=lines)
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:

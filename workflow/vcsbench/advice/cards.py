@@ -36,7 +36,8 @@ class Card:
 
     `reference` is the value that stays if nothing is changed. `shown` are the axes that distinguish cases.
     `has_workload`: the cases have weights of the user's workload. `missing` has values without measurements,
-    `withheld` the comparisons without a result, and `notes` sentences on both.
+    `withheld` the comparisons without a result. `notes` has sentences on further metrics, on the workload,
+    and on withheld comparisons.
 
     A question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
     answer for each candidate (`candidates`). It has sentences on noise (`lines`) in place of `notes`.
@@ -83,6 +84,7 @@ class Card:
         cases = self._answering_cases(picks, current)
         # Only a case that decides the current value shows how much slower that value is.
         deciding = [case for case in cases if not current or current in case.costs]
+        # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
             deciding = [case for case in deciding if self.reference in case.costs]
         limits = Limits(self.min_effect_pct)
@@ -91,7 +93,8 @@ class Card:
             # Single cases in which another value wins are named with the answer. They are no kind of case for
             # which a reader could choose it, and in the next session other ones are decided.
             kind = AnswerKind.VALUE
-        # No case decides the current value, so recommend() got no cases. The kind depends on the reason.
+        # No case decides the current value (or the cost), so recommend() got no cases. The kind depends on
+        # the reason.
         if kind == AnswerKind.NOT_MEASURED:
             withheld = [comparison for comparison in self.withheld if fits(comparison.where, picks)]
             if cases:
@@ -115,7 +118,7 @@ class Card:
 
         Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that the
         other commands decide, but never make one: if log and export are undecided, the answer is undecided,
-        too.
+        too. Only without other commands do they make an answer, and never one on accesses.
         """
         fitting = []
         for case in self.cases:

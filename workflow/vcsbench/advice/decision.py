@@ -188,7 +188,7 @@ class Case:
 
     @cached_property
     def small(self) -> set[str]:
-        """Return the values that are only compared in pairs that are mostly start-up."""
+        """Return the values that are not decided, and compared in some pair that is mostly start-up."""
         sides: set[str] = set()
         for pair in self.pairs:
             if pair.result == Result.TOO_SMALL:
@@ -313,6 +313,7 @@ def find_cases(
             # The first row counts, if several tables have the same comparison.
             pairs.setdefault(sides, Pair.of_row(row))
         else:
+            # A row with neither a ratio nor a code is of cells without a common round.
             codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
             comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
             if comparison not in withheld:

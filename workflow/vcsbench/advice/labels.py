@@ -72,7 +72,8 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     warmth = ""
     if cache and not state.is_cold:
         warmth = value_label(CACHE_AXIS, cache)
-        # The label of this state is about the cache of the server. Access over file has no server.
+        # The label of this state is about the cache of the server. Access over file has no server. A case
+        # without an access ("") may have one.
         if state.keeps_server and access and access in WITHOUT_SERVER:
             warmth = WARM_WITHOUT_SERVER
 
@@ -202,4 +203,5 @@ def seconds_of_both(values: Sequence[float]) -> list[str]:
 
 def detectable_text(ratio: float) -> str:
     """Return the smallest detectable difference, below a factor of 2 in per cent."""
+    # 1.995 and more would be printed as 2.0x.
     return f"{100 * (ratio - 1):.2g} %" if ratio < 1.995 else factor(ratio)

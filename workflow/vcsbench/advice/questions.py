@@ -80,8 +80,8 @@ def read_questions(
         actions = {}
         # The files of a server configuration show how to apply it. So configurations of the user, which are
         # not in words.yaml, have an action, too.
-        for value, servers in settings.get(axis, {}).items():
-            action = _settings_action(servers)
+        for value, settings_by_server in settings.get(axis, {}).items():
+            action = _settings_action(settings_by_server)
             if action:
                 actions[value] = action
         # An action in words.yaml has precedence.
@@ -102,6 +102,7 @@ def read_questions(
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
+                # A question about capacity has no answer for picks, but one for each case.
                 aggregate=definition.get("aggregate", "doubles" in definition),
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
@@ -114,13 +115,13 @@ def read_questions(
     return questions
 
 
-def _settings_action(servers: ServerSettings) -> CardAction | None:
+def _settings_action(settings_by_server: ServerSettings) -> CardAction | None:
     """Return the action that applies a server configuration, None if it has no settings.
 
-    `servers` has a text by server: {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}.
+    Example of the settings: {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}.
     """
     # A configuration may concern one of the servers only. The other server has "".
-    changed = {server: text for server, text in servers.items() if text}
+    changed = {server: text for server, text in settings_by_server.items() if text}
     if not changed:
         return None
     steps = []
@@ -130,7 +131,7 @@ def _settings_action(servers: ServerSettings) -> CardAction | None:
         steps=steps,
         note=server_actions.NOTE,
         # A server without settings has its default cache.
-        cost=server_actions.settings_cost(servers),
+        cost=server_actions.settings_cost(settings_by_server),
         undo=server_actions.UNDO,
         downtime=server_actions.DOWNTIME,
     )

@@ -92,15 +92,15 @@ def _httpd_place(directive: str) -> str:
     return HTTPD_SERVER if SERVER_LEVEL.match(directive) else HTTPD_LOCATION
 
 
-def settings_cost(settings: Mapping[str, str]) -> str:
+def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return the memory that a server configuration can take, and the restart that applies it.
 
-    `settings` has the text of each server (setting_steps), "" for a server with its defaults. Example:
-    `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB;
-    svnserve 1 GiB. With a cache of 256 MiB: 4 GiB; 256 MiB. One restart (...).`
+    `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults.
+    Example: `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16
+    GiB; svnserve 1 GiB. With a cache of 256 MiB: 4 GiB; 256 MiB. One restart (...).`
     """
     sizes = {}
-    for server, text in settings.items():
+    for server, text in settings_by_server.items():
         sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
     parts = []
     smaller = []

@@ -54,6 +54,7 @@ def compare_choices(
     elif len(cells) > 1 and not alike:
         why = WhyNoBest.OTHER_WORK
     elif alike and not logs:
+        # Some cell can be compared, but none has two rounds.
         why = WhyNoBest.FEW_ROUNDS
     elif len(logs) < 2:
         # If another choice did other work, that is the reason for only one.
@@ -63,12 +64,14 @@ def compare_choices(
 
     # The share of a cell's time that is start-up, NaN if it is unknown.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
-    ranked = _rank_cells(logs, shares, noise, limits)
-    if all(cell.call == Call.TOO_SMALL for cell in ranked[1:]):
+    ranked_cells = _rank_cells(logs, shares, noise, limits)
+    if all(ranked.call == Call.TOO_SMALL for ranked in ranked_cells[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
     choices = [
-        Choice(_values_of_choice(rank.cell, axes, where), rank.seconds, rank.ratio, rank.call)
-        for rank in ranked
+        Choice(
+            _values_of_choice(ranked.cell, axes, where), ranked.seconds, ranked.ratio, ranked.call
+        )
+        for ranked in ranked_cells
     ]
     return Situation(where, choices, other_work=other_work)
 

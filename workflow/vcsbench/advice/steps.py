@@ -38,11 +38,11 @@ class Worth(enum.StrEnum):
     EQUAL = "equal"
     UNDECIDED = "undecided"
     SMALL = "too small"
-    KEEP = "keep"  # only slower
+    KEEP = "keep"  # somewhere slower by more than the margin, nowhere faster by more
     NOT_MEASURED = "not measured"
 
 
-# The order in which a card's changes are considered.
+# The order of changes: those of a card, and all that are no steps.
 RANKS = {worth: rank for rank, worth in enumerate(Worth)}
 # The values of command and cache, as items: log over svn and over http are one operation.
 OperationKey = tuple[tuple[str, str], ...]
@@ -65,7 +65,9 @@ class Outcome:
     @property
     def operation(self) -> Where:
         """Return the command and the state of the caches."""
-        return {a: v for a, v in self.where.items() if v and a in (COMMAND_AXIS, CACHE_AXIS)}
+        # A case without a state of caches has no value there.
+        axes = [axis for axis in self.where if axis in (COMMAND_AXIS, CACHE_AXIS)]
+        return {axis: self.where[axis] for axis in axes if self.where[axis]}
 
     @property
     def operation_key(self) -> OperationKey:
@@ -173,8 +175,8 @@ def plan_steps(
         possible = []
         for changes in changes_of_cards:
             # The changes of a card are sorted, the best one first.
-            worthwhile = [c for c in changes if c.worth is Worth.DO and not c.condition]
-            possible += worthwhile[:1]
+            worthwhile = [change for change in changes if change.worth is Worth.DO]
+            possible += [change for change in worthwhile if not change.condition][:1]
         if not possible:
             break
         step = _next_step(possible, states[-1])
@@ -340,8 +342,8 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     """
     if not outcomes:
         return Worth.NOT_MEASURED
-    faster = [o.factor for o in outcomes if o.effect is ChangeEffect.FASTER]
-    slower = [o.factor for o in outcomes if o.effect is ChangeEffect.SLOWER]
+    faster = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.FASTER]
+    slower = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.SLOWER]
     is_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
         # Only a workload says how often each operation runs, and so whether the gains outweigh the losses.
@@ -409,7 +411,7 @@ def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def together(
+def find_combined_outcomes(
     situations: Sequence[Situation], before: Where, after: Where, margin: float
 ) -> list[Outcome]:
     """Return the measured effect of several steps together, in each situation.

@@ -110,12 +110,12 @@ class Wish:
         return text
 
 
-def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
+def find_wishes(advice: Advice, values_now: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     There are one or two for each command with a state of caches (_best_wishes).
 
-    `current` has the present values of the user's repository by axis: `{"format": "f6", "packing": "pack"}`.
+    `values_now` are those of the user's repository by axis: `{"format": "f6", "packing": "pack"}`.
     `work` has the time that it took here to load or pack the repository, by axis.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
@@ -125,7 +125,7 @@ def find_wishes(advice: Advice, current: Where, work: Mapping[str, MeasuredWork]
     for card in advice.cards:
         if card.question.is_cost:
             continue
-        for wish in _wishes_of_card(card, current, work, margin):
+        for wish in _wishes_of_card(card, values_now, work, margin):
             key = (wish.operation.command, wish.operation.cache)
             by_operation.setdefault(key, []).append(wish)
     chosen: list[Wish] = []
@@ -152,14 +152,14 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
 
 
 def _wishes_of_card(
-    card: Card, current: Where, work: Mapping[str, MeasuredWork], margin: float
+    card: Card, values_now: Where, work: Mapping[str, MeasuredWork], margin: float
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    A card has the comparisons of all values of one axis. Yield nothing if `current` lacks that axis.
+    A card has the comparisons of all values of one axis. Yield nothing if `values_now` lacks that axis.
     """
     axis = card.question.axis
-    present = current.get(axis, "")
+    present = values_now.get(axis, "")
     # The repository shows its format, for example. It does not show the access or the build of the user.
     if not present:
         return
@@ -168,7 +168,7 @@ def _wishes_of_card(
         if value == present:
             continue
         # This takes only comparisons of the value with the value that the user has now.
-        outcomes = steps.find_outcomes(card, value, [ReaderState(current)])
+        outcomes = steps.find_outcomes(card, value, [ReaderState(values_now)])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin

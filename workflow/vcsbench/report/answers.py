@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_WORK
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
@@ -223,7 +223,9 @@ def _describe_uncounted(card: Card) -> str:
     subject = words.count_of(
         number, f"comparison of {commands} is", f"comparisons of {commands} are"
     )
-    reason = LESS_WORK if card.question.axis == ACCESS_AXIS else "no other command is decided"
+    reason = (
+        LESS_CLIENT_WORK if card.question.axis == ACCESS_AXIS else "no other command is decided"
+    )
     return f"{subject} in the tables only: {reason}."
 
 

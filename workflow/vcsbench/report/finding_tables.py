@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK, has_less_client_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import TableDefinition, axis_values
@@ -222,8 +222,8 @@ def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
     baseline = labels.value_label(axis, comparison.baseline)
     candidate = labels.value_label(axis, comparison.candidate)
     case = f"{place}: {candidate} against {baseline}"
-    if has_less_work(axis, keys):
-        case += f" ({LESS_WORK})"
+    if has_less_client_work(axis, keys):
+        case += f" ({LESS_CLIENT_WORK})"
     change_words = factor_words(metric_in(results.study.tables[reversal.section.name]))
     return [
         case,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK, has_less_client_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import change, times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
@@ -459,9 +459,9 @@ def _describe_flags(
     parts = []
     sides = _read_sides(definition)
     if sides and "svn" in sides:
-        with_less = [run["command"] for run in runs if has_less_work(sides.axis, run)]
+        with_less = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
         if with_less:
-            parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_WORK}")
+            parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_CLIENT_WORK}")
     parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
 

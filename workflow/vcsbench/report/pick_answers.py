@@ -246,7 +246,7 @@ def _make_change_view(
     if len(advised) > 1 and number == advised[-1]:
         # The first state is the reader's present state, the last one is after all steps.
         before, after = plan.states[0].values, plan.states[-1].values
-        outcomes = steps.together(advice.situations, before, after, margin)
+        outcomes = steps.find_combined_outcomes(advice.situations, before, after, margin)
         chips = [_make_chips(outcomes, operation, margin) for operation in operations]
         # Without a pick on each axis of a step, the situations have no single cell to compare.
         if any(chips):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_WORK, has_less_work
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK, has_less_client_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import at_least_1, factor, value_label
 from vcsbench.axes.cache_states import pictograms
@@ -365,10 +365,10 @@ def _make_notes(
         if command in commands:
             notes += notes_on_distance
     less_work = unique_values(
-        point.keys["command"] for point in points if has_less_work(compared, point.keys)
+        point.keys["command"] for point in points if has_less_client_work(compared, point.keys)
     )
     if less_work:
-        notes.append(f"{' or '.join(less_work)}: {LESS_WORK}.")
+        notes.append(f"{' or '.join(less_work)}: {LESS_CLIENT_WORK}.")
     return notes
 
 
