@@ -5,7 +5,7 @@ import pytest
 from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class
+from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, values_on_axes
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.run.project import Project
@@ -80,8 +80,8 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class):
     grid = cells(LOG, duplicates=per_class)
     assert grid != cells(LOG, duplicates=per_class, seed=2)
     duplicates = [cell for cell in grid if is_duplicate(cell.path)]
-    classes = {variance_class(cell.axes, CLASS) for cell in grid}
-    assert sorted(variance_class(cell.axes, CLASS) for cell in duplicates) == sorted(
+    classes = {values_on_axes(cell.axes, CLASS) for cell in grid}
+    assert sorted(values_on_axes(cell.axes, CLASS) for cell in duplicates) == sorted(
         [*classes] * per_class
     )
     for cell in duplicates:

@@ -20,7 +20,7 @@ from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import TIMES
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
-from vcsbench.plan.grid import NOT_FIXED
+from vcsbench.plan.grid import SAME_FIXED_COST
 from vcsbench.plan.result_state import OUTDATED, read_context
 from vcsbench.records import CellTrace, Context, RunRecord, StorageFacts, complete_run
 
@@ -335,7 +335,7 @@ def separate_fixed_cost(
 
     # An axis such as `format` does not change the start of a command. So the empty repository was measured
     # with one value of this axis, and its runs count for the cells with any other value, too.
-    keys = [axis for axis in axes if axis not in NOT_FIXED]
+    keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     valid_fixed = fixed[comparison_flags.are_valid(fixed)]
     # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
     # So the waits of the runs on the empty repository are taken off here, and the cell's waits are added

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.machine import host
-from vcsbench.plan.grid import CellSpec, is_fixed_cost, variance_class
+from vcsbench.plan.grid import CellSpec, is_fixed_cost, values_on_axes
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import read_context
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -127,7 +127,7 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     this_host = host()["id"]
     for cell in plan.cells:
         repository = plan.draft(cell).get("repository", {})
-        for cell_round in plan.rounds_of_cell(cell):
+        for cell_round in plan.cell_rounds_of(cell):
             result = cell_round.below(plan.root)
             context = read_context(result.context)
             if context is None or not context["took"] or not os.path.exists(result.export):
@@ -145,7 +145,7 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
 
 def _groups_of(plan: Plan, cell: CellSpec) -> list[CellGroup]:
     """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
-    block = variance_class(cell.axes, plan.config.studies[cell.study].block)
+    block = values_on_axes(cell.axes, plan.config.studies[cell.study].block)
     return [
         CellGroup(cell.study, "cell", tuple(cell.axes.values())),
         CellGroup(cell.study, "block", block),

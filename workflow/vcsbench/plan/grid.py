@@ -11,7 +11,19 @@ from typing import TypeVar
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
-from vcsbench.axis_names import CACHE_AXIS, REF_STORAGE_AXIS, REFS_AXIS, UPKEEP_AXIS
+from vcsbench.axis_names import (
+    CACHE_AXIS,
+    FILESYSTEM_AXIS,
+    FORMAT_AXIS,
+    PACKING_AXIS,
+    PRISTINES_AXIS,
+    REF_STORAGE_AXIS,
+    REFLINK_AXIS,
+    REFS_AXIS,
+    REPOSITORY_AXIS,
+    STORAGE_AXIS,
+    UPKEEP_AXIS,
+)
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Study, axis_values, matches_cell, path_part
 
@@ -22,17 +34,17 @@ DUPLICATE = "~2"
 # The published studies have up to 1,620.
 MOST_CELLS = 50_000
 
-REPOSITORY_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "format", "packing"
-# Fixed cost does not depend on the storage of a repository and on the contents of memory.
-NOT_FIXED = {
+# Fixed cost is the same for all values of these axes: it does not depend on the storage of a repository and
+# on the contents of memory.
+SAME_FIXED_COST = {
     REPOSITORY_AXIS,
     CACHE_AXIS,
     FORMAT_AXIS,
     PACKING_AXIS,
-    "storage",
-    "filesystem",
-    "reflink",
-    "pristines",
+    STORAGE_AXIS,
+    FILESYSTEM_AXIS,
+    REFLINK_AXIS,
+    PRISTINES_AXIS,
     UPKEEP_AXIS,
     REFS_AXIS,
     REF_STORAGE_AXIS,
@@ -194,9 +206,9 @@ def originals(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if not is_duplicate(str(row["cell"]))]
 
 
-def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a cell on the axes of a group: cells with the same ones scatter alike."""
-    return tuple(axes.get(axis, "") for axis in variance_group)
+def values_on_axes(axes: AxisValues, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a cell on some axes, such as those of a block; "" for an axis that it lacks."""
+    return tuple(axes.get(name, "") for name in names)
 
 
 def _choose_duplicates(
@@ -204,14 +216,14 @@ def _choose_duplicates(
 ) -> set[str]:
     """Return the paths of the cells that get a duplicate: `per_class` cells of each class.
 
-    A class has the cells with the same values on the axes `variance_group`. Cells with the smallest digest of
-    seed and path are chosen. So the choice looks random, and if a cell is added to the grid, it replaces at
-    most one chosen cell of its class.
+    A class has the cells with the same values on the axes `variance_group`, which scatter alike. Cells with
+    the smallest digest of seed and path are chosen. So the choice looks random, and if a cell is added to the
+    grid, it replaces at most one chosen cell of its class.
     """
     draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
     classes: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for path in sorted(cells, key=lambda path: draws[path]):
-        classes[variance_class(cells[path], variance_group)].append(path)
+        classes[values_on_axes(cells[path], variance_group)].append(path)
     chosen: set[str] = set()
     for paths in classes.values():
         chosen.update(paths[:per_class])
@@ -227,18 +239,18 @@ def fixed_cost_points(
 ) -> list[dict[str, str]]:
     """Return the axis values of the cells that measure the fixed cost of `cells`, on an empty repository.
 
-    Cells that differ only in the axes NOT_FIXED, such as format and cache state, share one of them. A command
-    that fails on an empty repository has none, and neither has one that this machine cannot measure there
-    (`why_skip`). `caches` are the values of the axis `cache`.
+    Cells that differ only in the axes SAME_FIXED_COST, such as format and cache state, share one of them.
+    These have none: a command that fails on an empty repository, traffic, and a command that this machine
+    cannot measure there (`why_skip`). `caches` are the values of the axis `cache`.
     """
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
-        group = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
+        group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
         command = study.command(axes)
         # The start of a client is part of each request of traffic, and its duration is given.
-        fails_on_empty = command.fixed_cost is False or command.traffic is not None
+        has_none = command.fixed_cost is False or command.traffic is not None
         has_repository = axes.get(REPOSITORY_AXIS, "") != ""
-        if fails_on_empty or not has_repository or group in points:
+        if has_none or not has_repository or group in points:
             continue
         for point in _fixed_cost_candidates(axes, caches):
             if not why_skip(point):

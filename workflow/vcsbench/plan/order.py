@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from vcsbench.plan.grid import CellSpec, variance_class
+from vcsbench.plan.grid import CellSpec, values_on_axes
 
 BlockKey = tuple[str, ...]
 Blocks = Mapping[BlockKey, Sequence[CellSpec]]
@@ -28,7 +28,7 @@ def run_order(
     """
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
-        key = (cell.study, *variance_class(cell.axes, block_axes[cell.study]))
+        key = (cell.study, *values_on_axes(cell.axes, block_axes[cell.study]))
         blocks_by_study[cell.study].setdefault(key, []).append(cell)
     order: list[CellRoundKey] = []
     for blocks in blocks_by_study.values():
@@ -61,17 +61,17 @@ def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     """Return the blocks in random order, blocks of one cache state next to each other.
 
     A cold run empties the caches, and a hot run after it has to fill them again before it is timed. So blocks
-    of one cache state stay together. The groups form a circle, which begins at a random block, so that each
+    of one cache state stay together. All blocks form a circle, which begins at a random block, so that each
     block is in each position equally often.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     for key in sorted(blocks):
         cache = blocks[key][0].axes.get("cache", "")
         keys_by_cache.setdefault(cache, []).append(key)
-    groups = list(keys_by_cache.values())
-    shuffler.shuffle(groups)
+    keys_of_caches = list(keys_by_cache.values())
+    shuffler.shuffle(keys_of_caches)
     circle: list[BlockKey] = []
-    for keys in groups:
+    for keys in keys_of_caches:
         shuffler.shuffle(keys)
         circle += keys
     if not circle:

@@ -98,6 +98,7 @@ class Plan:
         raise UserError(f"{study}/{path}: no such cell. `grid.{study}` defines the cells.")
 
     def measured(self, study: str) -> list[CellSpec]:
+        """Return the cells of a study that are to be measured here."""
         return [cell for cell in self.grids[study] if not cell.skip]
 
     def name_of_block(self, cell: CellSpec) -> str:
@@ -120,7 +121,7 @@ class Plan:
             return ""
         return self.recipe(study, path)["digest"]
 
-    def rounds_of(self, cell: CellSpec, batch: int | None = None) -> int:
+    def number_of_rounds(self, cell: CellSpec, batch: int | None = None) -> int:
         """Return the decided rounds of a cell after a batch; after the last decided one by default."""
         if is_fixed_cost(cell.axes):
             return 1
@@ -129,18 +130,18 @@ class Plan:
         return self.batches[cell.study].rounds(batch)[self.name_of_block(cell)]
 
     def rounds_by_cell(self, study: str, batch: int | None = None) -> dict[str, int]:
-        return {cell.path: self.rounds_of(cell, batch) for cell in self.measured(study)}
+        return {cell.path: self.number_of_rounds(cell, batch) for cell in self.measured(study)}
 
-    def rounds_of_cell(self, cell: CellSpec, batch: int | None = None) -> list[CellRound]:
-        numbers = range(1, self.rounds_of(cell, batch) + 1)
+    def cell_rounds_of(self, cell: CellSpec, batch: int | None = None) -> list[CellRound]:
+        numbers = range(1, self.number_of_rounds(cell, batch) + 1)
         return [CellRound(cell.study, cell.path, number) for number in numbers]
 
     def exports_of(self, cell: CellSpec, batch: int | None = None) -> list[str]:
-        return [cell_round.export for cell_round in self.rounds_of_cell(cell, batch)]
+        return [cell_round.export for cell_round in self.cell_rounds_of(cell, batch)]
 
     def fresh_exports(self, cell: CellSpec) -> list[str]:
         """Return the exports of a cell that exist and are up to date."""
-        return [result.export for result in self.rounds_of_cell(cell) if self.is_fresh(result)]
+        return [result.export for result in self.cell_rounds_of(cell) if self.is_fresh(result)]
 
     @cache  # noqa: B019 - one instance
     def is_fresh(self, result: CellRound) -> bool:

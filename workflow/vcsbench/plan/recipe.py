@@ -183,10 +183,11 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     The draft gets digests of code, server files and binaries, and last the `digest` of the whole recipe. A
     result with another digest is out of date.
     """
-    server_files_digest = ""
+    files_digest = ""
+    # The accesses of other systems than Subversion read no file of a server configuration.
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
-        server_files_digest = _files_digest(env.root / draft["server_folder"], files)
+        files_digest = _files_digest(env.root / draft["server_folder"], files)
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
@@ -195,7 +196,7 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "time_limit_s": env.config.settings.time_limit_s,
         "clearing": env.machine.clearing(env.config.settings.clear_caches),
         "code": cell_code(draft),
-        "server_files_digest": server_files_digest,
+        "server_files_digest": files_digest,
         "binaries": binaries_of(cell.axes, draft, env),
         "linked": linked_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),

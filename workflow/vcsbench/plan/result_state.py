@@ -92,10 +92,12 @@ class SamplingBatches:
             return False
         rounds: dict[str, int] = {}
         for block, digest in self.blocks.items():
-            is_same = decision["of"].get(block) == digest
+            has_same_repositories = decision["of"].get(block) == digest
             # A block that the decision does not have, or that has another repository now, begins with the
             # fewest rounds.
-            rounds[block] = max(self.least, decision["rounds"][block]) if is_same else self.least
+            rounds[block] = (
+                max(self.least, decision["rounds"][block]) if has_same_repositories else self.least
+            )
         self._rounds[number] = rounds
         return True
 

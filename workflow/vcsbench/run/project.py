@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench import progress
+from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
 from vcsbench.measure.prepared_cell import SUBJECTS
-from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING
 from vcsbench.prepare.repositories import PreparedRepositories, load_record, pack_record
