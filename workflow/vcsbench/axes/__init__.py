@@ -121,11 +121,12 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
         if compare and not compare["candidates"]:
             # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces
             # `rest` only on an axis with a word, such as `builds`. So a value is missing in the key `builds`.
-            word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
-            has = f"has {names[0]} only" if names else "is empty"
+            word = str(study.axes[compare["axis"]])
+            names = values[compare["axis"]]
+            content = f"has {names[0]} only" if names else "is empty"
             raise UserError(
-                f"{env.config.where([word])}: `{word}` {has}, and {study.name}'s table {table} compares the "
-                f"first with the others. Add another one. The same binaries under another name show the "
+                f"{env.config.where([word])}: `{word}` {content}, and {study.name}'s table {table} compares "
+                f"the first with the others. Add another one. The same binaries under another name show the "
                 f"noise."
             )
     return values

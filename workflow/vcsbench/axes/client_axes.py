@@ -31,9 +31,15 @@ HIGHEST_LEVEL = 9
 LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
 # The keys of the recipe by value: {"4": {"clients": 4}}.
-NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
-READERS: dict[str, Recipe] = {str(n): {"readers": n} for n in range(MOST_CLIENTS + 1)}
-COMMITTERS: dict[str, Recipe] = {str(n): {"committers": n} for n in range(MOST_CLIENTS + 1)}
+NUMBERS_OF_CLIENTS: dict[str, Recipe] = {
+    str(number): {"clients": number} for number in range(1, MOST_CLIENTS + 1)
+}
+READERS: dict[str, Recipe] = {
+    str(number): {"readers": number} for number in range(MOST_CLIENTS + 1)
+}
+COMMITTERS: dict[str, Recipe] = {
+    str(number): {"committers": number} for number in range(MOST_CLIENTS + 1)
+}
 # A value of the axis `arrival` in place of CLOSED_LOOP: the number of requests per second.
 RATE = re.compile(r"[1-9][0-9]{0,3}|0\.[0-9]{0,2}[1-9]")
 ONE_MACHINE = """Many clients: clients and server share this machine, so the server has fewer processors than

@@ -147,12 +147,14 @@ AXES = (
         CONNECTIONS_AXIS,
         CONNECTIONS,
         f"a number from 1 to {MOST_CONNECTIONS}",
+        # The default of Subversion's clients.
         applies=_has_access_or(CONNECTIONS_AXIS, "4", *HTTP),
     ),
     choice_axis(
         BULK_AXIS,
         BULK_UPDATES,
         "on or off",
+        # The client then fetches each file by itself, and svnserve has no such choice.
         applies=_has_access_or(BULK_AXIS, "off", *HTTP),
     ),
     Axis(

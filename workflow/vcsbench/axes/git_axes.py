@@ -37,8 +37,9 @@ def _repository_key(key: str, value: str) -> Recipe:
 
 
 def _why_no_upkeep(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its state, or cannot be reached in its way, in a clause."""
+    """Return why git cannot keep the repository of a cell in its state, in a clause; "" if it can."""
     repository = draft.get("repository", {})
+    # Repositories of other systems have no upkeep.
     if repository.get("system") != GIT.name:
         return ""
     version = git_version()

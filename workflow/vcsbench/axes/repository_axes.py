@@ -171,7 +171,8 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
     """
     if not value:
         return ""
-    form, newest = parse_format(value), env.machine.newest_format
+    form = parse_format(value)
+    newest = env.machine.newest_format
     # The present format of the user's repository, "" for a repository that svnadmin makes.
     own_format = ""
     # svnadmin copies the user's repository in its own format. It makes all other repositories itself.

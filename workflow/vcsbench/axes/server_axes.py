@@ -191,19 +191,21 @@ def _why_no_such_access(value: str) -> str:
 def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its access, in a clause; "" if it can.
 
-    The user's server on another machine may have another scheme, and no cell commits to it. A server of
-    vcsbench with https needs a module of httpd, and a certificate.
+    - The system of its repository must have the access.
+    - No cell commits to the user's server on another machine (`remote`), which may have another scheme.
+    - A server of vcsbench with https needs a module of httpd, and a certificate.
     """
-    server, scheme = draft.get("remote"), draft["access"]["scheme"]
+    remote = draft.get("remote")
+    scheme = draft["access"]["scheme"]
     system = repository_system(draft.get("repository", {}))
     if value and value not in system.accesses:
         return f"a repository of {system.title} is not reached over {value}"
-    if server:
+    if remote:
         if draft["input"] == COMMITTED:
-            return f"vcsbench commits to its own copies only, and never to the server on {server['host']}"
-        if server["url"].startswith(f"{scheme}://"):
+            return f"vcsbench commits to its own copies only, and never to the server on {remote['host']}"
+        if remote["url"].startswith(f"{scheme}://"):
             return ""
-        return f"the server on {server['host']} is not reached over {scheme}"
+        return f"the server on {remote['host']} is not reached over {scheme}"
     if scheme == "https":
         return why_no_module(draft, ENCRYPTION_MODULES) or why_no_certificate()
     return ""
