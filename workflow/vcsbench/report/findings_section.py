@@ -39,7 +39,7 @@ MEANINGS = {
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
 }
 # Verdicts that possible reasons can explain.
-DIFFERENT = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
+EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
 # The call of a comparison is its outcome for the candidate (codes.Call). More rounds may change these two.
 UNDECIDED_CALLS = (Call.BOUNDED, Call.UNDECIDED)
 # By the call of a comparison: the call of the same comparison with its sides exchanged. Others stay the same.
@@ -103,9 +103,9 @@ class FindingView(FindingFacts):
     `published_all` is the published value over all pairs or cells, if fewer are measured. `ratio` explains
     the number, such as `time of f6 ÷ time of f7`. `pairs` says over which pairs or cells it was computed.
 
-    `is_different` is True for a verdict in DIFFERENT, such as weaker. `steps` are the reasons of the verdict:
-    for these findings, the possible causes. `notes` are other remarks. `note` has the flags of the runs in
-    the words of cards, `flags` their names. A flag marks a doubtful run.
+    `is_different` is True for a verdict in EXPLAINABLE, such as weaker. `steps` are the reasons of the
+    verdict: for these findings, the possible causes. `notes` are other remarks. `note` has the flags of the
+    runs in the words of cards, `flags` their names. A flag marks a doubtful run.
 
     `table` is the title of the table with its numbers, `anchor` the row there. `news` is a sentence on a
     reversed finding. `source` is the address of the statement, "" if the study has one for all. `dot` is its
@@ -230,7 +230,7 @@ def _make_finding_view(
         published_all=_describe_all_published(row, unit),
         ratio=_describe_value(row, definition),
         pairs=pairs,
-        is_different=row["verdict"] in DIFFERENT,
+        is_different=row["verdict"] in EXPLAINABLE,
         steps=steps,
         notes=notes,
         note=note,
@@ -309,7 +309,7 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
     verdicts.EXPLAINING are reasons: the others do not cause a difference, so they become remarks. If it has
     none of these codes, the only reason is NO_REASON. For other verdicts, all codes are reasons.
     """
-    is_different = row["verdict"] in DIFFERENT
+    is_different = row["verdict"] in EXPLAINABLE
     steps: list[Step] = []
     notes = []
     for reason in row["reasons"]:

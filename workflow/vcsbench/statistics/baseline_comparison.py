@@ -112,14 +112,14 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     # All studies are checked before the first is saved. Otherwise an error in the second one would leave half
     # of a baseline, whose name the next try could not use, because baselines are never overwritten.
     descriptions = {study: _describe_unsaved(name, study, results) for study in studies}
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    saved_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
     for study, description in descriptions.items():
         saved = baselines.csv_path(name, study)
         saved.parent.mkdir(parents=True, exist_ok=True)
         # A baseline is found by its CSV file, and cannot be read without its description. So the description
         # is written first, in case that the command is stopped between both.
-        write_json(baselines.description_path(name, study), {"saved_at": now, **description})
+        write_json(baselines.description_path(name, study), {"saved_at": saved_at, **description})
         write_bytes(saved, (folder / saved.name).read_bytes())
         # Duplicates are second copies of a cell that measure the noise. The user knows the cells themselves.
         number = sum(not is_duplicate(cell) for cell in description["cells"])

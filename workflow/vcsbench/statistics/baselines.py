@@ -120,12 +120,12 @@ def describe_baseline(
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _read_context_of(Path(path), started_at)
-    every = list(contexts.values())
-    times = sorted(str(context["started_at"]) for context in every)
-    hosts = [context["host"] for context in every]
+    all_contexts = list(contexts.values())
+    times = sorted(str(context["started_at"]) for context in all_contexts)
+    hosts = [context["host"] for context in all_contexts]
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
-    for context in every:
+    for context in all_contexts:
         versions += context["versions"].items()
         server_files += _server_file_digests(context)
     return {
@@ -134,12 +134,12 @@ def describe_baseline(
         "first": times[0] if times else "",
         "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
-        "seeds": _distinct(context["seed"] for context in every if "seed" in context),
+        "seeds": _distinct(context["seed"] for context in all_contexts if "seed" in context),
         "hosts": {host_label(host): host for host in hosts},
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
-        "storage": _distinct(_storage_text(context) for context in every),
+        "storage": _distinct(_storage_text(context) for context in all_contexts),
         "versions": _values_by_name(versions),
         "server_files": _values_by_name(server_files),
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},

@@ -97,15 +97,15 @@ def junit(rows: Sequence[Row]) -> str:
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
         rows_of_study = [row for row in rows if row["study"] == study]
-        failed = [row for row in rows_of_study if not _passes(row)]
-        failures = sum(row["verdict"] == Verdict.FAILS for row in failed)
+        not_passed = [row for row in rows_of_study if not _passes(row)]
+        failures = sum(row["verdict"] == Verdict.FAILS for row in not_passed)
         suite = ET.SubElement(
             suites,
             "testsuite",
             name=study,
             tests=str(len(rows_of_study)),
             failures=str(failures),
-            errors=str(len(failed) - failures),
+            errors=str(len(not_passed) - failures),
         )
         for row in rows_of_study:
             case = ET.SubElement(suite, "testcase", classname=study, name=row["id"])

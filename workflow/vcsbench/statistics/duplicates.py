@@ -81,9 +81,9 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
     # adds two uncertainties. One comes from its single squared difference, the other (1 / degrees) from its
     # variance by rounds, which is only estimated.
-    doubts = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
-    doubt = doubts.sum() / weights.sum() ** 2
-    moments = Variance(variance, float(variance**2 / doubt) + ADDED_DEGREES)
+    uncertainties = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
+    half_of_variance = uncertainties.sum() / weights.sum() ** 2
+    moments = Variance(variance, float(variance**2 / half_of_variance) + ADDED_DEGREES)
     p = float(p_value_of_quotient(quotient, len(pairs.squares), float(degrees.mean())))
     if p <= P_SIGNIFICANT:
         return moments

@@ -389,15 +389,16 @@ class CellCheck:
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # `places` are the conditions that select the cells of each side. A finding that compares nothing has
-        # only one side.
-        places: list[dict[str, Any]] = [self.where]
+        # The conditions that select the cells of each side. A finding that compares nothing has one side.
+        wheres: list[dict[str, Any]] = [self.where]
         if self.sides:
-            places = [{**self.where, self.compare["axis"]: side} for side in self.sides]
-        for where in places:
+            wheres = [{**self.where, self.compare["axis"]: side} for side in self.sides]
+        for where in wheres:
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
-                names = [f"{axis} {' or '.join(axis_values(v))}" for axis, v in where.items()]
+                names = []
+                for axis, values in where.items():
+                    names.append(f"{axis} {' or '.join(axis_values(values))}")
                 return Reason(ReasonCode.NOT_IN_GRID, {"cells": ", ".join(names) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason(ReasonCode.SKIPPED, {"reason": cells[0]["skip"]})
@@ -475,13 +476,13 @@ class PairCheck(CellCheck):
         Example: [(("log", "f6", "cold"), ("log", "f7", "cold"))] for the sides f6 and f7 of the second axis.
         """
         # The index of the compared axis in the key of a cell. `self.keys` are the other axes in their order.
-        place = self.axes.index(self.compare["axis"])
+        position = self.axes.index(self.compare["axis"])
         first, second = self.sides
         # A pair has a row for each round, and is listed once.
         keys = dict.fromkeys(zip(*(values[key] for key in self.keys), strict=True))
         pairs = []
         for key in keys:
-            before, after = key[:place], key[place:]
+            before, after = key[:position], key[position:]
             pairs.append(((*before, first, *after), (*before, second, *after)))
         return pairs
 

@@ -166,7 +166,7 @@ NO_NOISE = Noise(duplicates=Variance(0.0))
 class LogTable:
     """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
 
-    `keys`, `hosts` and `is_duplicate` have an entry per row. `block_places` are the indexes of the block's
+    `keys`, `hosts` and `is_duplicate` have an entry per row. `block_positions` are the indexes of the block's
     axes in a key: with [0, 2], the block of ("log", "f6", "cold") is ("log", "cold").
     """
 
@@ -174,10 +174,10 @@ class LogTable:
     hosts: Sequence[str]
     is_duplicate: Sequence[bool]
     logs: np.ndarray
-    block_places: Sequence[int]
+    block_positions: Sequence[int]
 
     def block(self, row: int) -> Key:
-        return tuple(self.keys[row][place] for place in self.block_places)
+        return tuple(self.keys[row][position] for position in self.block_positions)
 
     @property
     def originals(self) -> list[int]:
@@ -208,21 +208,21 @@ def noise_by_metric(
     # A duplicate has the same values of axes as its original. The column `cell` tells both apart: it is the
     # duplicate's path, and "" for all other cells.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
-    block_places = [list(axes).index(axis) for axis in block if axis in axes]
+    block_positions = [list(axes).index(axis) for axis in block if axis in axes]
     are_in_turns = _make_are_in_turns(rounds, axes)
 
     @cache
     def noise(name: str) -> Noise:
         if METRICS[name].exact:
             return NO_NOISE
-        table = _log_table(all_rounds, name, axes, block_places)
+        table = _log_table(all_rounds, name, axes, block_positions)
         return replace(estimate_noise(table), are_in_turns=are_in_turns)
 
     return noise
 
 
 def _log_table(
-    rounds: pd.DataFrame, metric: str, axes: Sequence[str], block_places: Sequence[int]
+    rounds: pd.DataFrame, metric: str, axes: Sequence[str], block_positions: Sequence[int]
 ) -> LogTable:
     """Return the logarithms of a metric by cell, host and round.
 
@@ -242,7 +242,7 @@ def _log_table(
     keys = [tuple(map(str, row)) for row in logs.index.to_frame()[[*axes]].to_numpy()]
     hosts = list(logs.index.get_level_values("host"))
     is_duplicate = [bool(path) for path in logs.index.get_level_values("cell")]
-    return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_places)
+    return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_positions)
 
 
 def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
@@ -404,7 +404,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
         cells_of_block[table.block(row), table.hosts[row]][table.keys[row]] = row
     factors, degrees = [], []
     for cells in cells_of_block.values():
-        for pairs in _contrasts(cells, table.block_places):
+        for pairs in _contrasts(cells, table.block_positions):
             of_pairs = [table.logs[first] - table.logs[second] for first, second in pairs]
             # A round that one of the cells lacks has no average (NaN).
             differences = np.mean(of_pairs, axis=0)
@@ -419,7 +419,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 
 
 def _contrasts(
-    cells: Mapping[Key, int], block_places: Sequence[int]
+    cells: Mapping[Key, int], block_positions: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells: each list compares two values of one axis within a block.
 
@@ -429,16 +429,16 @@ def _contrasts(
     one pair only are left out, because they average nothing.
     """
     number_of_axes = len(next(iter(cells)))
-    for place in range(number_of_axes):
-        # `place` is the index of an axis in the key. All cells of a block have the same value of the block's
-        # axes, so these values cannot be compared.
-        if place in block_places:
+    for position in range(number_of_axes):
+        # `position` is the index of an axis in the key. All cells of a block have the same value of the
+        # block's axes, so these values cannot be compared.
+        if position in block_positions:
             continue
         # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
         row_by_value: dict[Key, dict[str, int]] = defaultdict(dict)
         for key, row in cells.items():
-            row_by_value[key[:place] + key[place + 1 :]][key[place]] = row
-        values = dict.fromkeys(key[place] for key in cells)
+            row_by_value[key[:position] + key[position + 1 :]][key[position]] = row
+        values = dict.fromkeys(key[position] for key in cells)
         for first, second in combinations(values, 2):
             pairs = []
             for rows in row_by_value.values():

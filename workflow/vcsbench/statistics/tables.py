@@ -77,8 +77,9 @@ class Aggregation:
         if not self.is_measured or not self._is_disturbed.any():
             return None
         if statistic not in self._undisturbed_rounds:
-            quiet = self.frame[~self._is_disturbed]
-            self._undisturbed_rounds[statistic] = aggregation.by_round(quiet, self.keys, statistic)
+            undisturbed = self.frame[~self._is_disturbed]
+            rounds = aggregation.by_round(undisturbed, self.keys, statistic)
+            self._undisturbed_rounds[statistic] = rounds
         return self._undisturbed_rounds[statistic]
 
     def cells(self, statistic: str) -> pd.DataFrame:
@@ -382,9 +383,9 @@ def _comparisons(
     noise = rows.noise(metric.name, statistic)
     cells = _with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)
-    quiet = rows.undisturbed_rounds(statistic) if metric.is_duration else None
-    if quiet is not None:
-        quiet = _with_metric(quiet, metric)
+    undisturbed_rounds = rows.undisturbed_rounds(statistic) if metric.is_duration else None
+    if undisturbed_rounds is not None:
+        undisturbed_rounds = _with_metric(undisturbed_rounds, metric)
     why_missing = rows.why_missing(metric)
     records = []
     for candidate in compare["candidates"]:
@@ -394,10 +395,10 @@ def _comparisons(
         round_pairs = pair_rows(rounds, axis, sides, [*shared, "host", "round"])
         ratios = _ratios_by_place(round_pairs, shared, metric)
         means = _means_by_place(round_pairs, shared, metric)
-        undisturbed: dict[Key, Estimate] = {}
-        if quiet is not None:
-            quiet_pairs = pair_rows(quiet, axis, sides, [*shared, "host", "round"])
-            undisturbed = _ratios_by_place(quiet_pairs, shared, metric)
+        undisturbed_ratios: dict[Key, Estimate] = {}
+        if undisturbed_rounds is not None:
+            undisturbed = pair_rows(undisturbed_rounds, axis, sides, [*shared, "host", "round"])
+            undisturbed_ratios = _ratios_by_place(undisturbed, shared, metric)
         for pair in cell_pairs.to_dict("records"):
             # What both cells have in common. `place` has the same as a tuple, such as ("log", "cold"), by
             # which the ratios and means are looked up.
@@ -409,14 +410,14 @@ def _comparisons(
             )
             ratio = noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
             round_flags = []
-            if _has_other_sign(ratio, undisturbed.get(place, NO_ESTIMATE)):
+            if _has_other_sign(ratio, undisturbed_ratios.get(place, NO_ESTIMATE)):
                 round_flags.append(Flag.DISTURBED)
             if limits.has_few_rounds(ratio.n):
                 round_flags.append(Flag.LOW_N)
             if not noise.are_in_turns(cell_pair):
                 round_flags.append(Flag.NOT_IN_TURNS)
-            of_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
-            records.append(_comparison(where, sides, pair, of_rounds, metric, why_missing))
+            paired_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
+            records.append(_comparison(where, sides, pair, paired_rounds, metric, why_missing))
     return _without_empty(rows_frame(records, shared))
 
 
@@ -437,7 +438,7 @@ def _comparison(
     where: Mapping[str, str],
     sides: tuple[str, str],
     pair: Row,
-    rounds: _PairedRounds,
+    paired_rounds: _PairedRounds,
     metric: Metric,
     why_missing: WithheldCode | None,
 ) -> dict[str, Any]:
@@ -452,7 +453,7 @@ def _comparison(
     as different by design (same_work.is_unchecked) does not prevent a comparison.
     """
     row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
-    row_flags += rounds.flags
+    row_flags += paired_rounds.flags
     hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
     if len(hosts) > 1:
         row_flags.append(Flag.HOSTS_DIFFER)
@@ -460,33 +461,33 @@ def _comparison(
     refused = None
     if not any(same_work.is_unchecked(work) for work in works.values()):
         refused = same_work.refusal(same_work.name_of(where, list(where)), works)
-    withheld = _why_withheld(pair, rounds, refused, len(hosts) > 1, metric, why_missing)
+    withheld = _why_withheld(pair, paired_rounds, refused, len(hosts) > 1, metric, why_missing)
     detail = ""
     numbers: dict[str, float]
     if refused:
         # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
         detail = refused.reason
         row_flags.append(refused.flag)
-        numbers = {"n": rounds.ratio.n}
+        numbers = {"n": paired_rounds.ratio.n}
     else:
-        numbers = ratio_columns(rounds.ratio)
+        numbers = ratio_columns(paired_rounds.ratio)
         if not metric.exact:
             shares = [pair[f"{FIXED_SHARE}_{side}"] for side in SIDES]
             numbers |= share_columns(*shares)
     if not withheld:
-        numbers |= rounds.means
+        numbers |= paired_rounds.means
     point = {**where, "baseline": sides[0], "candidate": sides[1]}
     # `quotient` is of the cells' own numbers. A duration takes the mean ratio of its rounds instead, if there
     # is one. Published numbers have none.
     ratio = pair["quotient"]
-    if metric.is_duration and math.isfinite(rounds.ratio.value):
-        ratio = rounds.ratio.value
+    if metric.is_duration and math.isfinite(paired_rounds.ratio.value):
+        ratio = paired_rounds.ratio.value
     return table_row(point, 100 * (ratio - 1), row_flags, withheld, detail, numbers)
 
 
 def _why_withheld(
     pair: Row,
-    rounds: _PairedRounds,
+    paired_rounds: _PairedRounds,
     refused: same_work.Refusal | None,
     has_several_hosts: bool,
     metric: Metric,
@@ -504,7 +505,7 @@ def _why_withheld(
     if any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
         return why_missing
     # There are common rounds, but one of them has a 0 (_ratios_by_place).
-    if rounds.ratio.n and math.isnan(rounds.ratio.value):
+    if paired_rounds.ratio.n and math.isnan(paired_rounds.ratio.value):
         return WithheldCode.ZERO
     return None
 

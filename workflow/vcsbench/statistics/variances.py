@@ -34,8 +34,10 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
     terms = [term for term in variances if term.variance]
     total = math.fsum(term.variance for term in terms)
     # How uncertain the total is: half of the variance that it has itself as an estimate.
-    doubt = math.fsum(term.variance**2 / term.degrees for term in terms)
-    return Variance(total, total**2 / doubt if doubt else math.inf)
+    half_of_variance = math.fsum(term.variance**2 / term.degrees for term in terms)
+    # Terms that are known exactly (infinite degrees) give 0.
+    degrees = total**2 / half_of_variance if half_of_variance else math.inf
+    return Variance(total, degrees)
 
 
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
