@@ -72,8 +72,8 @@ def _describe_cells(
     """Return the facts of each cell by its path.
 
     `words` is its label. `spent` has the four times of summarise_times, `counted` the median of each of
-    `counts`. `evidence` has sentences. `runs` is the index of its first run in the columns of runs, and the
-    number of its runs: `[120, 5]`.
+    `counts`. `evidence` has sentences, and `rounds` is the number of its rounds. `runs` is the index of its
+    first run in the columns of runs, and the number of its runs: `[120, 5]`.
     """
     names = name_cells(results)
     cells: dict[str, Row] = {}

@@ -108,8 +108,8 @@ def find_table(
         if not is_same_metric or table_compare["axis"] != comparison.get("axis"):
             continue
         for baseline, candidate in (sides, sides[::-1]):
-            is_same_pair = baseline == table_compare["baseline"]
-            if is_same_pair and candidate in table_compare["candidates"]:
+            is_same_baseline = baseline == table_compare["baseline"]
+            if is_same_baseline and candidate in table_compare["candidates"]:
                 return name, {**where, CANDIDATE: candidate}
 
     if comparison:

@@ -454,8 +454,8 @@ def _describe_flags(
     cells = _select_cells(results, definition)
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = [flag for run in runs for flag in run["flags"].split()]
-    is_warm = all(cache_state(run.get("cache")).is_hot for run in runs)
-    flag_names = name_flags(flags, named_flags, is_warm)
+    is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
+    flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
     sides = _read_sides(definition)
     if sides and "svn" in sides:

@@ -448,12 +448,12 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
         largest = max((point.value for point in sheet if point.value is not None), default=0.0)
         columns = grouped_by(sheet, lambda point: values_in(point.keys, layout.columns))
         for column in columns.values():
-            places = words.decimals((point.value for point in column), unit)
+            decimals = words.decimals((point.value for point in column), unit)
             for point in column:
                 if point.value is None:
                     formatted.append(point)
                     continue
                 # Counts can all be 0.
                 bar = round(100 * point.value / largest) if largest > 0 else 0
-                formatted.append(replace(point, text=words.fixed(point.value, places), bar=bar))
+                formatted.append(replace(point, text=words.fixed(point.value, decimals), bar=bar))
     return formatted

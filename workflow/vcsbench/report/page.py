@@ -255,12 +255,12 @@ def _describe_answers(
     min_effect = f"{results.advice.min_effect_pct:g} %"
     # `make baseline` saves results and measures nothing, so limits and options of a run mean nothing to it.
     # Only its configuration files matter.
-    saved = replace(command, baseline="before", arguments=command.configfile_arguments)
+    saving = replace(command, baseline="before", arguments=command.configfile_arguments)
     wishes: Sequence[Wish] = []
     if results.own_repository:
         # The preset values of the picks are the values of the reader's repository.
-        current = {pick.axis: pick.preset for pick in picks if pick.preset}
-        wishes = find_wishes(results.advice, current, measured_work(results))
+        values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
+        wishes = find_wishes(results.advice, values_now, measured_work(results))
     pick_answers = make_pick_answers(
         results.advice,
         combinations,
@@ -289,7 +289,7 @@ def _describe_answers(
         next_steps=steps,
         commands={
             "report": command.text(),
-            "baseline": saved.text("baseline"),
+            "baseline": saving.text("baseline"),
             "check": command.text("check"),
         },
         own_command="" if results.own_repository else OWN_REPOSITORY,

@@ -42,7 +42,9 @@ def make_charts(
     dots = [view.dot for view in findings if view.dot]
     if dots:
         verdicts = {dot.verdict for dot in dots}
-        chart = charts.findings_chart(dots, [v for v in MEANINGS if v in verdicts])
+        chart = charts.findings_chart(
+            dots, [verdict for verdict in MEANINGS if verdict in verdicts]
+        )
         made.append(replace(chart, key=f"{chart.key}{describe_undrawn(findings)}"))
     made += _make_level_charts(results)
     made += _make_history_charts(results)
@@ -81,7 +83,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
             continue
         # Values that are not in the table would leave gaps on the axis of the chart.
         present = {row[over] for row in rows}
-        places = [value for value in results.order[over] if value in present]
+        values_in_order = [value for value in results.order[over] if value in present]
         line_axes = varying(rows, [axis for axis in results.order if axis != over])
         metric = metric_in(definition)
         axis_label = labels.axis_label(over)
@@ -89,7 +91,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
             f"level-{words.slug(name)}",
             f"{metric.title} ({metric.unit}) by {axis_label}",
             _make_line_points(rows, over, line_axes),
-            places,
+            values_in_order,
             (axis_label, f"{metric.title}, {metric.unit}"),
         )
         made.append(chart)

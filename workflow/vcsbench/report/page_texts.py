@@ -257,7 +257,7 @@ def make_history_table(history: Row) -> PlainTable | None:
 
     A row is a baseline or this run. It has the outcomes of its comparisons with the baseline before (`4
     faster, 2 equal`), and the changes since then. `history` is the file results/history/<study>.json
-    (baseline_comparison.history).
+    (baseline_comparison.make_history).
     """
     times = history.get("times", [])
     if len(times) < 2:

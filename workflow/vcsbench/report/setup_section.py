@@ -658,8 +658,8 @@ def _make_build_tables(results: Results) -> list[PlainTable]:
 
     builds = list(results.order.get(BUILD_AXIS, ()))
 
-    def place(row: tuple[str, ...]) -> tuple[int, list[str]]:
-        """Return the place of a build on its axis, then the texts of the row."""
+    def rank(row: tuple[str, ...]) -> tuple[int, list[str]]:
+        """Return what to sort by: the place of a build on its axis, then the texts of the row."""
         name, *texts = row
         number = builds.index(name) if name in builds else len(builds)
         return number, texts
@@ -672,7 +672,7 @@ def _make_build_tables(results: Results) -> list[PlainTable]:
         "Folders of Subversion's libraries",
         "Digest of the binaries",
     ]
-    rows = sorted(unique_values(rows), key=place)
+    rows = sorted(unique_values(rows), key=rank)
     return [PlainTable("Builds", heads, rows)]
 
 

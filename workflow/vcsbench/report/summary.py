@@ -88,7 +88,7 @@ def find_disturbance(results: Results) -> Disturbance:
     for state, members in grouped_by(runs, lambda run: run.get(CACHE_AXIS, "")).items():
         shares[state] = _disturbed_share(members)
     most = max(shares, key=lambda state: shares[state])
-    # A state that has no more than others tells a reader nothing.
+    # A state that has no more than others tells a reader nothing. Without the axis of caches, it is "".
     if not most or shares[most] < UNEVEN * share:
         return Disturbance(share)
     return Disturbance(share, value_label(CACHE_AXIS, most))
@@ -157,13 +157,15 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         return None
     # The first run is the present state, the last one the longest: nothing decides more than that within a
     # day.
-    now = runs[0].undecided
+    undecided_now = runs[0].undecided
     never_decided = runs[-1].undecided
     # The shortest run that leaves at most a quarter of those that can be decided. The last run leaves none of
     # them, so one is always found.
-    chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= now - never_decided)
-    left = chosen.undecided
-    if not chosen.seconds or left >= now:
+    decidable = undecided_now - never_decided
+    chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
+    undecided_then = chosen.undecided
+    # The present state is the shortest run if nothing can be decided.
+    if not chosen.seconds or undecided_then >= undecided_now:
         return None
 
     total = ""
@@ -177,10 +179,11 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     kind = "undecided"
     if account.count_results()[Result.BOUNDED]:
         kind = f"{texts.RESULTS[Result.BOUNDED]} or {kind}"
-    if left:
-        comparisons = f"{now - left} of the {now} {kind} comparisons"
-    elif now > 1:
-        comparisons = f"all {now} {kind} comparisons"
+    if undecided_then:
+        decided = undecided_now - undecided_then
+        comparisons = f"{decided} of the {undecided_now} {kind} comparisons"
+    elif undecided_now > 1:
+        comparisons = f"all {undecided_now} {kind} comparisons"
     else:
         comparisons = f"the {kind} comparison"
     effect = f"{words.duration(chosen.seconds)} more decide {comparisons}{total}"
