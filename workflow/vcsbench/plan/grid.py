@@ -34,7 +34,7 @@ DUPLICATE = "~2"
 # The published studies have up to 1,620.
 MOST_CELLS = 50_000
 
-# Fixed cost is the same for all values of these axes: it does not depend on the storage of a repository and
+# Fixed cost is the same for all values of these axes: it depends neither on the storage of a repository nor
 # on the contents of memory.
 SAME_FIXED_COST = {
     REPOSITORY_AXIS,
