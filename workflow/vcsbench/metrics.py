@@ -240,6 +240,11 @@ _TRAFFIC = (
            "The server's CPU time divided by the number of requests, from the medians of the rounds.",
            _less("takes"), needs=("server_cpu_s", "requests"),
            value=lambda part: 1000 * part["server_cpu_s"] / part["requests"]),
+    _in_mib("server_peak_memory_bytes", "server_peak_mib", "Server memory", "server memory",
+            _less("takes"),
+            "MiB of the largest memory of all processes of the server, median of the rounds. Where a "
+            "process ends with each request, it is that of one untimed run, read a hundred times a second. "
+            "Memory that processes share counts in each."),
     Metric("server_peak_mib_per_client", "Server memory per client", "MiB", "server memory per client",
            "The largest memory of all processes of the server, read five times a second, divided by the "
            "number of clients. Memory that processes share counts in each.",

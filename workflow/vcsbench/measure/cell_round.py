@@ -17,6 +17,7 @@ from vcsbench.external import printable
 from vcsbench.measure import work
 from vcsbench.measure.discarded_run import DiscardedRun
 from vcsbench.measure.git_trace import TRACE_VARIABLE, GitTrace, read_git_trace
+from vcsbench.measure.memory_sampler import SHORT_INTERVAL_S, MemorySampler
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
@@ -60,6 +61,8 @@ class RoundMeasurement:
         self.work_kind = work.KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
         self.captured_server: dict[str, int | None] = {}
+        # Of all processes of the server in this run; None without one.
+        self.captured_server_peak_bytes: int | None = None
         self.git_trace: GitTrace | None = None
         self.discards = self.state.get("discard", False)
         self.discarded_bytes: int | None = None
@@ -296,11 +299,19 @@ class RoundMeasurement:
         if is_traced:
             variables = {**command.environment, TRACE_VARIABLE: str(trace)}
             command = command._replace(environment=variables)
-        captured = capture(
-            command,
-            lambda output: read_output(output, self.cell.urls),
-            self.folder / "captured.log",
-        )
+        sampler = None
+        if is_read and self.cell.server and self.cell.server.pid:
+            sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
+        try:
+            captured = capture(
+                command,
+                lambda output: read_output(output, self.cell.urls),
+                self.folder / "captured.log",
+            )
+        finally:
+            if sampler:
+                sampler.stop()
+                self.captured_server_peak_bytes = sampler.peak_bytes
         return self._read_trace(captured, trace) if is_traced else captured
 
     def _read_trace(self, captured: Captured, trace: Path) -> Captured:
@@ -410,11 +421,15 @@ class RoundMeasurement:
         """Add peak memory and work of the captured run to all timed runs.
 
         All runs of a command that only prints do the same, so one run stands for all of them. Without a
-        captured run, the peak memory is None.
+        captured run, the peak memory is None. The kernel keeps no peak of a process of the server that has
+        ended: then the server's peak is that of the captured run, too.
         """
         captured = self.captured
         for run in self.runs:
-            run["evidence"]["client_peak_memory_bytes"] = captured.peak_bytes if captured else None
+            evidence = run["evidence"]
+            evidence["client_peak_memory_bytes"] = captured.peak_bytes if captured else None
+            if captured and evidence.get("server_peak_memory_bytes") is None:
+                evidence["server_peak_memory_bytes"] = self.captured_server_peak_bytes
             if captured and self.work_kind.read:
                 run["work"] = captured.work
 

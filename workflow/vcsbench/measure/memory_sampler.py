@@ -4,8 +4,10 @@ import threading
 
 from vcsbench import processes
 
-# To read the memory of a server with 64 processes takes 5 ms. Short requests need many samples.
+# To read the memory of a server with 64 processes takes 5 ms.
 INTERVAL_S = 0.2
+# For an untimed run: a process for one request may live for some hundredths of a second.
+SHORT_INTERVAL_S = 0.01
 
 
 class MemorySampler(threading.Thread):
@@ -15,16 +17,17 @@ class MemorySampler(threading.Thread):
     moment. Memory that processes share counts in each. It is None if the kernel reports no memory.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, interval_s: float = INTERVAL_S) -> None:
         super().__init__(daemon=True)
         self.pid = pid
+        self.interval_s = interval_s
         self.peak_bytes: int | None = None
         self.is_stopped = threading.Event()
         self.start()
 
     def run(self) -> None:
         self._sample()
-        while not self.is_stopped.wait(INTERVAL_S):
+        while not self.is_stopped.wait(self.interval_s):
             self._sample()
 
     def _sample(self) -> None:
