@@ -58,6 +58,21 @@ def test_setup_of_equal_contexts_lists_facts_once():
     packed = {**context()["repository"], "packing": "nopack", "packed": False}
     assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
+
+
+def test_setup_has_the_settings_of_formats_and_none_of_a_load():
+    settings = {
+        "enable-dir-deltification": "true",
+        "enable-props-deltification": "false",
+        "compression": "lz4",
+    }
+    of_copy = {**context()["repository"], "fsfs_settings": settings}
+    # A load reads a dump file, which has no format.
+    of_load = {key: value for key, value in of_copy.items() if key != "format"}
+    (text,) = setup(context(repository=of_load), context(2, repository=of_copy)).facts[
+        "Format settings"
+    ]
+    assert text.startswith("f7: directory deltification on, property deltification off")
     made = {**context()["repository"], "source": "generated"}
     generated = setup(context(repository=made), context(repository={**made, "format": "f6"}))
     assert generated.conditions.history == "generated"

@@ -452,7 +452,8 @@ def _describe_format_settings(context: Row) -> str:
     Example: `f7: directory deltification on, property deltification on and compression lz4.`
     """
     repository = context["repository"]
-    if "fsfs_settings" not in repository:
+    # The repository of a load has no format: it is a dump file.
+    if not {"format", "fsfs_settings"} <= repository.keys():
         return ""
     name = repository["format"]
     settings = repository["fsfs_settings"]
