@@ -32,7 +32,7 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     storages = {"ssd": str(project.path / "storage"), "ram": str(memory)}
     keys = {"repositories": ruby(0.002), "storages": storages, "storage": "ssd"}
     project.configure(*parts, study=SSD, **keys)
-    project.succeed("measured")
+    project.succeed(f"reports/{SSD}.html")
     runs = {row["cell"]: row for row in project.rows(f"measurements/{SSD}.csv")}
     loads = {cell: row for cell, row in runs.items() if row["command"] == "load"}
     assert len(loads) == 5 and not invalid_flags([*runs.values()])
