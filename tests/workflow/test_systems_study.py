@@ -8,7 +8,7 @@ from project import invalid_flags, needs, ruby
 
 STUDY = "systems"
 SYSTEMS = ["subversion", "git", "mercurial", "fossil"]
-CELL = {"network": "loopback", "cache": "hot-os"}
+CELL = {"repo": "common", "network": "loopback", "cache": "hot-os"}
 
 pytestmark = needs("hyperfine", "hg", "fossil", "git", "svnserve")
 

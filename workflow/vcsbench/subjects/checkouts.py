@@ -13,7 +13,6 @@ from vcsbench.subjects.client_folder import ClientFolder
 from vcsbench.subjects.repository import Repository
 from vcsbench.systems.fossil import (
     FOSSIL_FILE,
-    FOSSIL_SETTINGS,
     newest_checkins,
     query_database,
     run_fossil,
@@ -28,6 +27,10 @@ TRUNK = "trunk"
 TRUNK_REVISIONS = "sort(ancestors(trunk), -rev)"
 # Fossil's database of a working tree, next to its files.
 CHECKOUT_DATABASE = ".fslckout"
+CLUSTERS = (
+    "SELECT uuid FROM blob JOIN tagxref ON tagxref.rid = blob.rid JOIN tag ON tag.tagid = tagxref.tagid "
+    "WHERE tagname = 'cluster'"
+)
 
 
 class FossilRepository(Repository):
@@ -96,18 +99,21 @@ class FossilCheckout(Checkout):
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         source = temporary / "source"
         copy_tree(self.repository.path, source)
-        clone = temporary / FOSSIL_FILE
-        run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
-        if self.commits:
-            newest = newest_checkins(clone, self.commits)
-            run_fossil(temporary, "purge", "checkins", *newest, "-R", clone)
-            for number in query_database(clone, "SELECT peid FROM purgeevent"):
-                run_fossil(temporary, "purge", "obliterate", number, "--force", "-R", clone)
         path.mkdir()
-        clone.rename(path / FOSSIL_FILE)
-        (checkin,) = newest_checkins(path / FOSSIL_FILE, 1)
-        run_fossil(temporary, "open", path / FOSSIL_FILE, checkin, "--workdir", path)
-        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
+        clone = path / FOSSIL_FILE
+        run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
+        *newest, checkin = newest_checkins(clone, self.commits + 1)
+        run_fossil(temporary, "open", clone, checkin, "--workdir", path)
+        if newest:
+            # Their descendants go, too. Fossil first moves them to a store, from which it could restore them.
+            run_fossil(temporary, "purge", "checkins", *newest, cwd=path)
+            # A cluster is a list of artifacts. The server names only clusters and what is in none of them, so
+            # a client with the newest cluster would ask for nothing.
+            clusters = query_database(clone, CLUSTERS)
+            if clusters:
+                run_fossil(temporary, "purge", "artifacts", *clusters, cwd=path)
+            for number in query_database(clone, "SELECT peid FROM purgeevent"):
+                run_fossil(temporary, "purge", "obliterate", number, "--force", cwd=path)
         return {}
 
     def _copy(self) -> None:
