@@ -2,14 +2,13 @@
 
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 from vcsbench import processes, progress, words
 from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.prepare.git_preparation import import_history
-from vcsbench.prepare.preparation import Preparation, Task, check_stop, print_progress
+from vcsbench.prepare.preparation import Preparation, Task, print_progress
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.storages.file_trees import remove_path
@@ -37,6 +36,8 @@ class ConvertedPreparation(Preparation):
             commits = int(run_git(git, "rev-list", "--count", "--all"))
             with progress.stage(f"converting to {fmt}"):
                 self._convert(git, path)
+            with progress.stage("verifying"):
+                self._verify(path)
         finally:
             remove_path(git)
         keep_commit_count(path, commits)
@@ -59,14 +60,8 @@ class ConvertedPreparation(Preparation):
         }
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
-        paths = sorted(folder.glob(f"{fmt}.{PLAIN}"))
-        return [partial(self._verify_all, paths, stop)]
-
-    def _verify_all(self, paths: list[Path], stop: threading.Event) -> None:
-        with progress.stage("verifying", len(paths), "repositories") as at:
-            for at.done, path in enumerate(paths):
-                check_stop(stop)
-                self._verify(path)
+        # Copies are made while the tasks run. A verification writes into the repository, so load() does it.
+        return []
 
     def _convert(self, git: Path, path: Path) -> None:
         raise NotImplementedError
