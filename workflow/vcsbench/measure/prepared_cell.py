@@ -510,8 +510,8 @@ class PreparedCell:
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
-            # Some commands cannot work on an empty repository. Such a one has loaded the client's files before
-            # it failed, and may have left a part of its output.
+            # Some commands cannot work on an empty repository. Such a one has loaded the client's files, and
+            # may have left a part of its output.
             if self.recipe.get("fixed_cost") is not False:
                 raise ProgramError(f"{error} (against an empty repository)") from None
         # A commit without a change has changed nothing. To put folders back, they are listed, and so their

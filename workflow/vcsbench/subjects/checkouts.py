@@ -96,6 +96,11 @@ class FossilCheckout(Checkout):
 
     kind = "fossil_checkout"
 
+    def check(self) -> None:
+        super().check()
+        # It makes the settings of the user. Otherwise the first run would write more than the others.
+        run_fossil(self.run, "timeline", "-n", "1", cwd=self.path)
+
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         source = temporary / "source"
         copy_tree(self.repository.path, source)
