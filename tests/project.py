@@ -56,9 +56,11 @@ def opened(start: Sequence[str]) -> list[str]:
     """Return words that start a program as `start` does, where every user can enter the Python of the tests.
 
     A checkout may lie in a folder that only its owner enters, such as root's home. In mounts of its own, the
-    program sees an open folder in the place of each closed one, with nothing but Python and the tools in it.
+    program sees an open folder in the place of each closed one, with nothing in it but Python, the tools, the
+    package and the configuration.
     """
-    places = {sys.prefix, sys.base_prefix, str(ROOT / ".tools")}
+    parts = (".tools", "workflow", "config")
+    places = {sys.prefix, sys.base_prefix, *(str(ROOT / part) for part in parts)}
     places |= {os.path.realpath(place) for place in places}
     closed = {place: closed_above(Path(place)) for place in places if os.path.exists(place)}
     closed = {place: top for place, top in closed.items() if top}

@@ -96,7 +96,8 @@ class Sshd(Server):
 
         Root's checkout may be in its home, which no other user can enter.
         """
-        if not processes.closed_folder(UNPACKED_SSHD):
+        # Set-up's folder may be a link, whose own place is open.
+        if not processes.closed_folder(UNPACKED_SSHD.resolve()):
             return UNPACKED_SSHD
         copy = self.run / "openssh"
         shutil.copytree(UNPACKED_SSHD, copy)
