@@ -123,16 +123,20 @@ class FossilCheckout(Checkout):
 
     def _copy(self) -> None:
         super()._copy()
-        repository = self.path / FOSSIL_FILE
         _change(
             self.path / CHECKOUT_DATABASE,
             "UPDATE vvar SET value = ? WHERE name = 'repository'",
-            repository,
+            self.path / FOSSIL_FILE,
         )
+
+    def restore(self) -> None:
+        super().restore()
+        if not self.commits:
+            return
         assert self.origin
-        # The update fetches from there.
+        # The update fetches from there. The server has an address only now, after check().
         _change(
-            repository,
+            self.path / FOSSIL_FILE,
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",
             self.origin(),
         )
