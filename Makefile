@@ -40,7 +40,7 @@ vcsbench := @exec bash ./vcsbench
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${LOG:+--server-log="$$LOG"} $${STUDY:+--study="$$STUDY"}
 timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
 # Unit tests on all cores; those that measure one after the other, after them.
-pytest := $(run) python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+pytest := $(run) python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 .PHONY: help
 help: ## What there is to do (this list)

@@ -1,15 +1,14 @@
 """What tests in several folders share: fixtures, and which tests may run at the same time."""
 
-from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from project import PLACES, remove_leftovers
 from unit.report_files import default_grid, make_files
 from vcsbench.isolation import is_allowed, unshare_mounts
-
-TESTS = Path(__file__).parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,19 +23,27 @@ def pytest_configure(config: pytest.Config) -> None:
         unshare_mounts()
 
 
-# Before pytest-xdist reads the groups.
-@pytest.hookimpl(tryfirst=True)
+class _FilesOrMeasuring(LoadScopeScheduling):
+    """Give a file's tests to one worker, for its fixtures, and all that measure to one."""
+
+    # pytest-xdist's own groups (`--dist loadgroup`) have no effect with pytest 9.
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "measuring" if _measures(file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _FilesOrMeasuring(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a file's tests to one worker, for its fixtures, and all that measure to one, last."""
-    for item in items:
-        group = "measuring" if _measures(item) else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_measures)
+    """Let the tests that measure come last."""
+    items.sort(key=lambda item: _measures(item.nodeid))
 
 
-def _measures(item: pytest.Item) -> bool:
+def _measures(nodeid: str) -> bool:
     """Return True for a test that measures. The delay of a line is measured, too."""
-    return item.path.is_relative_to(TESTS / "workflow") or item.path.name == "test_link.py"
+    return nodeid.startswith("tests/workflow/") or nodeid.startswith("tests/unit/test_link.py")
 
 
 @pytest.fixture(scope="session")

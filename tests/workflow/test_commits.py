@@ -148,6 +148,7 @@ def works_of(rows):
     return {(row["command"], row["work"]) for row in rows}
 
 
+@pytest.mark.slow
 def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
     hot = {
         "format": "f8",
@@ -184,6 +185,7 @@ def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
     assert "fixed" not in {row["cell"].split("/")[2] for row in runs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("access", "cache"), [("svn", "hot-server"), *(slow(access, "cold") for access in ACCESSES)]
 )
@@ -257,6 +259,7 @@ def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, access, h
         file.write_text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ACCESSES)
 def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, access):
     """The page says that a hook is part of the measured time."""

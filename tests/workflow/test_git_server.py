@@ -80,6 +80,7 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
 def test_commands_do_the_same_work_over_ssh(project):
     parts = [

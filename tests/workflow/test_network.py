@@ -47,6 +47,7 @@ def interfaces():
     return subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
     # Set-up has built the relay there.
     (project.path / ".tools").symlink_to(ROOT / ".tools")

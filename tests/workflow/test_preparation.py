@@ -42,6 +42,7 @@ def commit(copy):
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
 
 
+@pytest.mark.slow
 def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
     project.configure(PART, repositories=ruby(0.001))
     project.prepare()

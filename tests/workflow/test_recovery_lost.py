@@ -117,6 +117,7 @@ DAMAGES = {
 UNREADABLE = ("export", "context", "measurements", "tables", "findings", "advice", "grid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "how"),
     [

@@ -78,6 +78,7 @@ def assert_continues(project, disk):
     assert project.rows(f"failures/{STUDY}.csv") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [("svnadmin", "verify"), slow(("svnadmin", "load"))])
 def test_storage_read_only_during_preparation_ends_the_run(project, disk, moment):
     configure(project, disk)

@@ -62,6 +62,7 @@ def test_report_lists_losses_of_a_git_conversion(project):
         assert note in page, note
 
 
+@pytest.mark.slow
 def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     study, own = "own-repository", project.path / "mine"
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", own], check=True)

@@ -10,7 +10,7 @@ STUDY = "systems"
 SYSTEMS = ["subversion", "git", "mercurial", "fossil"]
 CELL = {"repo": "common", "network": "loopback", "cache": "hot-os"}
 
-pytestmark = needs("hyperfine", "hg", "fossil", "git", "svnserve")
+pytestmark = [pytest.mark.slow, needs("hyperfine", "hg", "fossil", "git", "svnserve")]
 
 
 @pytest.fixture(scope="module")

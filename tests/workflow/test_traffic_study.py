@@ -66,6 +66,7 @@ STUDY_FILE = {
 CLOSED = {"command": "requests", "arrival": "closed"}
 
 
+@pytest.mark.slow
 @needs("svn", "svnserve", "hyperfine")
 def test_traffic_study_runs_from_grid_to_report(project):
     file = project.path / "config" / "studies" / f"{STUDY}.yaml"
