@@ -20,6 +20,8 @@ def measured(shared_project):
     project.configure(
         {**CELL, "operation": operations, "access": ["svn", "git", "http", "file"]},
         {**CELL, "operation": "first copy", "cache": "cold", "access": ["svn", "git", "http"]},
+        # Each client has to reach a server in another network.
+        {**CELL, "operation": "update", "network": "namespace", "access": ["svn", "git", "http"]},
         study=STUDY,
         repositories=ruby(0.006, "common"),
     )
