@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
 from vcsbench.config.models import (
+    RENAMED,
     Metric,
     Name,
     Text,
@@ -208,11 +209,6 @@ def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[
     )
 
 
-# The published files' names of an axis and of its value, which have another name here.
-PUBLISHED_AXES = {"ra": "access"}
-PUBLISHED_VALUES = {"hot-svn": "hot-server"}
-
-
 def read_published_rows(
     paths: Sequence[str | Path],
     axes: Sequence[str],
@@ -276,11 +272,8 @@ def read_published_rows(
 
 
 def _rename_published(row: Mapping[str, str]) -> dict[str, str]:
-    """Return a row of a published file with the names of axes and values that vcsbench has for them."""
-    return {
-        PUBLISHED_AXES.get(column, column): PUBLISHED_VALUES.get(text, text)
-        for column, text in row.items()
-    }
+    """Return a row of a published file, which has earlier names of axes and values, with today's names."""
+    return {RENAMED.get(column, column): RENAMED.get(text, text) for column, text in row.items()}
 
 
 def _check_numbers(

@@ -4,17 +4,16 @@ import threading
 import time
 from pathlib import Path
 
-from vcsbench import processes, progress, words
-from vcsbench.environment import program_environment
+from vcsbench import processes, progress
 from vcsbench.errors import UserError
 from vcsbench.prepare.git_preparation import import_history
-from vcsbench.prepare.preparation import Preparation, Task, print_progress
+from vcsbench.prepare.preparation import Preparation, Task, describe_load
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.systems import system_of
 from vcsbench.systems.commit_count import keep_commit_count
-from vcsbench.systems.fossil import FOSSIL_FILE, FOSSIL_SETTINGS, FOSSIL_USER, run_fossil
+from vcsbench.systems.fossil import FOSSIL_FILE, FOSSIL_USER, fossil_environment, run_fossil
 from vcsbench.systems.git_program import run_git, start_git
 from vcsbench.systems.mercurial import run_hg
 from vcsbench.systems.plain_system import PLAIN
@@ -41,23 +40,11 @@ class ConvertedPreparation(Preparation):
         finally:
             remove_path(git)
         keep_commit_count(path, commits)
-        seconds = round(time.monotonic() - begun, 1)
-        print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+        record = describe_load(source, facts, PLAIN, commits, begun)
         mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}.")
-        return {
-            "packing": PLAIN,
-            "revisions": commits,
-            "notes": list(facts.notes),
-            "load_options": [],
-            "tree": "",
-            "folder": "",
-            "busy_file": facts.busy_file,
-            "long_names": 0,
-            "reserved_names": 0,
-            "seconds": seconds,
-        }
+        return record
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
         # Copies are made while the tasks run. A verification writes into the repository, so load() does it.
@@ -91,16 +78,17 @@ class FossilPreparation(ConvertedPreparation):
     def _convert(self, git: Path, path: Path) -> None:
         path.mkdir()
         argv = ["fossil", "import", "--git", str(path / FOSSIL_FILE), "-A", FOSSIL_USER]
-        environment = program_environment({"FOSSIL_HOME": str(path), "USER": FOSSIL_USER})
+        # The settings of a user go with this folder, and are in no copy.
+        home = path.parent
         failure = f"{path}: fossil import failed"
         with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exported:
-            with processes.Program(argv, failure, environment, exported.stdout) as imported:
+            with processes.Program(
+                argv, failure, fossil_environment(home), exported.stdout
+            ) as imported:
                 imported.read_all()
             exported.finish()
         # The import stores each version of a file as a whole.
-        run_fossil(path, "rebuild", path / FOSSIL_FILE, "--compress", "--vacuum")
-        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
+        run_fossil(home, "rebuild", path / FOSSIL_FILE, "--compress", "--vacuum")
 
     def _verify(self, path: Path) -> None:
-        run_fossil(path, "test-integrity", "-R", path / FOSSIL_FILE)
-        (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
+        run_fossil(path.parent, "test-integrity", "-R", path / FOSSIL_FILE)

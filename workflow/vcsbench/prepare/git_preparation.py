@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcsbench import processes, progress, words
+from vcsbench import processes, progress
 from vcsbench.errors import UserError
 from vcsbench.prepare.git_refs import set_refs
-from vcsbench.prepare.preparation import Preparation, Task, check_stop, print_progress
+from vcsbench.prepare.preparation import Preparation, Task, check_stop, describe_load
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.sources.base import Facts
@@ -78,24 +78,11 @@ class GitPreparation(Preparation):
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = write_commit_count(path)
-        seconds = round(time.monotonic() - begun, 1)
-        print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+        record = describe_load(source, facts, AS_IS_UPKEEP, commits, begun)
         mismatch = GitStore().mismatch(path, fmt, AS_IS_UPKEEP)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
-        odd_paths = source.odd_paths()
-        return {
-            "packing": AS_IS_UPKEEP,
-            "revisions": commits,
-            "notes": list(facts.notes),
-            "load_options": [],
-            "tree": "",
-            "folder": "",
-            "busy_file": facts.busy_file,
-            "long_names": odd_paths.impossible,
-            "reserved_names": odd_paths.reserved,
-            "seconds": seconds,
-        }
+        return record
 
     def make_states(self, loaded: Path, states: Sequence[str]) -> float:
         begun = time.monotonic()

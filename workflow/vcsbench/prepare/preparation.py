@@ -2,12 +2,15 @@
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 
+from vcsbench import words
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
+from vcsbench.sources.base import Facts
 
 Task = Callable[[], None]
 
@@ -32,6 +35,30 @@ class Preparation:
         A task raises UserError for a damaged repository, and CancelledError soon after `stop` is set.
         """
         raise NotImplementedError
+
+
+def describe_load(
+    source: Source, facts: Facts, state: str, commits: int, begun: float
+) -> LoadRecord:
+    """Return the record of a load whose repository has commits and no exported folder, and print its time.
+
+    `begun` is the time of time.monotonic() at which the load began.
+    """
+    seconds = round(time.monotonic() - begun, 1)
+    print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+    odd_paths = source.odd_paths()
+    return {
+        "packing": state,
+        "revisions": commits,
+        "notes": list(facts.notes),
+        "load_options": [],
+        "tree": "",
+        "folder": "",
+        "busy_file": facts.busy_file,
+        "long_names": odd_paths.impossible,
+        "reserved_names": odd_paths.reserved,
+        "seconds": seconds,
+    }
 
 
 def check_stop(stop: threading.Event) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.subjects import Words
-from vcsbench.subjects.client_folder import ClientFolder
+from vcsbench.subjects.client_folder import Checkout
 from vcsbench.subjects.repository import Repository
 from vcsbench.systems.fossil import (
     FOSSIL_FILE,
@@ -46,29 +46,6 @@ class FossilRepository(Repository):
 
     def idle_words(self) -> Words:
         return {**super().idle_words(), "trunk": TRUNK}
-
-
-class Checkout(ClientFolder):
-    """A clone with the working tree of trunk. {checkout} is its path.
-
-    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
-    not change it.
-    """
-
-    def check(self) -> None:
-        super().check()
-        self._copy()
-
-    def restore(self) -> None:
-        if self.commits:
-            self._copy()
-
-    def _copy(self) -> None:
-        super().restore()
-        copy_tree(self.template, self.path)
-
-    def words(self) -> Words:
-        return {"checkout": str(self.path)}
 
 
 class HgCheckout(Checkout):

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
+from vcsbench.storages.file_trees import copy_tree
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import Target
+from vcsbench.subjects import Target, Words
 from vcsbench.subjects.repository import Repository, scaled_revisions
 from vcsbench.subjects.templates import make_template
 
@@ -57,3 +58,27 @@ class ClientFolder(Target):
 
     def facts(self) -> SubjectFacts:
         return {"written": str(self.path), **super().facts()}
+
+
+class Checkout(ClientFolder):
+    """A clone with the working tree of its main branch. {checkout} is its path.
+
+    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
+    not change it.
+    """
+
+    def check(self) -> None:
+        super().check()
+        self._copy()
+
+    def restore(self) -> None:
+        # One that no command changes is kept: git would read all files of another copy.
+        if self.commits:
+            self._copy()
+
+    def _copy(self) -> None:
+        super().restore()
+        copy_tree(self.template, self.path)
+
+    def words(self) -> Words:
+        return {"checkout": str(self.path)}

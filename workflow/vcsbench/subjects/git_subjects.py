@@ -13,7 +13,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.subjects import Words
-from vcsbench.subjects.client_folder import ClientFolder
+from vcsbench.subjects.client_folder import Checkout, ClientFolder
 from vcsbench.subjects.repository import Repository
 from vcsbench.systems.git_program import run_git
 from vcsbench.systems.git_store import create_bare
@@ -115,12 +115,8 @@ class GitClone(_TemplateTarget):
         copy_tree(self.template, self.path)
 
 
-class GitCheckout(_TemplateTarget):
-    """A clone with the working tree of HEAD. {checkout} is its path.
-
-    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
-    not change it.
-    """
+class GitCheckout(Checkout, _TemplateTarget):
+    """A clone of a git repository with the working tree of HEAD."""
 
     kind = "git_checkout"
 
@@ -133,23 +129,10 @@ class GitCheckout(_TemplateTarget):
         run_git(git, "checkout-index", "-q", "-a", f"--prefix={path}/")
         return {}
 
-    def check(self) -> None:
-        super().check()
-        self._copy()
-
     def _copy(self) -> None:
-        super().restore()
-        copy_tree(self.template, self.path)
-        # The index has the times and inodes of the template's files, so each run would read all files.
+        super()._copy()
+        # The index has the times and inodes of the template's files, so git would read all files in each run.
         run_git(self.path / ".git", f"--work-tree={self.path}", "update-index", "-q", "--refresh")
-
-    def restore(self) -> None:
-        # git would read all files of another copy, so one that no command changes is kept.
-        if self.commits:
-            self._copy()
-
-    def words(self) -> Words:
-        return {"checkout": str(self.path)}
 
 
 class GitPushTarget(_TemplateTarget):

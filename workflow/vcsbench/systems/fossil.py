@@ -36,8 +36,13 @@ def run_fossil(home: Path, *arguments: str | Path, cwd: Path | None = None) -> s
 
     Raise UserError if it fails.
     """
-    environment = program_environment({"FOSSIL_HOME": str(home), "USER": FOSSIL_USER})
-    return processes.run_program(["fossil", *arguments], env=environment, cwd=cwd or home).output
+    argv = ["fossil", *arguments]
+    return processes.run_program(argv, env=fossil_environment(home), cwd=cwd or home).output
+
+
+def fossil_environment(home: Path) -> dict[str, str]:
+    """Return the environment of Fossil, with its settings of a user in the folder `home`."""
+    return program_environment({"FOSSIL_HOME": str(home), "USER": FOSSIL_USER})
 
 
 def newest_checkins(file: Path, number: int) -> list[str]:
