@@ -39,7 +39,7 @@ vcsbench := @exec bash ./vcsbench
 # An empty variable is no flag.
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${LOG:+--server-log="$$LOG"} $${STUDY:+--study="$$STUDY"}
 timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
-# Unit tests on all cores; those that measure one after the other, after them.
+# The tests that measure run one after the other, and next to the others.
 pytest := $(run) python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 .PHONY: help

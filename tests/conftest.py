@@ -37,8 +37,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests that measure come last."""
-    items.sort(key=lambda item: _measures(item.nodeid))
+    """Let the tests that measure come first: one worker has them, and another has the files of all others."""
+    items.sort(key=lambda item: not _measures(item.nodeid))
 
 
 def _measures(nodeid: str) -> bool:

@@ -49,6 +49,7 @@ checkpoint decide:
         # A digest of the repositories of each block.
         of=lambda wildcards: dict(PLAN.batches[wildcards.study].blocks),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.of_times().to_param(),
+        findings=lambda wildcards: PROJECT.params_of(wildcards.study).findings,
         thresholds=PLAN.config.thresholds,
     script:
         "../scripts/decide_rounds.py"

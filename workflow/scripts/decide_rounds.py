@@ -10,6 +10,8 @@ from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
 from vcsbench.statistics.budget import allocate_rounds, list_comparisons, taken_s
+from vcsbench.statistics.finding_rounds import list_open_findings
+from vcsbench.statistics.findings import make_context
 from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.tables import make_tables
 
@@ -35,7 +37,11 @@ def decide() -> None:
     # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
     spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
     remaining_s = 60 * params.minutes - spent_s
-    allocation = allocate_rounds(comparisons, spent.round_s, remaining_s)
+    context = make_context(frame, settings.axes, grid, settings.block, settings.limits)
+    open_findings = list_open_findings(
+        params.findings, frame, settings.axes, settings.by, settings.block, context
+    )
+    allocation = allocate_rounds(comparisons, spent.round_s, remaining_s, open_findings)
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {
         "gives": bool(allocation.rounds),

@@ -9,8 +9,9 @@ margin. The second: the interval is far from 0. Both depend on widths and magnit
 run that stops by them makes no more false calls (benchmarks/simulation.py, `by minutes`). To stop at the
 first call would make more, because each look at the data is another chance to err.
 
-Blocks whose cells are compared get rounds together. The next rounds go to the blocks where they make the most
-comparisons per second precise enough.
+Blocks whose cells are compared get rounds together. Published findings without a verdict come first
+(finding_rounds.py). The next rounds go to the blocks where they make the most comparisons per second precise
+enough.
 """
 
 import math
@@ -35,6 +36,7 @@ from vcsbench.statistics.comparisons import (
     scatter_pct,
 )
 from vcsbench.statistics.estimates import t_quantile
+from vcsbench.statistics.finding_rounds import OpenFinding, allocate_to_findings
 
 # Results of comparisons that get more rounds.
 OPEN = (Result.BOUNDED, Result.UNDECIDED)
@@ -285,9 +287,14 @@ class Allocation(NamedTuple):
 
 
 def allocate_rounds(
-    comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
+    comparisons: Sequence[Comparison],
+    round_s: Mapping[str, float],
+    seconds: float,
+    findings: Sequence[OpenFinding] = (),
 ) -> Allocation:
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
+
+    As long as the time can decide one of the open `findings`, a batch is for findings only.
 
     A batch is the rounds that the run measures before it decides again. Without rounds, the reason is the
     first of these:
@@ -299,6 +306,9 @@ def allocate_rounds(
     # A batch takes half of the time, because the next decision has more data. But it takes a minute or more,
     # and all of the time if no round fits into half of it.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
+    rounds = allocate_to_findings(findings, round_s, batch_s, seconds)
+    if rounds:
+        return Allocation(rounds)
     rounds = allocate(comparisons, round_s, batch_s)
     if not rounds:
         rounds = allocate(comparisons, round_s, seconds)

@@ -1,0 +1,108 @@
+"""Find the published findings that more rounds can judge, and give them rounds before all comparisons.
+
+The default of a study repeats its findings. Without this, most rounds go to cells that are quick to measure,
+and findings on slow cells stay undecided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pandas as pd
+
+from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.plan.result_state import block_name
+from vcsbench.statistics import finding_checks
+from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.findings import aggregate_rounds
+
+if TYPE_CHECKING:
+    from vcsbench.config.definitions import FindingDefinition
+
+# A verdict needs an interval that crosses no end of the expected range. A run looks at its findings up to
+# four times, and each look is another chance of a wrong verdict. So the interval must become narrower, to
+# this share of the distance. If the true value is the end itself, 10 of 100 findings get a verdict with 1.0,
+# and 8 with 0.8. One look gives 5 of them a verdict.
+SHARE_OF_DISTANCE = 0.8
+
+
+@dataclass(frozen=True)
+class OpenFinding:
+    """A finding without a verdict: the blocks of its cells, and the further rounds that should decide it.
+
+    Example: `OpenFinding("ssd-log-packing-cold", frozenset({"log/ruby/cold"}), 7)`.
+    """
+
+    id: str
+    blocks: frozenset[str]
+    further_rounds: int
+
+    def seconds(self, round_s: Mapping[str, float]) -> float:
+        """Return the seconds of these rounds. `round_s` has the seconds of a round of each block."""
+        return self.further_rounds * sum(round_s.get(block, math.inf) for block in self.blocks)
+
+
+def list_open_findings(
+    findings: Sequence[FindingDefinition],
+    measured: pd.DataFrame,
+    axes: Sequence[str],
+    by: Sequence[str],
+    block: Sequence[str],
+    context: EvaluationContext,
+) -> list[OpenFinding]:
+    """Return the findings that are undecided, and that some number of rounds should decide.
+
+    `measured` has a row per run. `axes` and the columns `by` identify cells. Cells with equal values of the
+    axes `block` get rounds together.
+    """
+    keys = [*axes, *by]
+    rounds_by_statistic: dict[str, pd.DataFrame] = {}
+    open_findings = []
+    for finding in findings:
+        check = finding_checks.make_check(finding, keys)
+        if check.statistic not in rounds_by_statistic:
+            rounds = aggregate_rounds(measured, keys, by, check.statistic)
+            rounds_by_statistic[check.statistic] = rounds
+        rounds = rounds_by_statistic[check.statistic]
+        evaluation = check.evaluate(rounds, context)
+        if evaluation.verdict != Verdict.UNDECIDED:
+            continue
+        cells = check.select_rows(rounds)
+        if check.sides:
+            cells = cells[cells[check.compare["axis"]].isin(check.sides)]
+        blocks = frozenset(block_name(block, cell) for cell in cells.to_dict("records"))
+        for reason in evaluation.reasons:
+            if reason.code == ReasonCode.NEEDS_ROUNDS:
+                # All values of this reason are numbers of rounds.
+                numbers = cast("Mapping[str, float]", reason.values)
+                needed = numbers["needed"] / SHARE_OF_DISTANCE**2
+                further = math.ceil(needed - numbers["n"])
+                open_findings.append(OpenFinding(finding["id"], blocks, further))
+    return open_findings
+
+
+def allocate_to_findings(
+    findings: Sequence[OpenFinding], round_s: Mapping[str, float], batch_s: float, seconds: float
+) -> Counter[str]:
+    """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
+
+    The finding that takes the least time comes first. A finding that `seconds`, the rest of the run, cannot
+    decide gets no rounds. The batch takes at most `batch_s`, because the next decision has more data.
+    """
+    rounds: Counter[str] = Counter()
+    taken_s = 0.0
+    for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
+        if finding.seconds(round_s) > seconds - taken_s:
+            break
+        per_round = sum(round_s[block] for block in finding.blocks)
+        fitting = min(finding.further_rounds, int((batch_s - taken_s) / per_round))
+        for block in finding.blocks:
+            # Findings share blocks: a block gets the most rounds that one of them needs.
+            more = max(0, fitting - rounds[block])
+            rounds[block] += more
+            taken_s += more * round_s[block]
+    return +rounds
