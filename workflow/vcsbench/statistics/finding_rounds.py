@@ -74,7 +74,10 @@ def list_open_findings(
         cells = check.select_rows(rounds)
         if check.sides:
             cells = cells[cells[check.compare["axis"]].isin(check.sides)]
-        blocks = frozenset(block_name(block, cell) for cell in cells.to_dict("records"))
+        axes_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
+        blocks = frozenset(
+            block_name(block, dict(zip(keys, each, strict=True))) for each in axes_of_cells
+        )
         for reason in evaluation.reasons:
             if reason.code == ReasonCode.NEEDS_ROUNDS:
                 # All values of this reason are numbers of rounds.
