@@ -19,6 +19,7 @@ from vcsbench.config.study import ChangeName
 from vcsbench.deployment import hooks
 from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
+from vcsbench.measure import run_evidence
 from vcsbench.measure.work import UrlNormaliser, inspect_commit, read_committed
 from vcsbench.prepare.copies import read_content
 from vcsbench.records import complete_context
@@ -345,21 +346,21 @@ def test_flush_calls_are_summed():
     assert trace_columns({"client": client, "server": server})["flush_calls"] == 9
 
 
-def test_forking_svnserve_with_hooks_has_changed_processes(monkeypatch):
-    from vcsbench import processes
-    from vcsbench.measure import run_evidence
-
-    def changed(argv, runs_hooks, before=1, after=1):
-        monkeypatch.setattr(processes, "command_line", lambda pid: argv)
-        sides = []
-        for faults, pids in ((3, [before]), (5, [after])):
-            server = SimpleNamespace(
-                pids=pids, ended_faults=faults, identity=SimpleNamespace(pid=1)
-            )
-            sides.append(SimpleNamespace(server=server))
-        return run_evidence._have_server_processes_changed(*sides, runs_hooks)
-
-    threaded, forking = ["/usr/bin/svnserve", "--threads"], ["/usr/bin/svnserve", "-d"]
-    assert changed(threaded, False) and changed(forking, False)
-    assert not changed(threaded, True) and not changed(["/usr/sbin/apache2"], True)
-    assert changed(forking, True) and changed(threaded, True, after=2)
+@pytest.mark.parametrize(
+    ("kind", "options", "runs_hooks", "pid_after", "has_changed"),
+    [
+        ("svnserve", ["--threads"], False, 1, True),
+        ("svnserve", ["--threads"], True, 1, False),
+        ("svnserve", ["--threads"], True, 2, True),
+        ("svnserve", ["-d"], True, 1, True),
+        ("httpd", [], True, 1, False),
+    ],
+)
+def test_server_with_ended_processes_has_changed_unless_they_were_hooks(
+    kind, options, runs_hooks, pid_after, has_changed
+):
+    server = SimpleNamespace(kind=kind, argv=["/usr/bin/server", *options])
+    before = SimpleNamespace(server=SimpleNamespace(pids=[1], ended_faults=3))
+    after = SimpleNamespace(server=SimpleNamespace(pids=[pid_after], ended_faults=5))
+    changed = run_evidence._have_server_processes_changed(server, before, after, runs_hooks)
+    assert changed == has_changed

@@ -74,7 +74,7 @@ def test_git_server_serves_a_copy_of_another_user(server, served, folder):
     assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
     refs = "--format=%(objectname) %(refname)"
     assert git(folder / "clone", "for-each-ref", refs) == git(served / "one", "for-each-ref", refs)
-    assert server.subversion_version({"git": "2.39.5"}) == "2.39.5"
+    assert server.system_version({"git": "2.39.5"}) == "2.39.5"
     assert processes.run_program(server.version_commands()["git"]).output.startswith("git version ")
 
 

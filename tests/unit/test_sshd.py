@@ -345,7 +345,7 @@ def test_evidence_has_all_that_ended_sessions_have_read_and_sent(server, folder)
 def test_versions_name_ssh_sshd_and_svnserve(server):
     versions = read_versions(server.version_commands())
     assert versions["ssh"][0].isdigit() and versions["sshd"][0].isdigit()
-    assert server.subversion_version(versions) == versions["svnserve"]
+    assert server.system_version(versions) == versions["svnserve"]
     assert versions["svnserve"].startswith("1.")
 
 

@@ -344,7 +344,7 @@ class Host(TypedDict, total=False):
 
 
 class RoundConditions(TypedDict):
-    """The conditions of a cell-round that its user or a cluster sets (measure.conditions)."""
+    """The conditions of a cell-round that its user or a cluster sets (measure.round_context)."""
 
     cpus: list[int]
     nice: int

@@ -22,11 +22,41 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
 from vcsbench.plan.result_state import OUTDATED, read_context
-from vcsbench.records import CellTrace, Context, RunRecord, StorageFacts, complete_run
+from vcsbench.records import CellTrace, Context, Evidence, RunRecord, complete_run
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
 
+# The first and the last columns of measurements. Between them are the evidence and run_columns.
+FIRST_COLUMNS = ("round", "run", *TIMES, "client_peak_memory_bytes")
+LAST_COLUMNS = (
+    # JSON, equal text for equal work; "" if unknown.
+    "work",
+    # The columns of run_columns.build_columns().
+    "client",
+    "client_version",
+    "server",
+    "server_version",
+    "binaries",
+    "client_mapped",
+    "server_mapped",
+    # The flags of invalid attempts before this run, a comma between attempts.
+    "set_aside",
+    "copy",
+    # The position among all cell-rounds, and the seed of their order.
+    "order",
+    "seed",
+    "scale",
+    "storage_kind",
+    "host",
+    # The starts of the run and of its cell-round.
+    "started_at",
+    "cell_round_started_at",
+    # Seconds: waiting for other measurements on the machine, and the whole cell-round.
+    "waited_s",
+    "cell_round_s",
+    "flags",
+)
 # Equal content gives equal text.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -35,9 +65,9 @@ _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 class Collected(NamedTuple):
     """The results of a study, in three frames.
 
-    `measurements` has a row for each timed run (columns: _frame_of_runs). `fixed_cost` has a row for each
-    run on the empty repository: cell, axes, run, TIMES, host and flags. `failures` has a row for each
-    cell-round without a result: cell, round and reason.
+    - `measurements` has a row for each timed run: cell, axes, FIRST_COLUMNS ... LAST_COLUMNS.
+    - `fixed_cost` has a row for each run on the empty repository: cell, axes, run, TIMES, host and flags.
+    - `failures` has a row for each cell-round without a result: cell, round and reason.
     """
 
     measurements: pd.DataFrame
@@ -55,15 +85,11 @@ def collect(
     traces: Mapping[str, CellTrace] | None = None,
     folder: str = "results",
 ) -> Collected:
-    """Read the results of a study, and return its runs, its runs on the empty repository, and its failures.
+    """Read the results of a study. The evidence of each run is judged by the present `thresholds`.
 
-    - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, which is "" for a measured
-      cell.
+    - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
-    - `results` are the cell-rounds with files. Any other expected cell-round becomes a failure, with the
-      reason from its log.
-    - `thresholds` are the present ones: the evidence of each run is judged again, without a new measurement.
-      Flags that depend on no threshold are copied from the context of the cell-round.
+    - `results` are the cell-rounds with files. Any other expected cell-round becomes a failure.
     - `traces` come from read_traces(); None if the study counts no system calls.
 
     Raise UserError for an export of unknown schema.
@@ -126,8 +152,8 @@ def _why_missing(cell_round: CellRound) -> str:
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
     """Return the columns of each run of a cell-round, from its context and hyperfine's export.
 
-    Raise _Failure with the reason if a file is missing, damaged or empty, or if a run has failed. It is also
-    raised if the export has fewer runs than the context.
+    Raise _Failure with the reason if a file is missing, damaged or empty, if the export has fewer runs than
+    the context, or if a run has failed.
     """
     context, export = read_context(result.context), Path(result.export)
     if not (context and export.is_file()):
@@ -172,15 +198,6 @@ def _columns_of_run(
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
-    # whose output was checked takes its place, and the column `client_peak_memory_run` says so.
-    untimed_peak_bytes = evidence.get("client_peak_memory_bytes")
-    if timed.peak_memory_bytes is not None:
-        peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
-    elif untimed_peak_bytes is not None:
-        peak_bytes, measured_in = untimed_peak_bytes, "untimed"
-    else:
-        peak_bytes, measured_in = None, ""
     space = context["working_copy"].get("space", {})
     work = record["work"]
     return {
@@ -192,8 +209,7 @@ def _columns_of_run(
         # it.
         "started_at": context["started_at"],
         **evidence_columns,
-        "client_peak_memory_bytes": peak_bytes,
-        "client_peak_memory_run": measured_in,
+        **_peak_memory(timed, evidence),
         **run_columns.count_columns(evidence, context),
         **run_columns.client_columns(timed, record, context),
         **run_columns.traffic_columns(record),
@@ -206,13 +222,26 @@ def _columns_of_run(
     }
 
 
+def _peak_memory(timed: Run, evidence: Evidence) -> Columns:
+    """Return the client's peak memory, and the run in which it was measured: "timed", "untimed" or ""."""
+    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
+    # whose output was checked takes its place.
+    untimed_bytes = evidence.get("client_peak_memory_bytes")
+    if timed.peak_memory_bytes is not None:
+        peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
+    elif untimed_bytes is not None:
+        peak_bytes, measured_in = untimed_bytes, "untimed"
+    else:
+        peak_bytes, measured_in = None, ""
+    return {"client_peak_memory_bytes": peak_bytes, "client_peak_memory_run": measured_in}
+
+
 def _flags_of_run(
     timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> list[str]:
-    """Return the flags of a run that depend on no other run, some perhaps twice.
+    """Return the flags of a run that depend on no other run, in any order, some perhaps twice.
 
-    They come from its evidence, its context, its build and its storage. For example, a run that kept 95 % of
-    all cores busy gets `saturated`, if `max_cpu_share` is 0.9.
+    For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is 0.9.
     """
     words: list[str] = [
         *judgement.judge(record, timed.elapsed_s, limits),
@@ -242,7 +271,7 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk.
     A load or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need.
     """
-    found: list[Flag] = []
+    words: list[Flag] = []
     if record["promises"].get("os") == "cold":
         places: list[Mapping[str, object]] = [context["storage"]]
         for subject in (context["working_copy"], context["tree"]):
@@ -252,15 +281,15 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
         # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so
         # its blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
         if any(place.get("cached_below") and not place.get("made") for place in places):
-            found.append(Flag.CACHED_BELOW)
+            words.append(Flag.CACHED_BELOW)
     # Only new revisions need flushes, so `needed` is 0 for most commands.
     needed = same_work.count_needed_flushes(record, context)
     counted = same_work.count_flushes(record, context)
     if counted is None and needed:
-        found.append(Flag.FLUSHES_UNKNOWN)
+        words.append(Flag.FLUSHES_UNKNOWN)
     elif counted is not None and counted < needed:
-        found.append(Flag.TOO_FEW_FLUSHES)
-    return found
+        words.append(Flag.TOO_FEW_FLUSHES)
+    return words
 
 
 def _columns_of_cell_round(context: Context) -> Columns:
@@ -274,7 +303,6 @@ def _columns_of_cell_round(context: Context) -> Columns:
     for attempt in context["set_aside"]:
         words = {flag for run in attempt["runs"] for flag in run["flags"]}
         attempts.append(flags.join_flags(words & flags.INVALID))
-    storage: StorageFacts = context["storage"]
     conditions = context.get("conditions")
     return {
         **run_columns.build_columns(context),
@@ -283,7 +311,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context["repository"].get("scale"),
-        "storage_kind": run_columns.storage_label(storage, context["host"]),
+        "storage_kind": run_columns.storage_label(context["storage"], context["host"]),
         "host": host_label(context["host"]),
         "cell_round_started_at": context["started_at"],
         "waited_s": context["took"].get("waited_s"),
@@ -293,25 +321,13 @@ def _columns_of_cell_round(context: Context) -> Columns:
 
 
 def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row per run, with these columns in order:
-
-    cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work
-    (JSON, equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of
-    invalid attempts before this run, a comma between attempts), copy, order (position among all
-    cell-rounds), seed (of that order), scale, storage_kind, host, started_at (of the run),
-    cell_round_started_at, waited_s (seconds, for other measurements on the machine), cell_round_s
-    (seconds), flags.
-    """
-    first = ["cell", *axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
-    last = ["work", "client", "client_version", "server", "server_version", "binaries"]
-    last += ["client_mapped", "server_mapped"]
-    last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
-    last += ["cell_round_started_at", "waited_s", "cell_round_s", "flags"]
+    """Return a frame with a row for each run (Collected.measurements)."""
+    first = ["cell", *axes, *FIRST_COLUMNS]
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    middle = [name for name in names if name not in first and name not in last]
+    middle = [name for name in names if name not in first and name not in LAST_COLUMNS]
     # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
     # floats in a column where another run has none.
-    frame = pd.DataFrame(rows, columns=[*first, *middle, *last], dtype=object)
+    frame = pd.DataFrame(rows, columns=[*first, *middle, *LAST_COLUMNS], dtype=object)
     times = {name: frame[name].astype(float) for name in TIMES}
     return pd.DataFrame(dict(frame.items()) | times)
 
@@ -319,15 +335,11 @@ def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
 def separate_fixed_cost(
     frame: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Split the runs into those on repositories and those on the empty repository, and return both frames.
+    """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    A run on the empty repository takes the fixed cost of its command: to start and to connect. The frame of
-    the runs on repositories gets two columns, computed from valid runs, and NaN without such runs:
-    - `fixed_cost_s`: seconds. It is the median time of the same command on the empty repository and the same
-      host. The median time that the cell waits for delayed acknowledgements is added.
-    - `fixed_share`: the fixed cost as a share of the cell's median time in the same state, from 0 to 1.
-
-    For example, a cell with a median of 2 s, whose command takes 0.1 s on the empty repository, has 0.05.
+    The first frame gets two columns, computed from valid runs, and NaN without such runs: `fixed_cost_s`, the
+    seconds that the cell's command takes to start and to connect, and `fixed_share`, their share of the
+    cell's median time in the same state. A cell with a median of 2 s and a fixed cost of 0.1 s has 0.05.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
@@ -335,19 +347,12 @@ def separate_fixed_cost(
 
     # An axis such as `format` does not change the start of a command. So the empty repository was measured
     # with one value of this axis, and its runs count for the cells with any other value, too.
-    keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
-    valid_fixed = fixed[comparison_flags.are_valid(fixed)]
-    # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
-    # So the waits of the runs on the empty repository are taken off here, and the cell's waits are added
-    # below.
-    start_s = valid_fixed["elapsed_s"] - _acknowledgement_s(valid_fixed)
-    groups = valid_fixed.assign(fixed_cost_s=start_s).groupby([*keys, "host"], as_index=False)
-    costs = groups["fixed_cost_s"].median()
-    costs["fixed_cost_s"] = costs["fixed_cost_s"].astype(float)
-    merged = runs.merge(costs, on=[*keys, "host"], how="left")
-
+    keys = [*(axis for axis in axes if axis not in SAME_FIXED_COST), "host"]
+    merged = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
     state = comparison_flags.group_by_state(merged)
     is_valid = comparison_flags.are_valid(merged)
+    # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
+    # So _median_starts() has no waits, and the median wait of the cell is added here.
     waits_s = _acknowledgement_s(merged).where(is_valid).groupby(state).transform("median")
     cost_s = (merged["fixed_cost_s"] + waits_s).astype(float)
     median_s = merged["elapsed_s"].where(is_valid).groupby(state).transform("median")
@@ -356,6 +361,17 @@ def separate_fixed_cost(
     merged = merged.assign(fixed_cost_s=cost_s, fixed_share=share)
     columns = [name for name in merged if name != "flags"]
     return merged[[*columns, "flags"]], fixed
+
+
+def _median_starts(fixed: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the median of valid runs on the empty repository without waits, by `keys`: `fixed_cost_s`.
+
+    Example of a row: command "log", access "svn", host "localhost#0123abcd", fixed_cost_s 0.012.
+    """
+    valid = fixed[comparison_flags.are_valid(fixed)]
+    start_s = valid["elapsed_s"] - _acknowledgement_s(valid)
+    groups = valid.assign(fixed_cost_s=start_s).groupby(list(keys), as_index=False)
+    return groups[["fixed_cost_s"]].median()
 
 
 def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:

@@ -59,11 +59,10 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     """Return the flags of each run as text, such as `too-short outlier-10`.
 
     `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
-    flags that a comparison with other runs gives are added. Times are compared with the median of the valid
-    runs of the cell in the same state. For example, 2.3 s is an `outlier-10` if the median is 2 s. A cell
-    with a median below `min_run_s` seconds is `too-short`. Works, the conditions of rounds, and the share of
-    fixed cost give further flags.
+    flags that a comparison with other runs gives are added. For example, 2.3 s is an `outlier-10` if the
+    median is 2 s, and a cell with a median below `min_run_s` seconds is `too-short`.
     """
+    # Times are compared with the median of the valid runs of the cell in the same state.
     elapsed_s = frame["elapsed_s"].where(are_valid(frame))
     median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
     # An invalid run has no deviation: NaN exceeds no limit.
@@ -97,7 +96,7 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
-    # Those commands declare that their work equals no other, so a majority means nothing for it.
+    # The work `unchecked` differs by design, so a majority means nothing for it.
     is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
     return ~is_usual & ~is_unchecked
 

@@ -32,8 +32,13 @@ HOT_RESIDENT_SHARE = 0.98
 # a real server adds that.
 DELAYED_ACK_S = 0.04
 WAIT_COLUMNS = (
-    *("elapsed_s", "user_s", "system_s", "server_cpu_s"),
-    *("busy_s", "cores", "delayed_acks"),
+    "elapsed_s",
+    "user_s",
+    "system_s",
+    "server_cpu_s",
+    "busy_s",
+    "cores",
+    "delayed_acks",
 )
 
 Thresholds = Mapping[str, float]
@@ -72,24 +77,24 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     # has failed, and the evidence has no counts that could be judged.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
-    found: list[Flag] = []
+    flags: list[Flag] = []
     if _has_other_time(evidence, elapsed_s, limits):
-        found.append(Flag.CLOCK)
+        flags.append(Flag.CLOCK)
     if _lacks_counts(evidence):
-        found.append(Flag.IO_UNKNOWN)
+        flags.append(Flag.IO_UNKNOWN)
     is_hot = promises.get("os") == "hot"
     if promises.get("os") == "cold":
-        found += _judge_cold_run(evidence, limits)
+        flags += _judge_cold_run(evidence, limits)
     elif is_hot:
-        found += _judge_hot_run(evidence, limits)
+        flags += _judge_hot_run(evidence, limits)
     if evidence.get("server_kind"):
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
-            found.append(fault)
+            flags.append(fault)
     if _has_other_line(evidence):
-        found.append(Flag.NETWORK_NOT_AS_SET)
-    found += _judge_machine(evidence, is_hot, limits)
-    return found
+        flags.append(Flag.NETWORK_NOT_AS_SET)
+    flags += _judge_machine(evidence, is_hot, limits)
+    return flags
 
 
 def _has_other_line(evidence: Evidence) -> bool:
@@ -107,11 +112,11 @@ def _has_other_line(evidence: Evidence) -> bool:
 def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
     """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
 
-    Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
-    starts. So the time between the hooks is longer than hyperfine's time, by a few milliseconds. It fits if
-    the difference is not negative, and at most `max_clock_gap_share` of it plus SHELLS_S. For example, 2.03 s
-    between the hooks and 2.00 s by hyperfine fit, if the share is 0.05.
+    It fits if it is shorter by at most `max_clock_gap_share` of the time between the hooks, plus SHELLS_S.
+    For example, 2.03 s between the hooks and 2.00 s by hyperfine fit, if the share is 0.05.
     """
+    # Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
+    # starts. So the time between them is longer by a few milliseconds.
     window_s = evidence["window_s"]
     allowed_share = limits["max_clock_gap_share"]
     # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
@@ -147,44 +152,42 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
 def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run that should have begun with empty caches.
 
-    Two things are judged. How much of its input was in memory before the run (`resident_before`, 0 to 1) has
-    to be small. And the run has to read about as much from devices as the discarded cold run.
+    Little of its input may be in memory before the run (`resident_before`, 0 to 1), and the run has to read
+    about as much from devices as the discarded cold run.
     """
-    found: list[Flag] = []
+    flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
     before, after = evidence.get("resident_before"), evidence.get("resident_after")
     # A run that has read its input leaves pages of it in memory. If the kernel reports none of them after the
     # run, it cannot report pages of these files at all. So its 0 before the run proves nothing.
     is_report_wrong = bool(read_bytes) and _reports_no_page_of_input(evidence)
     if before is None or after is None or is_report_wrong:
-        found.append(Flag.RESIDENCY_UNKNOWN)
+        flags.append(Flag.RESIDENCY_UNKNOWN)
     else:
         # An update also reads the working copy that it writes.
         resident_share = max(before, evidence.get("written_resident_before") or 0.0)
         if resident_share > limits["max_resident_share_cold"]:
-            found.append(Flag.CACHE_NOT_COLD)
+            flags.append(Flag.CACHE_NOT_COLD)
     # If the reads are unknown, judge() has already added IO_UNKNOWN.
     if read_bytes is not None:
-        found += _judge_cold_reads(evidence, read_bytes, limits)
-    return found
+        flags += _judge_cold_reads(evidence, read_bytes, limits)
+    return flags
 
 
 def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
     """Return the flags of a cold run by `read_bytes`, which client and server read from devices.
 
-    The discarded cold run of the same command read everything that the command needs, so a cold run should
-    read nearly as many bytes. Say the discarded run read 100 MiB of an input of 200 MiB. A cold run that
-    reads 0 bytes then gets `no-disk-reads`. 30 MiB give `too-few-disk-reads` (below `min_read_share_cold`,
-    0.5), and 80 MiB `fewer-disk-reads` (below `expected_read_share_cold`, 0.9). Independent of that,
-    `foreign-reads` means that another program read the input.
+    Say the discarded cold run read 100 MiB of an input of 200 MiB. Then 0 bytes give `no-disk-reads`, 30 MiB
+    `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB `fewer-disk-reads` (below
+    `expected_read_share_cold`, 0.9). `foreign-reads` means that another program read the input.
     """
-    found: list[Flag] = []
+    flags: list[Flag] = []
     input_bytes = evidence.get("subject_bytes") or 0
     # Each run reads a little more or less than its input, such as tables of the file system or modules of
     # Python. Differences up to this size mean nothing.
     ignored_bytes = limits["ignore_below_mib"] * MIB
     if read_bytes == 0:
-        found.append(Flag.NO_DISK_READS)
+        flags.append(Flag.NO_DISK_READS)
 
     discarded_bytes = _discarded_run_reads(evidence)
     if discarded_bytes > ignored_bytes:
@@ -195,9 +198,9 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
         enough_bytes = min(most_bytes, limits["min_read_share_cold"] * discarded_bytes)
         expected_bytes = min(most_bytes, limits["expected_read_share_cold"] * discarded_bytes)
         if 0 < read_bytes < enough_bytes:
-            found.append(Flag.TOO_FEW_DISK_READS)
+            flags.append(Flag.TOO_FEW_DISK_READS)
         elif enough_bytes <= read_bytes < expected_bytes:
-            found.append(Flag.FEWER_DISK_READS)
+            flags.append(Flag.FEWER_DISK_READS)
 
     # After the run, pages of the input are in memory that were not there before. If they are more than client
     # and server have read, another program has read the others, perhaps ahead of the client.
@@ -207,8 +210,8 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     after_bytes -= evidence.get("input_grew_bytes") or 0
     foreign_bytes = after_bytes - before_bytes - read_bytes
     if foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes):
-        found.append(Flag.FOREIGN_READS)
-    return found
+        flags.append(Flag.FOREIGN_READS)
+    return flags
 
 
 def _discarded_run_reads(evidence: Evidence) -> int:
@@ -243,9 +246,9 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     This run may read only a little from disks: `max_read_kib_hot` (64 KiB). A client that writes files may
     read 1 MiB more. Otherwise the run gets `cache-not-warm`.
     """
-    found: list[Flag] = []
+    flags: list[Flag] = []
     if _reports_no_page_of_input(evidence):
-        found.append(Flag.RESIDENCY_UNKNOWN)
+        flags.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
     if read_bytes is not None:
@@ -255,12 +258,12 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
             client_bytes = evidence.get("client_read_bytes") or 0
             read_bytes -= min(client_bytes, OUTPUT_READ_KIB * KIB)
         if read_bytes > limits["max_read_kib_hot"] * KIB:
-            found.append(Flag.CACHE_NOT_WARM)
+            flags.append(Flag.CACHE_NOT_WARM)
 
     is_on_network = bool(evidence.get("network_filesystem"))
     if is_on_network and evidence.get("network_storage_read_bytes") is None:
-        found.append(Flag.SERVER_DISK_UNKNOWN)
-    return found
+        flags.append(Flag.SERVER_DISK_UNKNOWN)
+    return flags
 
 
 def _sum_disk_reads(evidence: Evidence) -> int | None:
@@ -297,11 +300,10 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
 def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
     """Return the first fault that a server has in the order below; None without a fault.
 
-    Only the first is returned, because it explains the later ones: a server that was restarted is also not
-    warm. `promise` is "new" for a server that was started for this run, with empty caches. It is "kept" for a
-    server that has served a run, so that its caches are hot. With "", nothing is promised, and only a restart
-    is a fault.
+    `promise` is "new" for a server that was started for this run, with empty caches. It is "kept" for a
+    server that has served a run, so that its caches are hot. With "", only a restart is a fault.
     """
+    # The first fault explains the later ones: a server that was restarted is also not warm.
     runs_before = evidence.get("server_runs_before") or 0
     if not evidence.get("server_same"):
         return Flag.RESTARTED
@@ -342,43 +344,52 @@ def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list
     Examples are another server of vcsbench (`other-server`), swapping (`swapped`), or another program that
     used the disk (`io-busy`) or the processors (`cpu-busy`). Counts that are unknown give no flag.
     """
-    numbers = cast("Mapping[str, float | None]", evidence)
-
-    def exceeds(name: str) -> bool:
-        # A limit has the name of its column: `max_steal_pct` limits `steal_pct`.
-        return (numbers.get(name) or 0.0) > limits[f"max_{name}"]
-
-    def takes_processor(cause: str) -> bool:
-        # The kernel counts in ticks, usually of 10 ms. In a short run, a few of them would be many percent.
-        seconds = numbers.get(f"{cause}_s") or 0.0
-        return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{cause}_pct")
-
-    found: list[Flag] = []
+    flags: list[Flag] = []
     if evidence.get("other_servers"):
-        found.append(Flag.OTHER_SERVER)
+        flags.append(Flag.OTHER_SERVER)
     if evidence.get("swapped_in_pages") or evidence.get("swapped_out_pages"):
-        found.append(Flag.SWAPPED)
+        flags.append(Flag.SWAPPED)
     available_bytes = evidence.get("memory_available_bytes")
     if available_bytes is not None and available_bytes < limits["min_memory_available_mib"] * MIB:
-        found.append(Flag.LOW_MEMORY)
-    if exceeds("memory_pressure_pct"):
-        found.append(Flag.MEMORY_PRESSURE)
+        flags.append(Flag.LOW_MEMORY)
+    if _exceeds_limit(evidence, "memory_pressure_pct", limits):
+        flags.append(Flag.MEMORY_PRESSURE)
+    if _have_others_used_disk(evidence, is_hot, limits):
+        flags.append(Flag.IO_BUSY)
+    if _takes_processor(evidence, "others_cpu", limits):
+        flags.append(Flag.CPU_BUSY)
+    if _takes_processor(evidence, "steal", limits):
+        flags.append(Flag.CPU_STEAL)
+    if evidence.get("throttled") or evidence.get("quota_throttled_us"):
+        flags.append(Flag.THROTTLED)
+    return flags
 
+
+def _have_others_used_disk(evidence: Evidence, is_hot: bool, limits: Thresholds) -> bool:
     read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
-    have_others_read = False
     if device_bytes is not None and read_bytes is not None:
-        have_others_read = device_bytes - read_bytes > limits["max_others_read_mib"] * MIB
+        others_bytes = device_bytes - read_bytes
+        if others_bytes > limits["max_others_read_mib"] * MIB:
+            return True
     # The kernel reports the pressure of the whole machine, to which the run itself contributes. Only if the
     # run used no disk, other programs alone have caused the pressure.
     used_no_disk = read_bytes == 0 and evidence.get("client_write_bytes") == 0
-    have_others_waited = is_hot and used_no_disk and exceeds("io_pressure_pct")
-    if have_others_read or have_others_waited:
-        found.append(Flag.IO_BUSY)
+    return is_hot and used_no_disk and _exceeds_limit(evidence, "io_pressure_pct", limits)
 
-    if takes_processor("others_cpu"):
-        found.append(Flag.CPU_BUSY)
-    if takes_processor("steal"):
-        found.append(Flag.CPU_STEAL)
-    if evidence.get("throttled") or evidence.get("quota_throttled_us"):
-        found.append(Flag.THROTTLED)
-    return found
+
+def _takes_processor(evidence: Evidence, cause: str, limits: Thresholds) -> bool:
+    """Return True if `cause`, others_cpu or steal, took more processor time than its limit."""
+    # The kernel counts in ticks, usually of 10 ms. In a short run, a few of them would be many percent.
+    if _number_in(evidence, f"{cause}_s") <= limits["ignore_below_cpu_s"]:
+        return False
+    return _exceeds_limit(evidence, f"{cause}_pct", limits)
+
+
+def _exceeds_limit(evidence: Evidence, name: str, limits: Thresholds) -> bool:
+    # A limit has the name of its column: `max_steal_pct` limits `steal_pct`.
+    return _number_in(evidence, name) > limits[f"max_{name}"]
+
+
+def _number_in(evidence: Evidence, name: str) -> float:
+    """Return a number of the evidence; 0 if it is unknown."""
+    return cast("Mapping[str, float | None]", evidence).get(name) or 0.0

@@ -49,31 +49,58 @@ RPCS = "rpcs"
 COUNT_COLUMNS = (*SUMMED_COUNTS, *DEVICE_COUNTS, RPCS)
 
 CLIENT_COLUMNS = (
-    *("tree_bytes", "carried_s", "clients_cpu_s", "slowest_client_s", "fastest_client_s"),
-    *("launching_s", "went_apart_s", "cores"),
+    # Bytes that all clients together wrote.
+    "tree_bytes",
+    # The time from the common start of all clients to the end of the last one.
+    "carried_s",
+    # The CPU time of all clients together.
+    "clients_cpu_s",
+    # The longest and the shortest time of one client.
+    "slowest_client_s",
+    "fastest_client_s",
+    # The rest of the elapsed time, in which the launcher started the clients.
+    "launching_s",
+    # The time between the first and the last start of a client.
+    "went_apart_s",
+    "cores",
 )
-# Of traffic: many clients send requests for some time.
+# Columns of traffic: many clients send requests for some time.
 TRAFFIC_COLUMNS = (
-    *(
-        "requests",
-        "senders",
-        "throughput_per_s",
-        "latency_p50_ms",
-        "latency_p95_ms",
-        "latency_p99_ms",
-    ),
-    *("commit_p95_ms", "late_requests", "unstarted_requests", "generator_cpu_s"),
+    # All requests that ended, and the readers and committers together.
+    "requests",
+    "senders",
+    # Requests that ended within the time. Those after it were sent while fewer and fewer clients were left.
+    "throughput_per_s",
+    # Percentiles of all requests of readers, also of those that ended after the time.
+    "latency_p50_ms",
+    "latency_p95_ms",
+    "latency_p99_ms",
+    # The same of committers.
+    "commit_p95_ms",
+    # Requests that waited for a client, and those that still waited when the time was over.
+    "late_requests",
+    "unstarted_requests",
+    "generator_cpu_s",
 )
-# Of a working copy: by df, and by the extents of its files.
+# The disk space of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
-# Of traces: bytes and numbers of system calls.
+# Columns of traces: numbers of system calls, and their bytes.
 _RENAMES = ("rename", "renameat", "renameat2")
 _FLUSHES = ("fsync", "fdatasync", "sync_file_range", "sync", "syncfs")
 _BYTES = ("bytes_read", "bytes_written")
 TRACE_COLUMNS = (
-    *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
-    *(*_BYTES, "renames", "flush_calls", "all_calls"),
+    "opens_read_only",
+    "opens_read_write",
+    "opens_failed",
+    "seeks",
+    "reads",
+    "writes",
+    "stats",
+    *_BYTES,
+    "renames",
+    "flush_calls",
+    "all_calls",
 )
 
 
@@ -119,15 +146,10 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
-    """Return CLIENT_COLUMNS, in which a column that does not apply is None.
+    """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
-    - `tree_bytes` (bytes that were written) and `clients_cpu_s` are sums over all clients.
-    - `carried_s` are the seconds from the common start of all clients to the end of the last one.
-    - `launching_s` is the rest of the elapsed time, in which the launcher started the clients.
-    - `slowest_client_s` and `fastest_client_s` are the longest and the shortest time of one client.
-    - `went_apart_s` are the seconds between the first and the last start of a client.
-
-    A command with one client has no launcher: `carried_s` is its elapsed time, and the last four are None.
+    A column that does not apply is None. A command with one client has no launcher: `carried_s` is its
+    elapsed time.
     """
     columns: Columns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -159,16 +181,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
 
 
 def traffic_columns(run: RunRecord) -> Columns:
-    """Return TRAFFIC_COLUMNS of a run; {} for a run without traffic.
-
-    - `requests` is the number of all requests that ended, `senders` the number of readers and committers.
-    - `throughput_per_s` counts the requests that ended within the time. Those that ended after it were sent
-      while fewer and fewer clients were left.
-    - Latencies are exact percentiles of all requests of readers (`commit_...`: of committers), also of those
-      that ended after the time. A request that was never started counts with its wait until the end of the
-      time, so it is never lost.
-    - `late_requests` waited for a client. `unstarted_requests` still waited when the time was over.
-    """
+    """Return TRAFFIC_COLUMNS of a run; {} for a run without traffic."""
     traffic = run.get("traffic")
     if not traffic:
         return {}
@@ -190,9 +203,11 @@ def traffic_columns(run: RunRecord) -> Columns:
 
 
 def _latencies_ms(sent: SentRequests, seconds: float) -> list[float]:
+    """Return the latencies of requests in traffic of some seconds, in ascending order."""
     latencies_s = [
         ended - planned for planned, ended in zip(sent["planned_s"], sent["ended_s"], strict=True)
     ]
+    # A request that was never started counts with its wait until the end of the time, so it is not lost.
     latencies_s += [seconds - planned for planned in sent["unstarted_s"]]
     return sorted(1000 * latency for latency in latencies_s)
 
@@ -200,8 +215,7 @@ def _latencies_ms(sent: SentRequests, seconds: float) -> list[float]:
 def percentile(ordered: Sequence[float], share: int) -> float | None:
     """Return the smallest of ordered numbers that at least `share` per cent do not exceed; None of none.
 
-    That is exact, because all latencies are stored: a histogram (HDR) would save memory and round. The 95th
-    percentile of 1 to 100 is 95, and of 1 to 10 it is 10.
+    The 95th percentile of 1 to 100 is 95, and of 1 to 10 it is 10.
     """
     if not ordered:
         return None
@@ -212,20 +226,20 @@ def percentile(ordered: Sequence[float], share: int) -> float | None:
 
 def traffic_flags(run: RunRecord) -> list[Flag]:
     """Return the flags of a run with traffic: failed requests, other revisions than commits, overload."""
-    found: list[Flag] = []
+    words: list[Flag] = []
     traffic = run.get("traffic")
     if not traffic:
-        return found
+        return words
     kinds = (traffic["read"], traffic["commit"])
     if any(sent["failed"] for sent in kinds):
-        found.append(Flag.REQUESTS_FAILED)
+        words.append(Flag.REQUESTS_FAILED)
     # Without committers, nothing is written and no revisions are counted.
     revisions = traffic.get("revisions_added")
     if revisions is not None and revisions != len(traffic["commit"]["ended_s"]):
-        found.append(Flag.OTHER_REVISIONS)
+        words.append(Flag.OTHER_REVISIONS)
     if any(sent["unstarted_s"] for sent in kinds):
-        found.append(Flag.OVERLOADED)
-    return found
+        words.append(Flag.OVERLOADED)
+    return words
 
 
 def git_columns(run: RunRecord, context: Context) -> Columns:
@@ -238,7 +252,10 @@ def git_columns(run: RunRecord, context: Context) -> Columns:
 
 
 def size_columns(context: Context) -> Columns:
-    """Return the bytes of the repository on the server, and of what the client has; {} in other studies."""
+    """Return the bytes of the repository on the server, and of what the client has.
+
+    Return {} in a study that does not compare version control systems.
+    """
     if SYSTEM_AXIS not in context["axes"]:
         return {}
     return {
@@ -277,7 +294,7 @@ def trace_columns(trace: CellTrace) -> Columns:
     """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
-        # None if the side was not traced, or if the server is missing.
+        # A side that was not traced, or a missing server, is None.
         if side_counts:
             counts.update(side_counts)
     if not counts:
@@ -290,25 +307,33 @@ def trace_columns(trace: CellTrace) -> Columns:
 
 
 def build_columns(context: Context) -> dict[str, str]:
-    """Return paths and versions of the programs of client and server, and digests of their files.
+    """Return the programs of client and server, their versions, and digests of their files; "" if unknown.
 
-    - `client`, `server`: the path of the program, and `client_version`, `server_version`: its version.
-    - `binaries`: a digest of both programs and their Subversion libraries.
-    - `client_mapped`, `server_mapped`: a digest of all programs and libraries in the memory of one of them.
-
-    A value is "" if it is unknown, or if the server is missing.
+    Example of a local command: {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2",
+    "client_mapped": "0123", "server": "", "server_version": "", "server_mapped": ""}. `binaries` is of both
+    programs and their Subversion libraries, `..._mapped` of all files in the memory of one of them.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
-    sides: dict[str, BuildSide | None] = {"client": None, "server": None}
-    if build:
-        sides = {"client": build["client"], "server": build["server"]}
-    for name, side in sides.items():
+    sides = _build_sides(context)
+    for name in ("client", "server"):
+        side = sides.get(name)
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
         mapped = side.get("mapped") if side else None
         columns[f"{name}_mapped"] = _mapped_digest(mapped) if mapped else ""
     return columns
+
+
+def _build_sides(context: Context) -> dict[str, BuildSide]:
+    """Return the `client` and the `server` of a build, as far as the cell-round has them."""
+    build = context.get("build")
+    if not build:
+        return {}
+    sides = {"client": build["client"]}
+    if build["server"]:
+        sides["server"] = build["server"]
+    return sides
 
 
 def _mapped_digest(mapped: Mapping[str, str]) -> str:
@@ -325,18 +350,13 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of a build: whether client and server loaded the libraries of this build.
+    """Return the flags of client and server that did not load the libraries of their build.
 
     A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gets `other-libraries`. If
     its libraries are unknown, it gets `libraries-unknown`. `places` are the folders of the build.
     """
     words: list[str] = []
-    build = context.get("build")
-    sides = [build["client"], build["server"]] if build else []
-    for side in sides:
-        # A local command has no server.
-        if not side:
-            continue
+    for side in _build_sides(context).values():
         # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:
             continue

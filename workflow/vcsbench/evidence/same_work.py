@@ -11,12 +11,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from vcsbench.axes import axis_of
+from vcsbench.evidence.flags import Flag
 from vcsbench.measure.work import UNCHECKED
 from vcsbench.records import Context, RunRecord, StorageFacts
 from vcsbench.storages.filesystems import IN_MEMORY
 
-OTHER = "other-work"
-UNKNOWN = "work-unknown"
+OTHER = Flag.OTHER_WORK
+UNKNOWN = Flag.WORK_UNKNOWN
 REFUSED = (OTHER, UNKNOWN)
 # The order of figures in texts.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
@@ -26,7 +27,7 @@ DIGEST = "digest"
 # The timed run writes what the checked run wrote. Over every access, the outputs differed by 90 to 93 bytes.
 PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
-# These servers send by send(2), which the kernel does not count as written. They keep no caches, so they read
+# Servers that send by send(2), which the kernel does not count as written. They keep no caches, so they read
 # the same for each request.
 UNCOUNTED_SENDERS = ("hg-serve",)
 # A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
@@ -45,7 +46,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Refusal(NamedTuple):
     """The flag and the reason, a sentence without full stop, if cells cannot be compared."""
 
-    flag: str
+    flag: Flag
     reason: str
 
 
@@ -78,16 +79,14 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    `sides` has the work of each cell by its value of the compared axis, for example {"f6": work, "f7": work}.
-    Its rounds did the same if this work has one line. Three reasons are possible, in this order:
-    - the rounds of one cell did different work,
-    - two cells did different work, as in `log: 6,000 revisions (f6) against 5,000 (f7)`,
-    - the work of a cell is unknown (an empty line).
+    `sides` has the works of each cell (join_works) by its value of the compared axis: {"f6": ..., "f7": ...}.
+    Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
     works_by_name: dict[str, list[str]] = {}
     names_without_work: list[str] = []
     for name, joined in sides.items():
+        # A line for each different work of its rounds; an unknown one is empty.
         lines = joined.split("\n")
         works = [work for work in lines if work]
         if works:
@@ -114,14 +113,14 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     return None
 
 
-def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
+def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> str:
     """Return in a clause how two works (JSON) differ: `5,987 revisions against 5,000`.
 
     With the `names` of both cells, it is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal,
     the digests differ, and the clause says that names or contents differ.
     """
-    first_work: dict[str, int | str] = json.loads(one)
-    second_work: dict[str, int | str] = json.loads(other)
+    first_work: dict[str, int | str] = json.loads(first)
+    second_work: dict[str, int | str] = json.loads(second)
     if UNCHECKED in first_work or UNCHECKED in second_work:
         return "one of them is there to be another work"
     if first_work.keys() != second_work.keys():
@@ -203,10 +202,9 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent too few bytes for the work of its client.
 
-    The client has then read the repository's files itself, although its label says that a server sent them.
-    The server has to send at least half of the bytes that it sent in the checked run (SENT_SHARE). It also
-    has to send a small share of the bytes that the client printed or wrote. For example, it has to send 20 kB
-    for a log of 1 MB.
+    The client has then read the repository's files itself. The server has to send at least half of the bytes
+    that it sent in the checked run (SENT_SHARE), and a small share of the bytes that the client printed or
+    wrote: 20 kB for a log of 1 MB, for example.
     """
     evidence, work = run["evidence"], run["work"]
     if evidence.get("server_kind") in UNCOUNTED_SENDERS:

@@ -46,12 +46,11 @@ class TimeBreakdown(NamedTuple):
 def break_down_time(
     frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
 ) -> TimeBreakdown:
-    """Add up the time that the measurements in `frame` took, and return it by stage and by block.
+    """Return the time that the measurements in `frame` took, by stage and by block.
 
-    `frame` has a row for each run. Results that were replaced are not in it, so their time does not count. If
-    a run was interrupted and continued, the pause between both sessions does not count either. `block` has
-    the axes whose values make a block, for example ["command", "repo"]. `records` are the files about
-    prepared repositories, with the `seconds` of each preparation.
+    The time of replaced results, and pauses between sessions, do not count. `block` has the axes whose values
+    make a block, for example ["command", "repo"]. `records` are the files about prepared repositories, with
+    the `seconds` of each preparation.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
     runs = frame.dropna(subset=["cell_round_s"])

@@ -72,17 +72,16 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return how much of some files is in memory: of files, and of all files below folders.
 
-    If they are more than `max_files`, only an even sample is asked for: of 100,000 files every second one, if
-    50,000 are allowed. Its pages are multiplied to stand for all files. Return None if the files have no
-    bytes, or if the kernel does not answer. Opening files loads their inodes, so caches must be cleared again
-    before a cold run.
+    If they are more than `max_files`, an even sample stands for all of them, such as every second file.
+    Return None if the files have no bytes, or if the kernel does not answer. Opening files loads their
+    inodes, so caches must be cleared again before a cold run.
     """
     files: list[str] = []
     for path in paths:
         files += _list_files(str(path))
     if not files:
         return None
-    # Every second file, for example, if there are up to twice as many as allowed.
+    # 2 for 100,000 files, if 50,000 are allowed.
     step = -(-len(files) // max_files)
     sample = files[::step]
     try:
@@ -117,11 +116,12 @@ def has_cached_names(*paths: Path) -> bool:
 def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
     """Return how much of the files below folders, which have `size` bytes together, is in memory.
 
-    The kernel keeps names of files in a cache. Only files whose names are cached are opened, so no inode is
-    loaded. The other files count as not in memory. A cached name keeps the names of its parents cached, so
-    below a folder without a cached name nothing is looked for. If memory is short, the kernel may drop a name
-    before the pages of its file, and the result is too low. Return None if the kernel does not answer.
+    Only files whose names are in the kernel's cache are opened, so no inode is loaded. The other files count
+    as not in memory. Return None if the kernel does not answer.
     """
+    # A cached name keeps the names of its parents cached, so below a folder without a cached name nothing is
+    # looked for. If memory is short, the kernel may drop a name before the pages of its file. Then the result
+    # is too low.
     uses: list[FileUse] = []
     try:
         for path in paths:

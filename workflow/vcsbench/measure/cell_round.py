@@ -31,10 +31,10 @@ from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.systems import fsfs
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, Evidence, Promises, Recipe, RunRecord, SetAside, Traffic
+    from vcsbench.records import Context, Promises, Recipe, RunRecord, SetAside, Traffic
 
 
-# Of plan.recipe.Network: the network namespaces that are made for a cell-round.
+# The values of plan.recipe.Network for a network namespace of the cell-round alone.
 OWN_NETWORKS = ("own", "user")
 
 
@@ -43,13 +43,6 @@ class RoundMeasurement:
 
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
-
-    `captured` is the first untimed run; None before it, or without such a run. If the work of the command is
-    computed from its output, the output of this run is read. `captured_server` has the bytes that its server
-    read and sent (`server_rchar`, `server_wchar`), and `git_trace` what git traced of it. `discards` is True
-    if the first cold run of a command is not timed but discarded. `discarded_bytes` are the bytes that this
-    run read from the device: a timed cold run has to read about as many. None means that there was no
-    discarded run yet, or that the kernel did not count its reads.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -59,13 +52,15 @@ class RoundMeasurement:
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
         self.work_kind = work.KINDS[recipe["work_kind"]]
+        # The first untimed run, whose output is read if the work of the command is computed from it. None
+        # before it, or without such a run.
         self.captured: Captured | None = None
-        self.captured_server: dict[str, int | None] = {}
-        # Of all processes of the server in this run; None without one.
-        self.captured_server_peak_bytes: int | None = None
-        self.git_trace: GitTrace | None = None
+        # True if the first cold run of a command is not timed but discarded.
         self.discards = self.state.get("discard", False)
+        # What the discarded run read from the device: a timed cold run has to read about as many bytes. None
+        # if there was no discarded run yet, or if the kernel did not count its reads.
         self.discarded_bytes: int | None = None
+        # The control group that counts the CPU time of the server; None for a cell without a server.
         self.group: ServerGroup | None = None
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
@@ -73,14 +68,15 @@ class RoundMeasurement:
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Prepare subjects, server and command. `stack` takes the clean-up.
+        """Prepare subjects, server and command, and set `started_at`, `hyperfine` and `discarded_run`.
 
-        Raise UserError if something differs from the recipe.
+        `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
             self.group = ServerGroup()
-            # It is removed after the server has ended, which the next line makes sure of.
+            # The kernel removes an empty group only. The stack calls the last callback first, and that ends
+            # the server.
             stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
@@ -89,7 +85,7 @@ class RoundMeasurement:
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
-        """Time the runs of the round. hyperfine holds the descriptor `lock` open.
+        """Time the runs of the round, and set `runs`. hyperfine holds the descriptor `lock` open.
 
         Raise UserError with the output of the command and the server if a run fails.
         """
@@ -108,7 +104,7 @@ class RoundMeasurement:
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
         )
         if self.cell.networks:
-            self.collector.measure_line()
+            self.collector.measure_line(self.cell.networks)
         try:
             failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
         finally:
@@ -125,9 +121,9 @@ class RoundMeasurement:
         self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
-        """Keep the runs as an attempt that does not count, and prepare another measure().
+        """Move the runs and their export to `set_aside`, and prepare another measure().
 
-        Their export is kept with them. The output is restored, and the server is started again.
+        The output is restored, and the server is started again.
         """
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
@@ -136,16 +132,16 @@ class RoundMeasurement:
         self.cell.start_server()
 
     def describe(self) -> Context:
-        """Return the context of the runs as JSON data: it describes them and may explain their times.
+        """Return the context of the runs as JSON data: everything that may explain their times.
 
         Raise UserError if the runs wrote another tree than an export does.
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
         if self.captured:
-            context["captured_io"] = {**self.captured.io, **self.captured_server}
-        if self.git_trace:
-            context["git_trace"] = self.git_trace._asdict()
+            context["captured_io"] = {**self.captured.io, **self.captured.server_io}
+            if self.captured.git_trace:
+                context["git_trace"] = self.captured.git_trace._asdict()
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
         context["set_aside"] = self.set_aside
@@ -260,12 +256,12 @@ class RoundMeasurement:
             raise type(error)(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
         if is_read:
-            self.captured = captured
             reads = self.collector.warming[-1]
-            self.captured_server = {
+            server_io = {
                 "server_rchar": reads.get("server_rchar"),
                 "server_wchar": reads.get("server_wchar"),
             }
+            self.captured = captured._replace(server_io=server_io)
 
     def _run_untimed(self, is_read: bool) -> Captured:
         """Run the command once, and compute its work from its output if the output `is_read`.
@@ -275,7 +271,8 @@ class RoundMeasurement:
         """
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_read)
-        readers = max(1, self.recipe.get("readers", 1))
+        # Without readers, one request is sent all the same (PreparedCell.fill_in).
+        readers = max(1, self.cell.readers)
         first = self._capture(self.cell.requests[0], is_read)
         for number, request in enumerate(self.cell.requests[1:], 2):
             is_reader = number <= readers
@@ -288,10 +285,15 @@ class RoundMeasurement:
         return first
 
     def _capture(self, command: Invocation, is_read: bool) -> Captured:
+        """Run one client untimed, and return the run.
+
+        If the output `is_read`, the run has its work, the peak memory of the server, and what git traced. Its
+        bytes are those without the trace.
+        """
         read_output: work.OutputReader = work.discard_output
         if is_read and self.work_kind.read:
             read_output = self.work_kind.read
-            # With a quiet option the command prints no output to read.
+            # With a quiet option, the command would print no output to read.
             argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
             command = command._replace(argv=argv)
         trace = self.folder / "git-trace"
@@ -311,30 +313,34 @@ class RoundMeasurement:
         finally:
             if sampler:
                 sampler.stop()
-                self.captured_server_peak_bytes = sampler.peak_bytes
-        return self._read_trace(captured, trace) if is_traced else captured
+        if sampler:
+            captured = captured._replace(server_peak_bytes=sampler.peak_bytes)
+        if is_traced:
+            io = dict(captured.io)
+            if io["wchar"] is not None:
+                io["wchar"] -= trace.stat().st_size
+            captured = captured._replace(io=io, git_trace=self._read_trace(trace))
+        return captured
 
-    def _read_trace(self, captured: Captured, trace: Path) -> Captured:
-        """Read git's trace of an untimed run, and return the run without the bytes of the trace.
+    def _read_trace(self, trace: Path) -> GitTrace:
+        """Return what git traced of a run.
 
         Raise UserError if client and server used another protocol than the cell's label has.
         """
-        self.git_trace = read_git_trace(trace)
-        used, expected = self.git_trace.protocol, self.recipe["axes"].get("protocol", "")
-        if expected and used != expected:
+        traced = read_git_trace(trace)
+        expected = self.recipe["axes"].get("protocol", "")
+        if expected and traced.protocol != expected:
             raise UserError(
-                f"client and server used protocol {used or 'of an unknown version'}, not {expected}. Use a "
-                f"newer git, or leave out `protocol: {expected}`."
+                f"client and server used protocol {traced.protocol or 'of an unknown version'}, not "
+                f"{expected}. Use a newer git, or leave out `protocol: {expected}`."
             )
-        written = captured.io.get("wchar")
-        if written is None:
-            return captured
-        return captured._replace(io={**captured.io, "wchar": written - trace.stat().st_size})
+        return traced
 
     def _end_run(self, is_last: bool) -> None:
-        """Add the record of the timed run that has ended, with its evidence and the work that it did.
+        """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
 
-        Do nothing if there was no timed run before this hook. `is_last` is True after the last run.
+        Do nothing if there was no timed run before this hook. `is_last` is True after the last run. An error
+        of reading what the run wrote is stored in `read_error`.
         """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
@@ -346,15 +352,6 @@ class RoundMeasurement:
             evidence["discarded_read_bytes"] = self.discarded_bytes
         if self.cell.input and self.cell.writes_input:
             evidence["input_grew_bytes"] = self.cell.input.grown_bytes()
-        run = self._add_run(evidence)
-        try:
-            self._read_what_was_written(run)
-        except (OSError, UserError, ValueError) as error:
-            # Not raised here: a command that failed may have written nothing, and its exit code is then the
-            # better reason. measure() raises this error after it has checked the exit codes.
-            self.read_error = self.read_error or error
-
-    def _add_run(self, evidence: Evidence) -> RunRecord:
         run: RunRecord = {
             "run": len(self.runs) + 1,
             "evidence": evidence,
@@ -362,7 +359,12 @@ class RoundMeasurement:
             "work": {},
         }
         self.runs.append(run)
-        return run
+        try:
+            self._read_what_was_written(run)
+        except (OSError, UserError, ValueError) as error:
+            # A command that failed may have written nothing, and its exit code is then the better reason. So
+            # measure() raises this error after it has checked the exit codes.
+            self.read_error = self.read_error or error
 
     def _promises(self) -> Promises:
         """Return the promises of the cache state about the next run."""
@@ -371,22 +373,25 @@ class RoundMeasurement:
         return self.state["promises"]
 
     def _read_what_was_written(self, run: RunRecord) -> None:
-        """Add the fingerprint of the written files, and the report of the launcher of several clients."""
+        """Add to a run what is in files: its work, and the reports of the launcher or of the traffic.
+
+        Raise OSError, UserError or ValueError if one of them cannot be read.
+        """
         for subject in self.cell.subjects:
             subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
             run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
-        if self.recipe.get("clients"):
+        if "clients" in self.recipe:
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
         if "traffic" in self.recipe:
             run["traffic"] = self._read_traffic()
 
     def _read_traffic(self) -> Traffic:
-        """Return the report of the traffic, with its numbers of clients."""
+        """Return the report of the traffic, to which the numbers of its clients are added."""
         report: Traffic = json.loads(self.cell.traffic_report.read_text())
         report["seconds"] = self.recipe["traffic"]["seconds"]
-        report["readers"] = self.recipe.get("readers", 1)
+        report["readers"] = self.cell.readers
         report["committers"] = self.recipe.get("committers", 0)
         report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
         if isinstance(self.cell.input, CommittedRepository):
@@ -420,17 +425,20 @@ class RoundMeasurement:
     def _add_captured_run(self) -> None:
         """Add peak memory and work of the captured run to all timed runs.
 
-        All runs of a command that only prints do the same, so one run stands for all of them. Without a
-        captured run, the peak memory is None. The kernel keeps no peak of a process of the server that has
-        ended: then the server's peak is that of the captured run, too.
+        Without a captured run, the client's peak memory is None.
         """
         captured = self.captured
         for run in self.runs:
             evidence = run["evidence"]
-            evidence["client_peak_memory_bytes"] = captured.peak_bytes if captured else None
-            if captured and evidence.get("server_peak_memory_bytes") is None:
-                evidence["server_peak_memory_bytes"] = self.captured_server_peak_bytes
-            if captured and self.work_kind.read:
+            if not captured:
+                evidence["client_peak_memory_bytes"] = None
+                continue
+            evidence["client_peak_memory_bytes"] = captured.peak_bytes
+            # The kernel keeps no peak of a process of the server that has ended in the run.
+            if evidence.get("server_peak_memory_bytes") is None:
+                evidence["server_peak_memory_bytes"] = captured.server_peak_bytes
+            # All runs of a command that only prints do the same, so one run stands for all of them.
+            if self.work_kind.read:
                 run["work"] = captured.work
 
     def _check_counterpart(self) -> None:

@@ -22,7 +22,7 @@ STEAL = 7
 READS, SECTORS_READ, SECTORS_WRITTEN, FLUSHES = 0, 2, 6, 15
 # The kernel counts sectors of this size for all devices.
 SECTOR_BYTES = 512
-# Of the parent's network: this process has another one (isolation.py), with no NFS client.
+# The NFS client is in the network of the parent. This process may have another network (isolation.py).
 NFS_CLIENT = f"/proc/{os.getppid()}/net/rpc/nfs"
 TCP = "/proc/net/netstat"
 # Two lines of heads, and a line for each interface: `lo: BYTES PACKETS ... BYTES PACKETS ...`.
@@ -32,6 +32,16 @@ LOOPBACK = "lo"
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 # Some keys of records.Evidence.
 EvidencePart = dict[str, Any]
+# The fields of MachineCounters whose growth in a run is a column of the same name.
+EVENTS = (
+    "rpcs",
+    "delayed_acks",
+    "wire_bytes",
+    "swapped_in_pages",
+    "swapped_out_pages",
+    "throttled",
+    "quota_throttled_us",
+)
 
 # The files are the same before and after each run.
 _list_files = cache(glob.glob)
@@ -156,6 +166,19 @@ def subtract(after: float | None, before: float | None) -> Any:
     return after - before
 
 
+def count_growth(
+    before: object, after: object, names: Iterable[str], prefix: str = ""
+) -> EvidencePart:
+    """Return how much the counters `names` of a tuple have grown, by `prefix` and name.
+
+    With the prefix "client_", a result is {"client_rchar": 4096, "client_wchar": None}. None stands for a
+    counter that is missing on one side.
+    """
+    return {
+        f"{prefix}{name}": subtract(getattr(after, name), getattr(before, name)) for name in names
+    }
+
+
 def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePart:
     """Return what happened on the machine within a run, for example {"rpcs": 12, "device_reads": 3}.
 
@@ -163,27 +186,17 @@ def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePar
     """
     return {
         "window_s": round(after.clock_s - before.clock_s, 6),
-        "device_read_bytes": subtract(after.device.read_bytes, before.device.read_bytes),
-        "device_write_bytes": subtract(after.device.write_bytes, before.device.write_bytes),
-        "device_reads": subtract(after.device.reads, before.device.reads),
-        "device_flushes": subtract(after.device.flushes, before.device.flushes),
-        "rpcs": subtract(after.rpcs, before.rpcs),
-        "delayed_acks": subtract(after.delayed_acks, before.delayed_acks),
-        "wire_bytes": subtract(after.wire_bytes, before.wire_bytes),
-        "swapped_in_pages": subtract(after.swapped_in_pages, before.swapped_in_pages),
-        "swapped_out_pages": subtract(after.swapped_out_pages, before.swapped_out_pages),
-        "throttled": subtract(after.throttled, before.throttled),
-        "quota_throttled_us": subtract(after.quota_throttled_us, before.quota_throttled_us),
+        **count_growth(before.device, after.device, DeviceUse._fields, "device_"),
+        **count_growth(before, after, EVENTS),
     }
 
 
 def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePart:
-    """Return how busy the machine was in a run.
+    """Return how busy the machine was in a run, such as {"busy_s": 1.5, "steal_s": 0.0, "steal_pct": 0.0}.
 
-    `busy_s` and `steal_s` are seconds of all processors together: 2 processors can be busy for 2 s in a run
-    of 1 s. `steal_pct` is the share that the hypervisor gave to others. `cpu_pressure_pct` and the like are
-    the share of the time in which a task waited for this resource. The key is missing if the kernel does not
-    count that.
+    The seconds are of all processors together: 2 processors can be busy for 2 s in a run of 1 s. `steal_pct`
+    is the share that the hypervisor gave to others. `cpu_pressure_pct`, and the same of memory and io, are
+    shares of the time in which a task waited for it. They are missing if the kernel does not count them.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
@@ -194,22 +207,20 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
         "steal_s": round(steal_ticks * TICK_S, 3),
         "steal_pct": round(100 * steal_ticks / all_ticks, 2),
     }
-    stalled_us = {
-        "cpu": subtract(after.cpu_stalled_us, before.cpu_stalled_us),
-        "memory": subtract(after.memory_stalled_us, before.memory_stalled_us),
-        "io": subtract(after.io_stalled_us, before.io_stalled_us),
-    }
     window_s = after.clock_s - before.clock_s
-    for resource, us in stalled_us.items():
-        if us is not None:
-            load[f"{resource}_pressure_pct"] = round(100e-6 * us / window_s, 2)
+    for resource in ("cpu", "memory", "io"):
+        name = f"{resource}_stalled_us"
+        stalled_us = subtract(getattr(after, name), getattr(before, name))
+        if stalled_us is not None:
+            load[f"{resource}_pressure_pct"] = round(100e-6 * stalled_us / window_s, 2)
     return load
 
 
 def read_device_use(*paths: Path) -> DeviceUse:
     """Return the use, by all processes since boot, of the block devices that hold some paths.
 
-    A device that holds several of the paths counts once. All is None if a device cannot be read.
+    A device that holds several of the paths counts once. Return DeviceUse() if a device cannot be read, or if
+    no device holds them.
     """
     folders: set[str] = set()
     for path in paths:

@@ -25,13 +25,13 @@ DISCARDED_RUN_S = 3600
 class DiscardedRun:
     """The bytes that the last discarded cold run of a command read from the device, in a file on the storage.
 
-    Layers below this system, such as a hypervisor, have caches that cannot be cleared. The first cold run of
-    a command on a copy of a repository fills them, so it is slower than later ones, and is discarded. Cold
-    runs after it count, as long as the last cold run is less than DISCARDED_RUN_S ago. It does not matter
-    whether that run had another access or server configuration, because it has read the same files.
-
-    Without a subject (None), nothing is stored, so each run is the first.
+    It is the file of a command and a copy of a repository, for all accesses and server configurations: they
+    read the same files. Without a subject (None), nothing is stored, so each run is the first.
     """
+
+    # Layers below this system, such as a hypervisor, have caches that cannot be cleared. The first cold run
+    # of a command on a copy fills them, so it is slower than later ones, and is discarded. Cold runs after it
+    # count, as long as the last cold run is less than DISCARDED_RUN_S ago.
 
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         self.file: Path | None = None
@@ -69,6 +69,7 @@ class DiscardedRun:
             return None
 
     def write(self, read_bytes: int) -> None:
+        """Store the bytes of a discarded run, and remove the files of runs that are too old."""
         if not self.file:
             return
         for file in self.file.parent.iterdir():

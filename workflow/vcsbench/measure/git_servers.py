@@ -9,7 +9,6 @@ import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from vcsbench import processes
 from vcsbench.environment import QUIET_GIT, git_settings
@@ -39,7 +38,7 @@ class _GitServer(Server):
         # git's own programs have no option for it.
         return {"git": [find_git_program("git"), "--version"]}
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
+    def system_version(self, versions: Mapping[str, str]) -> str:
         return versions["git"]
 
 
@@ -50,16 +49,10 @@ class GitDaemon(_GitServer):
     """
 
     kind = "git-daemon"
+    scheme = "git"
     greeting = format_packet(b"git-upload-pack /\0host=localhost\0")
+    needed_variables = git_settings(SETTINGS)
     is_per_connection = True
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.variables.update(git_settings(SETTINGS))
-
-    @property
-    def scheme(self) -> str:
-        return "git"
 
     def command(self) -> list[str]:
         # `git daemon` would start this program as a child, and stay before it.
@@ -117,14 +110,8 @@ class GitSshd(_GitServer, Sshd):
 
     kind = "git-sshd"
     file = ""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.variables.update(git_settings(SETTINGS))
-
-    @property
-    def scheme(self) -> str:
-        return "ssh"
+    scheme = "ssh"
+    needed_variables = git_settings(SETTINGS)
 
     @property
     def address(self) -> str:
@@ -143,12 +130,12 @@ class GitSshd(_GitServer, Sshd):
         del commands["svnserve"]
         return {**commands, **super().version_commands()}
 
-    def subversion_command(self) -> list[str]:
+    def system_command(self) -> list[str]:
         return [find_git_program("git-shell")]
 
     def _session_command(self) -> str:
         # sshd accepts this variable of the client (_newer_directives). Without it, the protocol is 0.
-        shell = shlex.join(self.subversion_command())
+        shell = shlex.join(self.system_command())
         return f'GIT_PROTOCOL="$GIT_PROTOCOL" {shell} -c "$SSH_ORIGINAL_COMMAND"'
 
     def _newer_directives(self) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
 
 from vcsbench.measure.server import HOST, WRITABLE_FOLDER, Server
 from vcsbench.systems.fossil import FOSSIL_USER
@@ -20,15 +19,10 @@ class HgServe(Server):
     """`hg serve`, a Python program with a thread for each connection. It listens on its host only."""
 
     kind = "hg-serve"
+    scheme = "http"
     greeting = MISSING_PATH
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.variables.update(HG_ENVIRONMENT)
-
-    @property
-    def scheme(self) -> str:
-        return "http"
+    system_program = "hg"
+    needed_variables = HG_ENVIRONMENT
 
     def command(self) -> list[str]:
         argv = [self.programs.get("hg"), "serve", "--web-conf", self._configuration]
@@ -43,29 +37,21 @@ class HgServe(Server):
     def version_commands(self) -> dict[str, list[str]]:
         return {"hg": [self.programs.get("hg"), "--version", "--quiet"]}
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["hg"]
-
 
 class FossilServer(Server):
     """`fossil server`, which starts a process for each request."""
 
     kind = "fossil-server"
+    scheme = "http"
     greeting = MISSING_PATH
+    system_program = "fossil"
+    needed_variables = MappingProxyType({"USER": FOSSIL_USER})
     is_per_connection = True
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.variables["USER"] = FOSSIL_USER
-
-    @property
-    def scheme(self) -> str:
-        return "http"
 
     def command(self) -> list[str]:
         self.variables["FOSSIL_HOME"] = self._home
         argv = [self.programs.get("fossil"), "server", str(self.root), "--port", str(self.port)]
-        # Without it, it listens on all addresses, which are those of a line's own network then.
+        # Without this option, Fossil listens on all addresses. On a line they are those of its own network.
         if self.host == HOST:
             argv.append("--localhost")
         return [*argv, *self.options]
@@ -79,6 +65,3 @@ class FossilServer(Server):
 
     def version_commands(self) -> dict[str, list[str]]:
         return {"fossil": [self.programs.get("fossil"), "version"]}
-
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["fossil"]

@@ -10,10 +10,10 @@ import shutil
 import sys
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
+from contextlib import ExitStack, nullcontext
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import __version__, processes
 from vcsbench.axis_names import CLOSED_LOOP
@@ -26,7 +26,7 @@ from vcsbench.external import pegged
 from vcsbench.measure import launcher, traffic
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.runs import Invocation
-from vcsbench.measure.server import Server
+from vcsbench.measure.server import HOST, Server
 from vcsbench.measure.server_kinds import SERVER_KINDS
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
@@ -91,17 +91,8 @@ READ_ALL = "{svnbench} null-export -q {url}/{tree}"
 class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
 
-    open() sets these attributes:
-    - `argv`: the command line of one client,
-    - `timed`: the command that hyperfine times: this client, the launcher of several clients, or the program
-      that sends their requests,
-    - `requests`: of a cell with traffic, one request of each client, the readers first; otherwise [],
-    - `idle_argv`: the same command on an empty repository or tree, which loads the client's files into
-      memory; [] without such a command,
-    - `versions` of the programs by their names.
-
     `input` is the subject that the command reads and `output` the subject that it writes. Each is None if the
-    command has no such subject.
+    command has no such subject. open() fills in the command.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -109,12 +100,8 @@ class PreparedCell:
         self.number = number
         self.folder = folder
         self.root = root
-        self.input: Subject | None = None
-        self.output: Subject | None = None
-        if recipe["input"]:
-            self.input = SUBJECTS[recipe["input"]](recipe, number, folder, root)
-        if recipe["output"]:
-            self.output = SUBJECTS[recipe["output"]](recipe, number, folder, root)
+        self.input = self._make_subject(recipe["input"])
+        self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         # A push goes to a copy of its own, which is served instead of the input.
         self.served: Path | None = None
@@ -135,20 +122,31 @@ class PreparedCell:
         if self.input and self.output:
             self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
-        # The launcher writes the times of several clients to it.
+        # The reports of the launcher of several clients, and of the program that sends their requests.
         self.launcher_report = folder / "launched.json"
         self.traffic_report = folder / "traffic.json"
-        self.requests: list[Invocation] = []
+
+        # fill_in() and open() set the attributes from here on. `argv` is the command line of one client.
         self.argv: list[str] = []
+        # hyperfine times this command: the client, the launcher, or the program that sends the requests.
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
+        # In a cell with traffic, one request of each client, the readers first; otherwise [].
+        self.requests: list[Invocation] = []
+        # The command of one client on an empty repository or tree; [] if there is no such command.
         self.idle_argv: list[str] = []
+        # The versions of the programs by their names.
         self.versions: dict[str, str] = {}
 
-    def _copy_server_files(self) -> Path:
-        """Copy the files of the server configuration, and return the folder with the copy.
+    def _make_subject(self, kind: str) -> Subject | None:
+        if not kind:
+            return None
+        return SUBJECTS[kind](self.recipe, self.number, self.folder, self.root)
 
-        The server reads the copy, so that an edit of the original during the run has no effect. Return an
-        empty folder for a cell without these files. Raise UserError if they do not match the recipe.
+    def _copy_server_files(self) -> Path:
+        """Return a folder with a copy of the server configuration, empty for a cell without one.
+
+        The server reads the copy, so that an edit of the original during the run has no effect. Raise
+        UserError if the files do not match the recipe.
         """
         copy = self.folder / "files"
         copy.mkdir()
@@ -164,46 +162,51 @@ class PreparedCell:
         return copy
 
     def _make_networks(self) -> LinkedNetworks | None:
-        """Return the networks of client and server with their line, not yet made; None without a line."""
-        link = self.recipe.get("link")
-        if not link:
+        """Return the networks of client and server with the link between them; None without a link.
+
+        The kernel has the networks after open() only.
+        """
+        if "link" not in self.recipe:
             return None
+        link = self.recipe["link"]
         line = Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"])
         return LinkedNetworks(line, Shaper(link["shaper"]))
 
     def _make_server(self) -> Server | None:
-        """Return the server of the cell, not yet started; None for an access without one."""
-        kind = self.recipe["access"]["server"]
-        if not kind or not self.served:
+        """Return the server of the cell, not yet started.
+
+        Return None for an access without a server, and for subjects that no server serves, such as a tree.
+        """
+        recipe = self.recipe
+        kind = recipe["access"]["server"]
+        if not kind or self.served is None:
             return None
         folder = self.folder / "server"
         folder.mkdir()
-        programs = Programs(**self.recipe["build"]["server"])
-        options = self.recipe.get("server_options", ())
-        server = SERVER_KINDS[kind](
-            self.served,
-            self.files,
-            folder,
-            programs,
-            options,
-            deployment_of(self.recipe),
-        )
-        if self.recipe["server_folder"]:
+        server_class = SERVER_KINDS[kind]
+        source = None
+        if recipe["server_folder"]:
             # Errors name the user's file, not the copy.
-            server.source = server_file(self.root / self.recipe["server_folder"], server.file)
-        if self.networks:
-            server.host = SERVER_HOST
-            server.in_network = self.networks.in_server_network
-        return server
+            source = server_file(self.root / recipe["server_folder"], server_class.file)
+        return server_class(
+            root=self.served,
+            files=self.files,
+            run=folder,
+            programs=Programs(**recipe["build"]["server"]),
+            options=recipe.get("server_options", []),
+            deployment=deployment_of(recipe),
+            source=source,
+            host=SERVER_HOST if self.networks else HOST,
+            in_network=self.networks.in_server_network if self.networks else nullcontext,
+        )
 
     def open(self, stack: ExitStack) -> None:
-        """Check disks, subjects, programs and code against the recipe, and fill in the command.
+        """Check disks, subjects, programs and code against the recipe, fill in the command, read versions.
 
         The server is not started, but its port is reserved, because the command names it. `stack` takes the
-        clean-up. Raise UserError if something differs from the recipe: the result would have its digest, but
-        would be a result of something different.
+        clean-up. Raise UserError if something differs from the recipe.
         """
-        # In a guest, the storage is a mount of the host's files.
+        # In a guest, the storage is a mount of the host's files, and has other disks.
         if not self.recipe.get("is_in_guest"):
             check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
@@ -250,52 +253,62 @@ class PreparedCell:
         return read_versions(commands)
 
     def fill_in(self) -> None:
-        """Fill in the template of the command: set `argv`, `timed` and `idle_argv`.
+        """Fill in the templates of the command: set `argv`, `timed`, `requests` and `idle_argv`.
 
-        For example, "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log", "svn://127.0.0.1:40123/ruby"].
+        For example, "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log", "svn://127.0.0.1:40123/ruby"]. In
+        a cell with traffic, the files that the program reads and that its clients commit are written, too.
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
-        timed = self.argv
-        clients = self.recipe.get("clients")
-        if clients:
-            launcher_arguments = [str(self.launcher_report), str(clients), CLIENT_NUMBER]
-            timed = [*LAUNCHER, *launcher_arguments, *self.argv]
-        if "traffic" in self.recipe:
-            timed = self._fill_in_traffic(words)
-        stdin = "".join(fill_template(self.recipe["stdin"], words))
-        self.timed = self.timed._replace(argv=timed, stdin=stdin)
         self.idle_argv = self._fill_in_idle_command(words)
+        stdin = "".join(fill_template(self.recipe["stdin"], words))
+        client = self.timed._replace(argv=self.argv, stdin=stdin)
+        if "traffic" in self.recipe:
+            commits = self._prepare_commits(words)
+            # Without readers, one request is checked all the same: its output identifies the repository.
+            argvs = [self.argv] * max(1, self.readers) + [commit.argv for commit in commits]
+            self.requests = [client._replace(argv=argv) for argv in argvs]
+            timed_argv = [*TRAFFIC, str(self._write_traffic_specification(commits))]
+        elif "clients" in self.recipe:
+            number = str(self.recipe["clients"])
+            timed_argv = [*LAUNCHER, str(self.launcher_report), number, CLIENT_NUMBER, *self.argv]
+        else:
+            timed_argv = self.argv
+        self.timed = client._replace(argv=timed_argv)
 
-    def _fill_in_traffic(self, words: Words) -> list[str]:
-        """Set `requests`, and return the command that sends the requests of all clients."""
-        definition = self.recipe["traffic"]
-        commits: list[dict[str, Any]] = []
+    @property
+    def readers(self) -> int:
+        """The number of clients that read, in a cell with traffic. Only a study with this axis sets it."""
+        return self.recipe.get("readers", 1)
+
+    def _prepare_commits(self, words: Words) -> list[CommitRequest]:
+        """Return the request of each committer, whose changed file is written."""
+        commits = []
         for number in range(1, self.recipe.get("committers", 0) + 1):
             change = self.folder / f"change-{number}"
             change.write_text(f"committer {number}\n")
             committer_words: Words = {**words, "client": str(number), "change": str(change)}
-            argv = fill_template(definition["commit"], committer_words)
-            commits.append({"argv": argv, "change": str(change)})
-        readers = self.recipe.get("readers", 1)
+            argv = fill_template(self.recipe["traffic"]["commit"], committer_words)
+            commits.append(CommitRequest(argv, str(change)))
+        return commits
+
+    def _write_traffic_specification(self, commits: Sequence[CommitRequest]) -> Path:
+        """Write the file that measure/traffic.py reads, and return its path."""
         arrival = self.recipe.get("arrival", CLOSED_LOOP)
         specification = {
-            "seconds": definition["seconds"],
+            "seconds": self.recipe["traffic"]["seconds"],
             "per_s": 0 if arrival == CLOSED_LOOP else float(arrival),
             # All cells of a round have the same arrivals.
             "seed": self.number,
-            "readers": readers,
+            "readers": self.readers,
             "read": self.argv,
-            "commits": commits,
+            "commits": [commit._asdict() for commit in commits],
             "report": str(self.traffic_report),
             "errors": str(self.folder / "traffic-errors"),
         }
         file = self.folder / "traffic-specification.json"
         file.write_text(json.dumps(specification))
-        # Without readers, one request is checked all the same: its output identifies the repository.
-        self.requests = [self.timed._replace(argv=self.argv)] * max(1, readers)
-        self.requests += [self.timed._replace(argv=commit["argv"]) for commit in commits]
-        return [*TRAFFIC, str(file)]
+        return file
 
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
@@ -320,10 +333,10 @@ class PreparedCell:
     def _words(self) -> Words:
         """Return the words of templates with their values: "url" has the value of {url} in a command.
 
-        A value is a text, several arguments, or a function that returns one of them. The function is called
-        only if a command has the word: {url} needs a port, for example. The value of an axis is a word as
-        well, such as {format}, unless a later word has the same name.
+        A value is a text, several arguments, or a function that returns one of them.
         """
+        # A function is called only if a command has the word: {url} needs a port, for example. The value of
+        # an axis is a word as well, such as {format}, unless a later word has the same name.
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
         # A strategy of building a tree. Other commands do not use this word.
@@ -347,7 +360,7 @@ class PreparedCell:
         """Return a program of Subversion with its options, the value of a word such as {svn}."""
         if name not in CLIENTS:
             return [self.client.get(name)]
-        return self._client_with(name, self._copy_client_config())
+        return self._client_with(name, self._client_config)
 
     def _client_with(self, name: str, config: Path) -> list[str]:
         """Return a client of Subversion with its options and a configuration folder."""
@@ -359,20 +372,19 @@ class PreparedCell:
             argv += ["--config-option", f"servers:global:ssl-authority-files={authority}"]
         return argv
 
-    def _copy_client_config(self) -> Path:
-        """Return the client's configuration folder, a copy because the client writes into it."""
+    @cached_property
+    def _client_config(self) -> Path:
+        """The client's configuration folder: a copy, because the client writes into it."""
         copy = self.folder / "client"
-        if copy.exists():
-            return copy
         original = self.files / "client"
         if original.exists():
             shutil.copytree(original, copy)
         else:
             copy.mkdir()
-        # Without it, the first run writes it, and so more than the others.
+        # svn writes README.txt if it is missing. The first run would then write more than the others.
         (copy / "README.txt").touch()
         if self.server and self.server.credentials:
-            # The password is in no command line.
+            # svn reads the password here. In a command line, all users of the machine could read it.
             store_credentials(copy, self.server.realm, self.server.credentials)
         settings = self.server.client_config() if self.server else ""
         if settings:
@@ -382,10 +394,8 @@ class PreparedCell:
 
     def url(self, name: str) -> str:
         """Return the URL of a repository, for example svn://127.0.0.1:40123/ruby.f7.nopack.1."""
-        assert self.input
-        remote = self.recipe.get("remote")
-        if remote:
-            return remote["url"].replace("{repo}", self.recipe["repository"]["name"])
+        if "remote" in self.recipe:
+            return self.recipe["remote"]["url"].replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
         if not self.server:
             path = urllib.parse.quote(f"{self.served}/{name}")
@@ -393,7 +403,7 @@ class PreparedCell:
         return f"{scheme}://{self.server.address}/{urllib.parse.quote(name)}"
 
     def origin(self) -> str:
-        """Return the URL of the tree that the cell reads. It is the repository's if the tree is all of it."""
+        """Return the URL of the tree that the cell reads, or of the repository if the tree is all of it."""
         assert self.input
         url = self.url(self.input.name)
         tree = self.input.words().get("tree")
@@ -427,11 +437,12 @@ class PreparedCell:
     def reset_output(self) -> None:
         """Put the output, and an input that the command changes, back to their state before a run.
 
-        The server ends before an input is put back. Its caches have contents of the new revision, and the
-        next run commits a revision of the same number, whose file has its parts in another order. With the
-        old contents, the server would read that file at wrong places.
+        The server ends before an input is put back.
         """
         if self.input and self.writes_input:
+            # The server's caches have contents of the new revision. The next run commits a revision of the
+            # same number, whose file has its parts in another order. A server with the old contents would
+            # read that file at wrong places.
             self.stop_server()
             self.input.restore()
         if self.output:
@@ -443,6 +454,7 @@ class PreparedCell:
         processes.run_program(argv, env=self.environment, limit_s=self.timed.limit_s)
 
     def start_server(self) -> None:
+        """Start the server, if the cell has one that does not run, and check once what it refuses."""
         if not self.server or self.server.pid:
             return
         self.server.start()
@@ -451,18 +463,19 @@ class PreparedCell:
         if must_check and not self.is_checked:
             self._check_refusals(self.server)
             self.is_checked = True
-            # The server has read rules and a repository. A new one has the same caches as any other.
+            # The server has read rules and a repository. After its restart, its caches are empty, as after
+            # any other start.
             self.server.stop()
             self.server.start()
 
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        Otherwise a cell would be measured under a wrong label. The client asks for the empty repository.
+        Such a cell would have a wrong label. The clients request the empty repository.
         """
         assert self.input
         url = self.url(self.input.idle_name)
-        config = self._copy_client_config()
+        config = self._client_config
         accepted = self._run_svn_info(config, url)
         if accepted.code:
             raise UserError(
@@ -505,19 +518,27 @@ class PreparedCell:
         os.sync()
 
     def touch_client(self) -> None:
+        """Run the client on empty subjects, so that its own files are in the page cache."""
         if not self.idle_argv:
             return
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
-            # Some commands cannot work on an empty repository. Such a one has loaded the client's files, and
-            # may have left a part of its output.
-            if self.recipe.get("fixed_cost") is not False:
+            # Some commands (`fixed_cost: false`) cannot work on an empty repository. They have loaded the
+            # client's files before they failed, and may have left a part of their output.
+            if self.recipe.get("fixed_cost", True):
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # A commit without a change has changed nothing. To put folders back, they are listed, and so their
-        # names would be in the caches, which were cleared just now.
+        # A commit without a change has changed nothing. reset_output() would list the folders of its input,
+        # and load their names into the caches, which were cleared just now.
         if not self.writes_input:
             self.reset_output()
+
+
+class CommitRequest(NamedTuple):
+    """The command line of a committer, and the file that it changes before each commit."""
+
+    argv: list[str]
+    change: str
 
 
 class CellStep(NamedTuple):
@@ -550,10 +571,8 @@ STEPS = {
 def fill_template(template: str, words: Words) -> list[str]:
     """Return the command line of a template, in which each {word} is replaced by its value.
 
-    A word that stands for several arguments, such as {svn} with its options, must stand alone.
-
-    Example: "{svn} export {url}/{tree}" with the words svn, url and tree is ["/usr/bin/svn",
-    "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"].
+    A word that stands for several arguments must stand alone: "{svn} export {url}/{tree}" is ["/usr/bin/svn",
+    "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
     """
     argv: list[str] = []
     for part in shlex.split(template):

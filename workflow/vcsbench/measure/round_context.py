@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench.kernel import read
+from vcsbench import kernel
+from vcsbench.kernel import libc, read
 from vcsbench.machine import host
 from vcsbench.measure import untimed_runs
-from vcsbench.measure.conditions import read_conditions
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import digest, joined_digest, path_of
 from vcsbench.storages.disks import describe_storage
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         BuildFacts,
         BuildSide,
         Context,
+        RoundConditions,
         RunRecord,
         StorageFacts,
         SubjectFacts,
@@ -28,6 +29,23 @@ if TYPE_CHECKING:
 
 # The libraries that the loader adds to all programs.
 PRELOADED = "/etc/ld.so.preload"
+# The number of the system call ioprio_get(2), 31 on ARM and other new architectures.
+IOPRIO_GET = {"x86_64": 252, "ppc64le": 274, "s390x": 283}.get(os.uname().machine, 31)
+IOPRIO_WHO_PROCESS = 1
+THIS_PROCESS = 0
+# By version of control groups: the controller of I/O, and its files with the limits of each device.
+IO_LIMITS = {
+    1: (
+        "blkio",
+        (
+            "blkio.throttle.read_bps_device",
+            "blkio.throttle.read_iops_device",
+            "blkio.throttle.write_bps_device",
+            "blkio.throttle.write_iops_device",
+        ),
+    ),
+    2: ("io", ("io.max",)),
+}
 
 
 def describe_round(
@@ -35,7 +53,6 @@ def describe_round(
 ) -> Context:
     """Return the context of a cell's runs: everything that may explain their times, as JSON data.
 
-    It has the recipe, host, storage, programs with their digests, subjects and the runs with their evidence.
     `captured` is the untimed run whose output was read; None if there was none.
     """
     recipe = cell.recipe
@@ -75,16 +92,17 @@ def describe_round(
         "preloaded": read(PRELOADED).split(),
         **facts,
         "work_kind": recipe["work_kind"],
-        "conditions": read_conditions(),
+        "conditions": _read_conditions(),
         "runs": runs,
         "flags": flags,
     }
 
 
 def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
-    """Return kind, argv, port, pid and settings of the server; None if the cell has none.
+    """Return the facts about the server; None for a cell without one.
 
-    `subversion_argv` is the command line of svnserve, which sshd starts for each connection.
+    Example: {"kind": "svnserve", "argv": ["/usr/bin/svnserve", ...], "port": 40123, "pid": 4711, "settings":
+    ""}. `subversion_argv` is the command line of the program that sshd starts for each connection.
     """
     server = cell.server
     if not server:
@@ -98,8 +116,8 @@ def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, obj
         "pid": pid,
         "settings": server.settings,
     }
-    if server.subversion_command() != server.argv:
-        facts["subversion_argv"] = server.subversion_command()
+    if server.system_command() != server.argv:
+        facts["subversion_argv"] = server.system_command()
     return facts
 
 
@@ -110,35 +128,37 @@ def _read_server_files(folder: Path) -> dict[str, str]:
 
 
 def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildFacts:
-    """Return the programs of client and server, with a digest of each file that they have mapped."""
+    """Return the programs of client and server, and a digest that identifies the build.
+
+    Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
+    `server` is None for a cell without a server, and if the server does not run.
+    """
     client = _describe_client(cell, captured)
-    sides = [client]
-    served = None
+    server_side = None
     server = cell.server
     if server and server.pid:
-        served = _describe_side(
-            program=server.subversion_command()[0],
-            version=server.subversion_version(cell.versions),
+        server_side = _describe_side(
+            program=server.system_command()[0],
+            version=server.system_version(cell.versions),
             places=server.programs.places,
             mapped=server.mapped_files(),
         )
-        sides.append(served)
     # The digest covers the programs and Subversion's libraries only. Other libraries, such as the C library,
-    # differ between machines that run the same Subversion.
-    files = []
-    for side in sides:
-        files.append(side["program"])
-        files += side["libraries"] or []
+    # differ between machines that run the same build.
+    files: list[str] = []
+    for side in (client, server_side):
+        if side:
+            files += [side["program"], *(side["libraries"] or [])]
     return {
         "name": cell.recipe["build"]["name"],
         "client": client,
-        "server": served,
+        "server": server_side,
         "digest": joined_digest(files),
     }
 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
-    """Return the client's program, and its libraries if it is one of Subversion."""
+    """Return the client's side of the build. Only a client of Subversion has `libraries`."""
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
@@ -158,7 +178,10 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
 def _describe_side(
     program: str, version: str, places: list[str], mapped: Sequence[str] | None
 ) -> BuildSide:
-    """Return a program with the digests of its `mapped` files, None if these are unknown."""
+    """Return one side of a build (records.BuildSide). `mapped` has the paths of its files in memory.
+
+    If they are unknown (None), so are `libraries` and `mapped` of the result.
+    """
     digests = None
     if mapped is not None:
         digests = {path: digest(path) for path in mapped}
@@ -169,3 +192,33 @@ def _describe_side(
         "libraries": untimed_runs.find_subversion_libraries(mapped),
         "mapped": digests,
     }
+
+
+def _read_conditions() -> RoundConditions:
+    """Return what a user or a cluster sets for this process, and hyperfine, client and server inherit.
+
+    `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores` and
+    `io_limits` come from control groups.
+    """
+    priority = libc.syscall(IOPRIO_GET, IOPRIO_WHO_PROCESS, THIS_PROCESS)
+    return {
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduler": os.sched_getscheduler(0),
+        "io_priority": priority if priority >= 0 else None,
+        "quota_cores": kernel.quota_cores(),
+        "io_limits": _read_io_limits(),
+    }
+
+
+def _read_io_limits() -> list[str]:
+    """Return the limits of all groups around this process, such as "io.max 8:0 rbps=1048576"."""
+    limits = []
+    for version, (controller, names) in IO_LIMITS.items():
+        for group in kernel.groups(controller):
+            if group.version != version:
+                continue
+            for name in names:
+                lines = kernel.read(group.folder / name).splitlines()
+                limits += [f"{name} {line}" for line in lines]
+    return sorted(limits)

@@ -10,12 +10,12 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel, processes
 from vcsbench.deployment.link import LinkedNetworks
 from vcsbench.measure import caches, counters, instructions
-from vcsbench.measure.counters import EvidencePart, MachineCounters, subtract
+from vcsbench.measure.counters import EvidencePart, MachineCounters, count_growth, subtract
 from vcsbench.measure.memory_sampler import MemorySampler
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
@@ -65,8 +65,8 @@ class ServerCounters(NamedTuple):
 class Snapshot(NamedTuple):
     """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    `own_cpu_s` is the CPU time of this process, and of the relay of a line. `network` and `server` are None
-    if they are missing.
+    `own_cpu_s` is the CPU time of this process, and of the relay of a line. `network` is None if the run
+    writes to no network file system, and `server` is None if no server runs.
     """
 
     machine: MachineCounters
@@ -80,31 +80,19 @@ class Snapshot(NamedTuple):
         return self.server.identity if self.server else None
 
 
-class OtherPrograms(NamedTuple):
-    """The CPU time of all but client, server and vcsbench, in seconds and in percent of all processors.
-
-    Both are None if a count is missing.
-    """
-
-    cpu_s: float | None
-    cpu_pct: float | None
-
-
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
-    A hook of hyperfine calls end(), so the shell of this hook has started before the count of instructions
-    ends. The instructions of a run therefore include the instructions of this start. To subtract them, they
-    are counted alone once: from begin_hook() in one hook to end() in the next, without a run between both.
-
-    `read` is the subject that the command reads, such as a repository, and `written` the subject that it
-    writes; None without such a subject. `clearing` is the way to clear caches, such as "drop-caches". With
-    `measures_sync`, it is measured after each run how long its output takes to be on the device. `networks`
-    are the networks of client and server; None without a line between them. The server is added to `group`,
-    which counts its CPU time. With `runs_hooks`, the server starts hooks, which end within the run. With
-    `owns_network`, all traffic in the network of this process is of the cell. With `samples_memory`, the
-    memory of the server is read again and again during a timed run: a server that forks has no process of the
-    run left after it. `warming` has the reads of the untimed runs, in the order of the runs.
+    - `read` is the subject that the command reads, such as a repository, and `written` the subject that it
+      writes; None without such a subject.
+    - `clearing` is the way to clear caches, such as "drop-caches".
+    - `measures_sync`: after each run, measure how long its output takes to be on the device.
+    - `networks` are the networks of client and server; None without a line between them.
+    - `group` counts the CPU time of the server, which is added to it.
+    - `samples_memory`: read the memory of the server again and again during a timed run. A server that forks
+      has no process of the run left after it.
+    - `runs_hooks`: the server starts hooks, which end within the run.
+    - `owns_network`: all traffic in the network of this process is of the cell.
     """
 
     def __init__(
@@ -113,6 +101,7 @@ class EvidenceCollector:
         written: Subject | None,
         server: Server | None,
         clearing: str,
+        *,
         measures_sync: bool = False,
         networks: LinkedNetworks | None = None,
         group: ServerGroup | None = None,
@@ -126,37 +115,40 @@ class EvidenceCollector:
         self.clearing = clearing
         self.measures_sync = measures_sync
         self.networks = networks
-        # What was set and measured of the line between client and server.
-        self.line_evidence: dict[str, Any] = {}
         self.group = group
-        # The server that was added to the group.
-        self.grouped: ServerIdentity | None = None
         self.samples_memory = samples_memory
-        self.sampler: MemorySampler | None = None
         self.runs_hooks = runs_hooks
         self.owns_network = owns_network
-        self.warming: list[WarmUpReads] = []
         inputs = read.folders if read else []
         outputs = written.folders if written else []
         # Residency of the input can then be queried without loading inodes.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
         self.network = find_network_output(inputs, outputs)
-        # The residency of input and output after caches were cleared; None if they were not cleared.
-        self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
-        self.before: Snapshot | None = None
-        self.is_timed = False
-        # The evidence that is read at the begin of a timed run.
-        self.begin_evidence: dict[str, Any] = {}
-        self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
-        self.hook_instructions: int | None = None
+
+        # Facts about all runs: first what was set and measured of the line between client and server.
+        self.line_evidence: EvidencePart = {}
+        # The reads of the untimed runs, in their order.
+        self.warming: list[WarmUpReads] = []
+        # The server that was added to the group.
+        self.grouped: ServerIdentity | None = None
         # The bytes that a server has read in each run; None for a run without this count.
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
+        # The instructions of the start of a hook's shell.
+        self.hook_instructions: int | None = None
 
-    def measure_line(self) -> None:
+        # Facts about the present run, from its begin to its end.
+        self.is_timed = False
+        self.before: Snapshot | None = None
+        # The residency of input and output after caches were cleared; None if they were not cleared.
+        self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
+        self.begin_evidence: EvidencePart = {}
+        self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
+        self.sampler: MemorySampler | None = None
+
+    def measure_line(self, networks: LinkedNetworks) -> None:
         """Measure the line between client and server, before the runs. All of them get this evidence."""
-        assert self.networks
-        link = self.networks.link
-        measured = self.networks.measure()
+        link = networks.link
+        measured = networks.measure()
         self.line_evidence = {
             "line_delay_ms": link.delay_ms,
             "line_rate_mbit": link.rate_mbit,
@@ -166,7 +158,7 @@ class EvidenceCollector:
         }
 
     def query_cleared(self) -> bool:
-        """Query the residency after caches were cleared.
+        """Query the residency after caches were cleared, for the evidence of the next run.
 
         Return True if that has loaded inodes: caches must then be cleared again.
         """
@@ -182,13 +174,15 @@ class EvidenceCollector:
 
         `hyperfine` is its pid, here and in the other methods.
         """
+        # A hook calls end(), so its shell has started before the count of a run's instructions ends. The
+        # instructions of this start are counted alone here, and subtracted from those of each run.
         self.instruction_counters = instructions.count_instructions({"client": [hyperfine]})
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
-        A timed run is started by hyperfine as soon as this hook ends. An untimed run is started by this
-        process, and needs fewer counts.
+        hyperfine starts a timed run as soon as this hook ends. This process starts an untimed run, which
+        needs fewer counts.
         """
         self.is_timed = is_timed
         if self.server:
@@ -230,7 +224,9 @@ class EvidenceCollector:
         if not before:
             self.hook_instructions = instruction_counts.get("client_instructions")
             return None
-        self._subtract_hook(instruction_counts)
+        if instruction_counts:
+            client = instruction_counts["client_instructions"]
+            instruction_counts["client_instructions"] = subtract(client, self.hook_instructions)
         if self.server:
             self.server.await_connections()
         after = self._snapshot([hyperfine])
@@ -238,20 +234,21 @@ class EvidenceCollector:
         if self.measures_sync and self.output:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
-        seen = self._describe_run(before, after, instruction_counts)
-        earlier_reads = self._add_server_read(after.server_identity, seen.get("server_rchar"))
+        counts = self._describe_run(before, after, instruction_counts)
+        earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
-            reads = {name: value for name, value in seen.items() if name in WARM_UP_KEYS}
+            reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads))
             return None
         evidence = {
             **self._query_residency(is_last),
-            **seen,
+            **counts,
             **self.begin_evidence,
             **self.line_evidence,
         }
         if sync_s is not None:
             evidence["sync_s"] = sync_s
+        # A server that has ended in the run has no key for its peak memory.
         if sampler and "server_peak_memory_bytes" in evidence:
             evidence["server_peak_memory_bytes"] = sampler.peak_bytes
         evidence["warming"] = list(self.warming)
@@ -267,25 +264,15 @@ class EvidenceCollector:
             self.sampler = None
 
     def _end_instruction_counters(self) -> dict[str, int | None]:
-        """Return the counts since the begin, for example {"client_instructions": 1234567}."""
+        """End the counters, and return their counts, for example {"client_instructions": 1234567}.
+
+        Return {} if instructions cannot be counted here.
+        """
         counts = {}
         for side, counter in self.instruction_counters.items():
             counts[f"{side}_instructions"] = counter.end()
         self.instruction_counters = {}
         return counts
-
-    def _subtract_hook(self, instruction_counts: dict[str, int | None]) -> None:
-        """Subtract the instructions of the start of a hook from the client's instructions.
-
-        The client's count becomes None if one of both counts is unknown. Do nothing if nothing was counted.
-        """
-        if not instruction_counts:
-            return
-        client = instruction_counts["client_instructions"]
-        if client is None or self.hook_instructions is None:
-            instruction_counts["client_instructions"] = None
-        else:
-            instruction_counts["client_instructions"] = client - self.hook_instructions
 
     def _snapshot(self, clients: list[int]) -> Snapshot:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
@@ -337,38 +324,37 @@ class EvidenceCollector:
 
         For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}.
         """
-        seen = counters.count_events(before.machine, after.machine)
+        evidence = counters.count_events(before.machine, after.machine)
         if not self.owns_network:
             # Other programs of the machine use the same interfaces.
-            seen["wire_bytes"] = None
-        seen |= _count_client(before, after)
-        seen |= _count_network(before, after)
+            evidence["wire_bytes"] = None
+        evidence |= count_growth(before.client, after.client, processes.IO_COUNTS, "client_")
+        if before.network and after.network:
+            evidence |= count_growth(
+                before.network, after.network, NetworkCounts._fields, "network_"
+            )
         server_counts = _count_server(before, after)
-        has_coarse_time = False
-        if _have_server_processes_ended(before, after):
-            exact_s = _count_group_cpu(before, after)
-            if exact_s is not None:
-                server_counts["server_cpu_s"] = exact_s
-            has_coarse_time = exact_s is None
-        seen |= server_counts
-        seen |= counters.measure_load(before.machine, after.machine)
+        have_ended = _have_server_processes_ended(before, after)
+        exact_s = _count_group_cpu(before, after)
+        if have_ended and exact_s is not None:
+            server_counts["server_cpu_s"] = exact_s
+        evidence |= server_counts
+        evidence |= counters.measure_load(before.machine, after.machine)
         # The CPU time of the server is no time of other programs. Without a server, or with another server
         # than before the run, it is 0.
         server_s = server_counts.get("server_cpu_s", 0.0)
-        others = _estimate_others(before, after, seen["busy_s"], server_s)
+        others = _estimate_others(before, after, evidence["busy_s"], server_s)
         is_short = server_s is not None and server_s < COARSE_S
-        if is_short and has_coarse_time:
+        if is_short and have_ended and exact_s is None:
             # In so short a time, the error of two ticks would be too large.
-            seen["server_cpu_s"] = None
+            evidence["server_cpu_s"] = None
         if self.server:
-            seen |= _describe_server(self.server, before, after, self.runs_hooks)
+            evidence |= _describe_server(self.server, before, after, self.runs_hooks)
         if self.network:
-            seen |= self.network.facts()
-        seen |= instruction_counts
-        seen["instructions_why_not"] = instructions.why_no_instructions()
-        seen["others_cpu_s"] = others.cpu_s
-        seen["others_cpu_pct"] = others.cpu_pct
-        return seen
+            evidence |= self.network.facts()
+        evidence |= instruction_counts
+        evidence["instructions_why_not"] = instructions.why_no_instructions()
+        return evidence | others
 
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
@@ -381,19 +367,19 @@ class EvidenceCollector:
         reads.append(rchar)
         return earlier_reads
 
-    def _query_residency(self, is_last: bool) -> dict[str, object]:
+    def _query_residency(self, is_last: bool) -> EvidencePart:
         """Return the residency of input and output before and after a run, as shares from 0 to 1.
 
-        To query it, files are opened, and that changes caches. So it is queried after a run whose caches were
-        cleared before it, and otherwise only after the last run. A value is None if it was not queried, or if
-        the kernel does not answer.
+        A value is None if it was not queried, or if the kernel does not answer.
         """
+        # A query opens files, and that changes caches. So the residency is queried after a run whose caches
+        # were cleared before it, and otherwise only after the last run.
         is_cleared = self.cleared is not None
         before, written = self.cleared or (None, None)
         self.cleared = None
         is_queried = is_cleared or is_last
         after = self._query_input() if is_queried else None
-        evidence: dict[str, object] = {
+        evidence: EvidencePart = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
             "resident_before": before.share if before else None,
@@ -416,27 +402,6 @@ class EvidenceCollector:
         return _query(self.input)
 
 
-def _count_client(before: Snapshot, after: Snapshot) -> EvidencePart:
-    """Return the I/O of the client: client_rchar, client_read_bytes, and so on."""
-    counts: EvidencePart = {}
-    for name in processes.IO_COUNTS:
-        counts[f"client_{name}"] = subtract(
-            getattr(after.client, name), getattr(before.client, name)
-        )
-    return counts
-
-
-def _count_network(before: Snapshot, after: Snapshot) -> EvidencePart:
-    if not before.network or not after.network:
-        return {}
-    return {
-        "network_read_bytes": subtract(after.network.read_bytes, before.network.read_bytes),
-        "network_storage_read_bytes": subtract(
-            after.network.storage_read_bytes, before.network.storage_read_bytes
-        ),
-    }
-
-
 def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     """Return CPU time and I/O of the server within a run: {"server_cpu_s": 0.25, "server_rchar": 4096, ...}.
 
@@ -445,12 +410,8 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     """
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return {}
-    counts: EvidencePart = {}
-    for name in processes.Usage._fields:
-        used_before = getattr(before.server.used, name)
-        used_after = getattr(after.server.used, name)
-        counts[f"server_{name}"] = subtract(used_after, used_before)
-    return counts
+    used_before, used_after = before.server.used, after.server.used
+    return count_growth(used_before, used_after, processes.Usage._fields, "server_")
 
 
 def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
@@ -470,27 +431,31 @@ def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
 
 def _estimate_others(
     before: Snapshot, after: Snapshot, busy_s: float, server_s: float | None
-) -> OtherPrograms:
+) -> EvidencePart:
     """Return the CPU time of other programs in a run: `busy_s` of all processors, less the known processes.
 
     Say 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. Then
-    other programs took 0.2 s, which is 10 % of the available 2 s.
+    the result is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if
+    a count is missing.
     """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:
-        return OtherPrograms(None, None)
+        return {"others_cpu_s": None, "others_cpu_pct": None}
     own_s = after.own_cpu_s - before.own_cpu_s
     # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
     # negative.
     cpu_s = max(0.0, busy_s - (client_s + own_s + server_s))
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
     available_s = (os.cpu_count() or 1) * window_s
-    return OtherPrograms(round(cpu_s, 3), round(100 * cpu_s / available_s, 1))
+    return {
+        "others_cpu_s": round(cpu_s, 3),
+        "others_cpu_pct": round(100 * cpu_s / available_s, 1),
+    }
 
 
 def _describe_server(
     server: Server, before: Snapshot, after: Snapshot, runs_hooks: bool
-) -> dict[str, object]:
+) -> EvidencePart:
     """Return the facts about the server of a run.
 
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
@@ -499,8 +464,8 @@ def _describe_server(
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
-    have_changed = _have_server_processes_changed(before, after, runs_hooks)
-    facts: dict[str, object] = {
+    have_changed = _have_server_processes_changed(server, before, after, runs_hooks)
+    facts: EvidencePart = {
         "server_kind": server.kind,
         "server_pid": pid,
         "server_same": is_same,
@@ -515,7 +480,10 @@ def _describe_server(
     return facts
 
 
-def _have_server_processes_changed(before: Snapshot, after: Snapshot, runs_hooks: bool) -> bool:
+def _have_server_processes_changed(
+    server: Server, before: Snapshot, after: Snapshot, runs_hooks: bool
+) -> bool:
+    """Return True if a process of the server, but no hook of it, was started or has ended within a run."""
     pids_before = before.server.pids if before.server else []
     pids_after = after.server.pids if after.server else []
     if pids_before != pids_after:
@@ -523,13 +491,13 @@ def _have_server_processes_changed(before: Snapshot, after: Snapshot, runs_hooks
     if runs_hooks and after.server:
         # A hook starts and ends within the run, as a process of a forking svnserve does. Only such a svnserve
         # answers each client with a new process, whose caches end with it.
-        argv = processes.command_line(after.server.identity.pid)
-        return os.path.basename(argv[0]) == "svnserve" and THREADED.isdisjoint(argv)
+        return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
     # A process that has started and ended within the run shows in its page faults only.
     return _have_server_processes_ended(before, after)
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:
+    """Return the residency of a subject; None without one, or if the kernel does not answer."""
     if not subject:
         return None
     existing = [folder for folder in subject.folders if folder.exists()]

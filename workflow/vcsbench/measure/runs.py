@@ -16,7 +16,7 @@ from vcsbench.programs import Programs
 
 # A hook writes its name to the pipe `ask` and waits for a line in the pipe `answer`. It fails unless that is
 # `done`. It is a shell command because another interpreter would be read again after the caches were cleared.
-# It closes the inherited descriptors first: a hook that outlives its cell must not hold the machine's lock.
+# The shell closes the inherited descriptors first: a hook that outlives its cell must not hold the lock.
 HOOK_SCRIPT = (
     'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo "$1" > "$0/ask"; '
     'read -r answer < "$0/answer"; [ "$answer" = done ]'
@@ -65,10 +65,6 @@ class Hyperfine:
 
     A hook is a shell that hyperfine starts before, between or after the runs. It asks this process over named
     pipes below `folder`, and waits for the answer. `folder` also takes the export and the log.
-
-    run() sets `pid` of hyperfine, `seconds` (its duration, with the hooks) and `hooks_s` (the hooks alone).
-    While a hook is answered, `since_hook_s` is the time since the answer to the hook before: the time of the
-    run between the two hooks, with the end of one shell and the start of the other.
     """
 
     def __init__(self, folder: Path, answer_hook: Callable[[Hook], None]) -> None:
@@ -76,23 +72,23 @@ class Hyperfine:
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
         self.hooks = folder / "hooks"
-        self.pid = 0
-        self.seconds = 0.0
-        self.hooks_s = 0.0
-        self.since_hook_s = 0.0
-        self.answered_at = 0.0
-        self.hook_error: Exception | None = None
         # Only this user may open the pipes. A process of somebody else could read the answers, and the hook
         # would wait for ever.
         self.hooks.mkdir(mode=0o700)
-        for name in ("ask", "answer"):
-            os.mkfifo(self.hooks / name, 0o600)
-        # For reading and writing: opening then never blocks, and the pipe has no end while no hook is open.
-        self.requests = os.open(self.hooks / "ask", os.O_RDWR | os.O_NOFOLLOW)
-        self.replies = os.open(self.hooks / "answer", os.O_RDWR | os.O_NOFOLLOW)
+        self.requests = _make_pipe(self.hooks / "ask")
+        self.replies = _make_pipe(self.hooks / "answer")
+        # The process of hyperfine, the seconds of the last run() with all hooks, and of the hooks alone.
+        self.pid = 0
+        self.seconds = 0.0
+        self.hooks_s = 0.0
+        # While a hook is answered: the time since the answer to the hook before, which is the time of the run
+        # between the two hooks, with the end of one shell and the start of the other.
+        self.since_hook_s = 0.0
+        self.answered_at = 0.0
+        self.hook_error: Exception | None = None
 
     def run(self, command: Invocation, runs: int, lock: int) -> str | None:
-        """Time a number of runs of a command, and answer hyperfine's hooks.
+        """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
         Return None, or why hyperfine failed, for example its last lines of output. hyperfine and its children
         hold the descriptor `lock` open. Raise the error of a hook, or UserError if a run takes too long.
@@ -172,6 +168,7 @@ class Hyperfine:
             raise self.hook_error
 
     def _answer_request(self) -> None:
+        """Answer the hook that has asked, and set `since_hook_s`, `hooks_s` and perhaps `hook_error`."""
         request = os.read(self.requests, 100).decode().strip()
         requested_at = time.monotonic()
         self.since_hook_s = requested_at - self.answered_at
@@ -183,6 +180,13 @@ class Hyperfine:
         self.answered_at = time.monotonic()
         self.hooks_s += self.answered_at - requested_at
         os.write(self.replies, b"failed\n" if self.hook_error else b"done\n")
+
+
+def _make_pipe(path: Path) -> int:
+    """Make a named pipe for this user, and return its descriptor."""
+    os.mkfifo(path, 0o600)
+    # For reading and writing: opening then never blocks, and the pipe has no end while no hook is open.
+    return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
 
 
 class Run(NamedTuple):

@@ -48,6 +48,7 @@ TLS_VERSION = "TLSv1.3"
 # A request that reads no repository, and whose connection httpd keeps open unless its settings forbid that.
 KEPT_GREETING = b"OPTIONS * HTTP/1.1\r\nHost: vcsbench\r\n\r\n"
 DIRECTIVES_LIMIT = 1 << 20
+EnterNetwork = Callable[[], AbstractContextManager[None]]
 # The modules of httpd that it needs, next to mod_dav_svn. Some are part of the program, as in Debian.
 HTTPD_MODULES = ("mpm_event", "unixd", "authz_core", "dav")
 _DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/(\d+)")
@@ -74,31 +75,25 @@ def quote_for_httpd(path: str | Path) -> str:
 
 
 class Server:
-    """A server. The subclasses are its kinds.
+    """A server of repositories, which start() and stop() run any number of times, until close().
 
-    - `root` is the served folder, and `run` a private folder of this process.
-    - `files` is a copy of the configuration; the server reads its `file`. `source` is the user's file,
-      for messages.
-    - `programs` are the build's. `options` come after the options of the configuration.
-    - A server answers `greeting` without reading a repository.
-    - `version_options` print the program's version.
-    - `deployment` are its settings as a deployed server. Its clients need `credentials`, if it has some, and
-      the certificate that authority() returns. It reads `rules`, the text of its access rules, which are set
-      before its first start. `settings` is the text of the configuration that these settings make.
-    - `variables` are added to its environment.
-    - `is_per_connection`: each connection has processes of its own, which end with it.
-    - `adopts_orphans`: processes whose parents have ended become children of the server (start_process).
-    - `descriptors` has the open files that the server inherits, by their name in `run`.
-    - `listeners` are the processes that listen on the port.
-    - It listens on `host`, in the network that `in_network()` enters: this process's, or the other end of a
-      line (deployment.link).
+    Each subclass is a kind of server, and sets the first group of attributes. The server listens on `host`,
+    in the network that `in_network()` enters: this process's, or the other end of a line (deployment.link).
     """
 
+    # The name of the kind in recipes and messages, and the file of a server configuration that it reads.
     kind = ""
     file = ""
+    # A request that the server answers without reading a repository.
     greeting = b""
+    # Options that print the version of its program, and the program whose version is that of the system.
     version_options: tuple[str, ...] = ("--version", "--quiet")
+    system_program = ""
+    # Variables that its environment needs.
+    needed_variables: Mapping[str, str] = {}
+    # Each connection has processes of its own, which end with it.
     is_per_connection = False
+    # Processes whose parents have ended become children of the server (processes.start_process).
     adopts_orphans = False
 
     def __init__(
@@ -107,29 +102,42 @@ class Server:
         files: Path,
         run: Path,
         programs: Programs = ON_PATH,
+        *,
         options: Sequence[str] = (),
         deployment: Deployment = PLAIN,
+        source: Path | None = None,
         host: str = HOST,
+        in_network: EnterNetwork = nullcontext,
     ) -> None:
+        """Prepare the server of the folder `root`, without a port or a process. `run` is a private folder.
+
+        `files` is the folder with the server configuration, and `options` come after its options. Messages
+        name `source`, if `files` is a copy of the user's.
+        """
         self.root = root
         self.files = files
         self.run = run
-        self.source = files / self.file
         self.programs = programs
         self.options = options
         self.deployment = deployment
+        self.source = source or files / self.file
         self.host = host
-        self.in_network: Callable[[], AbstractContextManager[None]] = nullcontext
+        self.in_network = in_network
+        # The user that clients of this server need; None for anonymous clients.
         self.credentials: Credentials | None = None
         if deployment.authentication:
             self.credentials = credentials.make_credentials()
+        # The text of its access rules. The caller sets them before the first start.
         self.rules = ""
+        # The text of the configuration that follows from `deployment`, once it is written.
         self.settings = ""
-        self.variables: dict[str, str] = {}
+        self.variables = dict(self.needed_variables)
         self.argv: list[str] = []
         self.process: processes.Process | None = None
         self.reserved: socket.socket | None = None
+        # The processes that listen on the port.
         self.listeners: list[int] = []
+        # The open files that the server inherits, by their name in `run`.
         self.descriptors: dict[str, int] = {}
 
     def command(self) -> list[str]:
@@ -140,16 +148,16 @@ class Server:
         """Return commands that print the versions of the server's programs, by the names of the programs."""
         return {self.kind: [self.command()[0], *self.version_options]}
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        """Return the version of Subversion, given the versions of the programs."""
-        return versions[self.kind]
+    def system_version(self, versions: Mapping[str, str]) -> str:
+        """Return the version of the system that is served, given the versions of the server's programs."""
+        return versions[self.system_program]
 
-    def subversion_command(self) -> list[str]:
-        """Return the command line of the program that has Subversion's libraries."""
+    def system_command(self) -> list[str]:
+        """Return the command line of the program that reads repositories, such as svnserve below sshd."""
         return self.argv
 
     def mapped_files(self) -> list[str] | None:
-        """Return the files that this program has mapped (untimed_runs); None if they are unknown."""
+        """Return the files in the memory of the program that reads repositories; None if unknown."""
         return read_mapped_files(self.pid)
 
     def client_config(self) -> str:
@@ -159,6 +167,11 @@ class Server:
     def client_variables(self) -> dict[str, str]:
         """Return variables of the client's environment, without which it cannot reach this server."""
         return {}
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its URLs."""
+        raise NotImplementedError
 
     @property
     def address(self) -> str:
@@ -195,11 +208,6 @@ class Server:
         return port
 
     @property
-    def scheme(self) -> str:
-        """The scheme of its URLs."""
-        raise NotImplementedError
-
-    @property
     def realm(self) -> str:
         """The name by which svn stores the password of the server."""
         return f"<{self.scheme}://{self.host}:{self.port}> {credentials.REALM}"
@@ -209,13 +217,15 @@ class Server:
         return None
 
     def start(self) -> None:
-        """Start the server, and wait until it answers.
+        """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
         Raise UserError with the last lines of its output if it does not answer, or if it runs with other
         options than its command line has.
         """
         self._spawn()
-        if not self._answers():
+        self.listeners = self._await_listeners()
+        is_answering = bool(self.listeners and self.greet() and self.pid)
+        if not is_answering:
             output = " ".join(self.last_output()) or "it printed nothing"
             self.stop()
             raise UserError(
@@ -225,7 +235,7 @@ class Server:
         self._check_options()
 
     def _spawn(self) -> None:
-        """Start the process of the server, without waiting for it.
+        """Start the process of the server, without waiting for it: set `argv` and `process`.
 
         If this process is root's, the server runs as another user. It inherits the open files in
         `descriptors`, so that it needs no right to open them.
@@ -295,22 +305,23 @@ class Server:
     def _connect(self) -> socket.socket:
         return socket.create_connection((self.host, self.port), timeout=START_LIMIT_S)
 
-    def _answers(self) -> bool:
-        """Wait until the server answers, and set `listeners`. Return False if it ends or takes too long."""
+    def _await_listeners(self) -> list[int]:
+        """Wait until the server listens. Return the processes that do; [] if it ends or takes too long."""
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
-            self.listeners = self._find_listeners()
-            if self.listeners:
-                return bool(self.greet()) and bool(self.pid)
+            listeners = self._find_listeners()
+            if listeners:
+                return listeners
             time.sleep(POLL_S)
-        return False
+        return []
 
     def _find_listeners(self) -> list[int]:
-        """Return the processes of this server that listen on its port.
+        """Return the processes of this server that listen on its port; [] if none does yet.
 
-        Another program may have taken the port, and would answer as well. So the listening socket has to be
-        among the open files of this server. Raise UserError if these cannot be read.
+        Raise UserError if the open files of the server cannot be read.
         """
+        # Another program may have taken the port, and would answer as well. So the listening socket has to be
+        # among the open files of this server.
         sockets = processes.listening_files(self.pid, self.port)
         if not sockets:
             return []
@@ -385,10 +396,8 @@ class Svnserve(Server):
 
     kind = "svnserve"
     file = "svnserve.args"
-
-    @property
-    def scheme(self) -> str:
-        return "svn"
+    scheme = "svn"
+    system_program = "svnserve"
 
     def command(self) -> list[str]:
         argv = [self.programs.get("svnserve"), "--daemon", "--foreground"]
@@ -402,7 +411,7 @@ class Svnserve(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration for the server; "" without one.
+        """The path of the configuration, as the server opens it; "" without one. Reading it sets `settings`.
 
         It replaces conf/svnserve.conf of each repository, so the copies stay unchanged. svnserve reads all
         files through descriptors.
@@ -421,7 +430,7 @@ class Svnserve(Server):
         return self._write("svnserve.conf", self.settings.encode())
 
     def _make_sasl_files(self, user: Credentials) -> None:
-        """Make the folder with SASL's configuration and database of users."""
+        """Make the folder with SASL's configuration and database, and set its place in `variables`."""
         folder = self.run / "sasl"
         folder.mkdir(mode=0o700)
         processes.grant(folder, 0o750)
@@ -460,10 +469,11 @@ class Httpd(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration for the server, with the directives of `httpd.conf` at its end.
+        """The path of the configuration, as the server opens it. Reading it sets `settings`.
 
-        httpd reads both files, and its folder, through descriptors. So no folder above them has to be open to
-        its user, and no character of a path is part of a pattern.
+        The directives of the user's `httpd.conf` are at its end. httpd reads both files, and its folder,
+        through descriptors. So no folder above them has to be open to its user, and no character of a path is
+        part of a pattern.
         """
         directives_file = self.files / self.file
         try:
@@ -564,8 +574,8 @@ class Httpd(Server):
                 f"from {self.source}."
             )
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        # httpd's version is another one. Its greeting has, for example, "Server: Apache/2.4.57 SVN/1.14.2".
+    def system_version(self, versions: Mapping[str, str]) -> str:
+        # httpd's own version is another one. Its answer has "Server: Apache/2.4.57 SVN/1.14.2", for example.
         match = _SVN_VERSION.search(self.greet())
         return match[1] if match else ""
 

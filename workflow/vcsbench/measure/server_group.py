@@ -44,7 +44,7 @@ class ServerGroup:
                     with open(members, "w") as file:
                         file.write(str(member))
                 except ProcessLookupError:
-                    # It has ended since.
+                    # This process has ended since it was listed.
                     continue
                 except OSError:
                     return False
@@ -67,7 +67,7 @@ class ServerGroup:
 
 def _make_folder() -> Path | None:
     """Make the folder of a group, and return it; None if the kernel does not allow it."""
-    # This process's own group in version 2, which has no name of a controller.
+    # The group of this process in version 2 of control groups, where all controllers share one group.
     above = next((group.folder for group in groups("cpu") if group.version == 2), None)
     if above is None:
         return None

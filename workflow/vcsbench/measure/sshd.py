@@ -6,10 +6,9 @@ import select
 import shlex
 import shutil
 import string
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from vcsbench import processes
 from vcsbench.deployment.deployed_server import svnserve_configuration
@@ -52,7 +51,7 @@ CLIENT_TEMPLATE = string.Template(
     LogLevel ERROR
 """
 )
-# Of a daemon. `svnserve -t` serves one connection.
+# Options for a daemon only. They have no use for `svnserve -t`, which serves one connection.
 DAEMON_OPTIONS = ("-T", "--threads")
 # The first OpenSSH that refuses an address for some time after a connection without a login, such as the
 # connection that looks whether the server listens.
@@ -62,30 +61,21 @@ CONNECTION_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-
 
 
 class Sshd(Server):
-    """sshd, which starts `svnserve -t` for each connection. Server and client have new keys in each round.
+    """sshd, which starts `svnserve -t` for each connection. Server and client have new keys in each round."""
 
-    sshd runs a command by the shell of its user, and the servers' user has none. So sshd gets a list of users
-    of its own, by the library nss_wrapper: its only entry has the id of the servers' user, the private folder
-    as home, and a shell.
-
-    sshd opens its files by name, because it closes all descriptors. So the servers' group may search the
-    private folder.
-    """
+    # sshd runs a command by the shell of its user, and the servers' user has none. So sshd gets another list
+    # of users, by the library nss_wrapper: its only entry has the id of the servers' user, the private folder
+    # as home, and a shell.
 
     kind = "sshd"
     file = "svnserve.args"
+    scheme = "svn+ssh"
+    system_program = "svnserve"
     is_per_connection = True
     adopts_orphans = True
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        # Of the svnserve of the last session that greet() opened.
-        self.session_argv: list[str] = []
-        self.session_files: list[str] | None = None
-
-    @property
-    def scheme(self) -> str:
-        return "svn+ssh"
+    # Command line and mapped files of the svnserve of the last session that greet() opened.
+    session_argv: Sequence[str] = ()
+    session_files: list[str] | None = None
 
     def command(self) -> list[str]:
         return [self._reachable(find_sshd(), "sshd"), "-D", "-e", "-f", str(self._configuration)]
@@ -137,10 +127,7 @@ class Sshd(Server):
             "svnserve": [self.programs.get("svnserve"), *self.version_options],
         }
 
-    def subversion_version(self, versions: Mapping[str, str]) -> str:
-        return versions["svnserve"]
-
-    def subversion_command(self) -> list[str]:
+    def system_command(self) -> list[str]:
         argv = [self.programs.get("svnserve"), "--tunnel", "--root", str(self.root)]
         if not self.deployment.is_writable:
             # The login would give the client the right to write.
@@ -180,7 +167,10 @@ class Sshd(Server):
         return self.host
 
     def greet(self) -> str:
-        """Open a session as a client does, and return svnserve's first message. Look at its process, too."""
+        """Open a session as a client does, and return svnserve's first message.
+
+        Set `session_argv` and `session_files` from the process of this svnserve.
+        """
         with processes.background(
             [*self._client_command(), self.host, "svnserve", "-t"],
             stdin=processes.PIPE,
@@ -206,17 +196,21 @@ class Sshd(Server):
     def _check_options(self) -> None:
         # sshd writes its state over its command line. A client could log in with the keys of the run, so sshd
         # has read its configuration.
-        self.check_argv(self.session_argv, self.subversion_command())
+        self.check_argv(list(self.session_argv), self.system_command())
 
     def _client_command(self) -> list[str]:
         return [_ssh(), "-F", str(self.run / "ssh_config"), "--"]
 
     @cached_property
     def _configuration(self) -> Path:
-        """The path of sshd's configuration. It is written with all other files of the run."""
+        """The path of sshd's configuration. It is written with all other files of sshd and of its clients.
+
+        Raise UserError if ssh's configuration cannot name the folder of the run.
+        """
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
+        # sshd opens its files by name, because it closes all descriptors.
         self._let_server_search_run()
         self._make_keys()
         self._write_users()
@@ -229,6 +223,7 @@ class Sshd(Server):
         return self.write_file("sshd_config", text.encode())
 
     def _make_keys(self) -> None:
+        """Make the keys of server and client, and the list of keys that each of them accepts."""
         for name in ("host_key", "client_key"):
             options = ["-q", "-t", "ed25519", "-N", "", "-C", ""]
             processes.run_program([Programs().get("ssh-keygen"), *options, "-f", self.run / name])
@@ -253,7 +248,7 @@ class Sshd(Server):
 
     def _session_command(self) -> str:
         """Return the end of the session's command line, for a shell."""
-        return shlex.join(self.subversion_command())
+        return shlex.join(self.system_command())
 
     def _newer_directives(self) -> list[str]:
         """Return directives that an older sshd does not know."""

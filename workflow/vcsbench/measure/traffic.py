@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 NS = 10**9
 # More failures end the run: the server is gone, or the command is wrong.
@@ -37,22 +37,25 @@ READ, COMMIT = "read", "commit"
 class Requests:
     """All requests of one kind: `argvs` has the command of each client, `changes` the file that it commits.
 
-    `waiting` has the planned times of requests that no client has started. `idle` has the numbers of clients
-    without a request. Times are in nanoseconds since the start of the traffic.
+    Times are in nanoseconds since the start of the traffic.
     """
 
     def __init__(self, argvs: list[list[str]], changes: list[str]) -> None:
         self.argvs = argvs
         self.changes = changes
+        # The numbers of clients without a request, and the planned times of requests without a client.
         self.idle = deque(range(len(argvs)))
         self.waiting: deque[int] = deque()
+        # The times of requests that succeeded, and the number of failed ones by exit code.
         self.planned: list[int] = []
         self.started: list[int] = []
         self.ended: list[int] = []
         self.failed: dict[str, int] = {}
+        # The number of commits so far.
         self.number = 0
 
     def report(self) -> dict[str, object]:
+        """Return the requests as records.SentRequests."""
         return {
             "planned_s": [_seconds(at) for at in self.planned],
             "started_s": [_seconds(at) for at in self.started],
@@ -62,14 +65,13 @@ class Requests:
         }
 
 
-class RunningRequest:
-    """A request that runs: its kind, the number of its client, and its times."""
+class RunningRequest(NamedTuple):
+    """A request that runs: its kind (READ or COMMIT), the number of its client, and its times."""
 
-    def __init__(self, kind: str, client: int, planned: int, started: int) -> None:
-        self.kind = kind
-        self.client = client
-        self.planned = planned
-        self.started = started
+    kind: str
+    client: int
+    planned: int
+    started: int
 
 
 class TrafficGenerator:
@@ -85,7 +87,7 @@ class TrafficGenerator:
             ),
         }
         self.length = round(specification["seconds"] * NS)
-        # 0: a closed loop.
+        # The rate of an open loop; 0 in a closed loop, which has no planned arrivals.
         self.per_s = specification["per_s"]
         self.arrivals = self._plan_arrivals(specification["seed"]) if self.per_s else deque()
         self.errors = os.open(
@@ -93,8 +95,10 @@ class TrafficGenerator:
         )
         self.nothing = os.open(os.devnull, os.O_RDWR)
         self.parent = os.getppid()
+        # By the pid of the process.
         self.running: dict[int, RunningRequest] = {}
         self.failures = 0
+        # The number of requests that arrived when all clients were busy.
         self.late = 0
         self.requests_cpu_s = 0.0
         self.began = 0
@@ -150,7 +154,10 @@ class TrafficGenerator:
         return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
 
     def _start_all(self, now: int) -> None:
-        """Start all requests that have arrived and find an idle client; in a closed loop, one of each."""
+        """Start all requests that have arrived and find an idle client.
+
+        In a closed loop, each idle client starts a request.
+        """
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
             requests = self.requests[kind]
@@ -164,6 +171,7 @@ class TrafficGenerator:
                 self._start(kind, requests, requests.idle.popleft(), requests.waiting.popleft())
 
     def _start(self, kind: str, requests: Requests, client: int, planned: int) -> None:
+        """Start a request, and add it to `running`. A committer changes its file before."""
         if kind == COMMIT:
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
@@ -182,10 +190,10 @@ class TrafficGenerator:
             ],
             setsigmask=[],
         )
-        # In a closed loop, a request is planned when its client is free to send it.
-        self.running[pid] = RunningRequest(
-            kind, client, planned if self.per_s else started, started
-        )
+        if not self.per_s:
+            # In a closed loop, a request is planned when its client is free to send it.
+            planned = started
+        self.running[pid] = RunningRequest(kind, client, planned, started)
 
     def _reap(self) -> None:
         """Record all requests that have ended, and let their clients send the next one."""

@@ -9,11 +9,13 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from vcsbench import processes
 from vcsbench.errors import ProgramError
 from vcsbench.kernel import libc, read
+from vcsbench.measure.git_trace import GitTrace
 from vcsbench.measure.runs import Invocation, time_limit_error
 from vcsbench.measure.work import Fingerprint
 
@@ -34,16 +36,20 @@ SUBVERSION_LIBRARY = re.compile(r"/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/]*$"
 
 
 class Captured(NamedTuple):
-    """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its mapped files.
+    """The fingerprint of an untimed run, its I/O as the kernel counts it, its peak memory, its mapped files.
 
     `io` has the counts by processes.IO_COUNTS, None each if they cannot be read. `peak_bytes` and `mapped`
-    are None if the kernel allows no tracing.
+    are None if the kernel allows no tracing. The last three are added by the caller (measure.cell_round), who
+    knows the server: its bytes (`server_rchar`, `server_wchar`), its peak memory, and the trace of git.
     """
 
     work: Fingerprint
     io: dict[str, int | None]
     peak_bytes: int | None = None
     mapped: list[str] | None = None
+    server_io: Mapping[str, int | None] = MappingProxyType({})
+    server_peak_bytes: int | None = None
+    git_trace: GitTrace | None = None
 
 
 def capture(
@@ -175,7 +181,7 @@ class _OutputReader(threading.Thread):
         return self.work
 
 
-# Of <linux/ptrace.h>: requests, options, and the event of a process that is about to exit.
+# From <linux/ptrace.h>: requests, options, and the event of a process that is about to exit.
 SEIZE, CONT, DETACH = 0x4206, 7, 17
 TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
 EXIT_EVENT = 6
@@ -190,14 +196,14 @@ libc.ptrace.restype = ctypes.c_long
 
 
 class ExitTracer(threading.Thread):
-    """Trace a child of this process, and its children, until they exit.
+    """Trace a child of this process, and its children, in a thread until they exit.
 
     After the end of the thread, `peak_bytes` is the largest resident size of one of the processes, `maps` the
     text of all their /proc/PID/maps, and `io` has the counts of the child and of its ended children. They are
     None, "" and {} if the kernel allows no tracing.
-
-    getrusage() is no replacement: its peak includes the size of the parent before the child's exec.
     """
+
+    # getrusage() is no replacement: its peak includes the size of the parent before the child's exec.
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)

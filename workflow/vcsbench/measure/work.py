@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -158,7 +159,7 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 
 # `   1,234 bytes in files`, as svnbench prints its counts.
 NULL_COUNT = re.compile(rb"\s*([\d,]+) (\D+)")
-# These differ between runs and between protocols: mod_dav_svn adds its own properties.
+# Counts that differ between runs or between protocols: mod_dav_svn adds its own properties.
 VARYING_COUNTS = frozenset(
     ["seconds taken", "bytes transferred over network", "properties", "bytes in properties"]
 )
@@ -202,31 +203,15 @@ DATE = re.compile(rb"^K 8\nsvn:date\nV \d+\n[^\n]*\n", re.MULTILINE)
 LARGEST_REVISION_0 = 1 << 20
 
 
-class _DumpContent(NamedTuple):
-    """What was read of a dump: its numbers of revisions and nodes, its last revision, and the digest."""
-
-    revisions: int
-    youngest: int
-    nodes: int
-    digest: str
-    bytes: int
-
-
 def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, nodes, bytes and digest of a dump, without UUID, SHA-1 and revision 0's date.
 
     These three differ between formats or copies of a repository, and all other bytes are equal. Return {} for
     a dump without revisions.
     """
-    read = _read_records(stream, urls)
-    if not read.revisions:
-        return {}
-    return {
-        "revisions": read.revisions,
-        "nodes": read.nodes,
-        "digest": read.digest,
-        "bytes": read.bytes,
-    }
+    content = _read_records(stream, urls)
+    del content["youngest"]
+    return content if content["revisions"] else {}
 
 
 def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
@@ -235,24 +220,19 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     The properties of the revision are left out: its author and date differ between accesses and runs. Return
     {} for a dump that has no changed path.
     """
-    read = _read_records(stream, urls, nodes_only=True)
-    if not read.nodes:
-        return {}
-    return {
-        "youngest": read.youngest,
-        "paths": read.nodes,
-        "digest": read.digest,
-        "bytes": read.bytes,
-    }
+    content = _read_records(stream, urls, nodes_only=True)
+    paths = content.pop("nodes")
+    del content["revisions"]
+    return {**content, "paths": paths} if paths else {}
 
 
-def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> _DumpContent:
-    """Read a dump: a sequence of records.
+def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
+    """Return {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80} of a dump.
 
-    Each has lines of headers, an empty line, and as many bytes of content as the header `Content-length` has
-    (none without it). With `nodes_only`, the digest begins with the first node, behind the properties of the
-    only revision.
+    With `nodes_only`, the digest begins with the first node, behind the properties of the only revision.
     """
+    # A dump is a sequence of records. Each has lines of headers, an empty line, and as many bytes of content
+    # as the header `Content-length` has (none without it).
     digest = UrlFreeDigest(urls)
     revisions = 0
     youngest = 0
@@ -285,7 +265,13 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
             continue
         if is_digested:
             digest.update(line)
-    return _DumpContent(revisions, youngest, nodes, digest.end(), digest.bytes)
+    return {
+        "revisions": revisions,
+        "youngest": youngest,
+        "nodes": nodes,
+        "digest": digest.end(),
+        "bytes": digest.bytes,
+    }
 
 
 def _add_content(
@@ -317,10 +303,9 @@ class WrittenEntry(NamedTuple):
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of several clients, where each client wrote one tree below the folder `targets`.
+    """Return the work of one client (inspect_tree) if all clients wrote equal trees below `targets`.
 
-    If all trees are equal, it is the work of one client, as of a command with one. Otherwise it is the number
-    of different trees, such as {"different_trees": 2}, which equals the work of no correct run.
+    Otherwise return the number of different trees, {"different_trees": 2}, which no correct run has.
     """
     different: list[Fingerprint] = []
     for path in sorted(targets.iterdir()):
@@ -333,10 +318,8 @@ def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Leave out directories, and the metadata of version control systems.
-
-    Some strategies do not build empty directories. Another check reports that.
-    """
+    """Return the work of a tree without directories and the metadata of version control systems."""
+    # Some strategies do not build empty directories. They get the flag `no-empty-folders`.
     work = inspect_tree(target, urls, is_built=True)
     work.pop("directories", None)
     return work
@@ -348,7 +331,10 @@ def inspect_unchecked(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of loading a repository: the work of a dump of it, and its youngest revision."""
+    """Return the work of loading a repository: that of a dump of it (read_dump), and `youngest`.
+
+    Return {} for a repository without revisions.
+    """
     # Most kinds of work need no repository on disk.
     from vcsbench.systems import fsfs
 
@@ -360,7 +346,7 @@ def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_commit(repository: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of a commit: its revision, the changed paths, and a digest of their content."""
+    """Return the work of a commit: that of a dump of its revision (read_committed)."""
     # Most kinds of work need no repository on disk.
     from vcsbench.systems import fsfs
 
@@ -374,54 +360,38 @@ GIT_OBJECTS = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %
 GIT_REFS = ("for-each-ref", "--format=%(objectname) %(refname)")
 
 
-def inspect_git_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the numbers of objects and refs of a clone, with a digest of both, and of its files.
+def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False) -> Fingerprint:
+    """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
 
-    Packs are no part of it: their bytes differ from run to run, because several threads make them. Return {}
-    for a clone without objects.
+    Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. A
+    clone that `is_partial` may have contents of files (blobs) of its HEAD only: raise ValueError if it has
+    others. Return {} for a clone without objects.
     """
+    # Packs are no part of the work: their bytes differ from run to run, because several threads make them.
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
 
     git = clone / ".git"
-    repository = git if git.exists() else clone
-    return _work_of_clone(clone, repository, run_git(repository, *GIT_OBJECTS), urls)
-
-
-def _work_of_clone(
-    clone: Path, repository: Path, objects: bytes, urls: UrlNormaliser
-) -> Fingerprint:
-    """Return the work of a clone, given the list of its objects. `repository` is its bare repository."""
-    from vcsbench.systems.git_program import run_git
-
+    is_bare = not git.exists()
+    repository = clone if is_bare else git
+    objects = run_git(repository, *GIT_OBJECTS)
     if not objects:
         return {}
-    has_files = repository != clone
+    if is_partial:
+        blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
+        tree = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
+        # git only warns if a server ignores the filter.
+        if blobs - set(tree.splitlines()):
+            raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
     refs = run_git(repository, *GIT_REFS)
     digest = hashlib.sha256(objects + refs)
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
-    if has_files:
+    if not is_bare:
         # A clone of a repository without the branch of its HEAD has no files.
-        tree = inspect_built_tree(clone, urls)
-        digest.update(str(tree.get("digest", "")).encode())
-        work["files"] = tree.get("files", 0)
+        tree_work = inspect_built_tree(clone, urls)
+        digest.update(str(tree_work.get("digest", "")).encode())
+        work["files"] = tree_work.get("files", 0)
     return {**work, "digest": digest.hexdigest()[:16]}
-
-
-def inspect_git_partial_clone(clone: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of a clone without file contents (blobs) but those of its HEAD.
-
-    Raise ValueError if it has others: a server may ignore the filter, and git only warns then.
-    """
-    from vcsbench.systems.git_program import run_git
-
-    git = clone / ".git"
-    objects = run_git(git, *GIT_OBJECTS)
-    blobs = {line.partition(b" ")[0] for line in objects.splitlines() if line.endswith(b" blob")}
-    tree = run_git(git, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
-    if blobs - set(tree.splitlines()):
-        raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
-    return _work_of_clone(clone, git, objects, urls)
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
@@ -529,7 +499,8 @@ KINDS = {
     "dump": WorkKind(PRINTED, read_dump),
     "git_clone": WorkKind("objects, refs and files of each clone", inspect=inspect_git_clone),
     "git_partial_clone": WorkKind(
-        "objects, refs and files of each clone with a filter", inspect=inspect_git_partial_clone
+        "objects, refs and files of each clone with a filter",
+        inspect=partial(inspect_git_clone, is_partial=True),
     ),
     "log": WorkKind(PRINTED, read_log),
     "opaque": WorkKind("unknown, so the command is compared with nothing"),
