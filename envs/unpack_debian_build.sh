@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes a build of Subversion from the packages of another release of Debian or Ubuntu, without installing them.
-# This machine's apt fetches them from its archive, and they are unpacked in a new folder. Wrappers in FOLDER/bin
-# and FOLDER/sbin start the programs with their own C library.
-# Needs no root. usage: envs/unpack_debian_build.sh RELEASE FOLDER     e.g. trixie /var/tmp/svn-trixie
+# Makes a build of Subversion, or of git, from the packages of another release of Debian or Ubuntu, without
+# installing them. This machine's apt fetches them from its archive, and they are unpacked in a new folder.
+# Wrappers in FOLDER/bin and FOLDER/sbin start the programs with their own C library.
+# Needs no root. usage: envs/unpack_debian_build.sh RELEASE FOLDER [subversion|git]
+# e.g. envs/unpack_debian_build.sh trixie /var/tmp/svn-trixie
 set -euo pipefail
 
 say() { printf 'unpack_debian_build: %s\n' "$*"; }
@@ -11,8 +12,9 @@ die() {
     exit 1
 }
 
-(($# == 2)) || die "usage: envs/unpack_debian_build.sh RELEASE FOLDER"
-release=$1
+(($# == 2 || $# == 3)) || die "usage: envs/unpack_debian_build.sh RELEASE FOLDER [subversion|git]"
+release=$1 system=${3-subversion}
+[[ $system == subversion || $system == git ]] || die "'$system' is neither subversion nor git"
 [[ $release =~ ^[a-z][a-z0-9.-]*$ ]] || die "'$release' is not the name of a release, such as trixie"
 for program in apt-get apt-config dpkg dpkg-deb; do
     type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
@@ -97,39 +99,72 @@ find_file() {
 
 # Writes a wrapper that runs a program with its own C library and libraries.
 wrap() {
-    local program=$1 wrapper=$2
-    printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' "$loader" "$libraries" "$program" >"$wrapper"
+    local program=$1 wrapper=$2 name=""
+    {
+        printf '#!/bin/sh\n'
+        if [[ $system == git ]]; then
+            printf 'export GIT_EXEC_PATH=%s\n' "$folder/git-core"
+            # git finds out by its name which command it is, and git-daemon starts itself by it.
+            # shellcheck disable=SC2016 # the wrapper expands it
+            name='--argv0 "$0" '
+        fi
+        printf 'exec %s %s--library-path %s %s "$@"\n' "$loader" "$name" "$libraries" "$program"
+    } >"$wrapper"
     chmod 755 "$wrapper"
 }
 
-make_wrappers() {
-    local path triplet library program
-    library=$(find_file 'libsvn_subr-1.so.?')
+# Writes a wrapper for each program of a folder in root/. Scripts run as they are.
+wrap_all() {
+    local from=$1 to=$2 pattern=$3 path name
+    mkdir -p "$to"
+    for path in "$parts/root/$from"/$pattern; do
+        name=${path##*/}
+        if [[ -f $path && $(head -c 4 "$path") == $'\x7fELF' ]]; then
+            wrap "$folder/root/$from/$name" "$to/$name"
+        elif [[ $system == git && -f $path ]]; then
+            ln -s "$folder/root/$from/$name" "$to/$name"
+        fi
+    done
+}
+
+find_libraries() {
+    local library
+    library=$(find_file 'libz.so.?')
     triplet=$(basename "$(dirname "$library")")
     loader=$(find_file 'ld-linux*.so.?')
     libraries=$folder/root/usr/lib/$triplet
     # Before Debian 13 the C library lay in /lib.
     [[ ! -d $parts/root/lib/$triplet ]] || libraries+=:$folder/root/lib/$triplet
-    mkdir "$parts/bin" "$parts/sbin"
-    for path in "$parts"/root/usr/bin/svn*; do
-        program=${path##*/}
-        # Some programs are scripts.
-        [[ $(head -c 4 "$path") != $'\x7fELF' ]] || wrap "$folder/root/usr/bin/$program" "$parts/bin/$program"
-    done
-    wrap "$folder/root/usr/sbin/apache2" "$parts/sbin/apache2"
+}
+
+make_wrappers() {
+    if [[ $system == git ]]; then
+        wrap_all usr/bin "$parts/bin" 'git*'
+        wrap_all usr/lib/git-core "$parts/git-core" '*'
+        return
+    fi
+    wrap_all usr/bin "$parts/bin" 'svn*'
+    wrap_all usr/sbin "$parts/sbin" apache2
     # Programs that only know a prefix look there.
     ln -s "root/usr/lib/$triplet" "$parts/lib"
     ln -s root/usr/lib/apache2/modules "$parts/libexec"
 }
 
+packages=(subversion libapache2-mod-svn)
+[[ $system != git ]] || packages=(git)
 find_archive
 make_private_apt
-say "fetching Subversion and httpd of $release"
+say "fetching ${packages[*]} of $release"
 fetch update
-fetch --yes --download-only install subversion libapache2-mod-svn
+fetch --yes --download-only install "${packages[@]}"
 unpack
+find_libraries
 make_wrappers
 mv -- "$parts" "$folder"
 trap - EXIT
+if [[ $system == git ]]; then
+    say "made $folder: $("$folder/bin/git" --version). To measure it: PATH=$folder/bin:\$PATH make report STUDY=git-server"
+    exit
+fi
 say "made $folder: Subversion $("$folder/bin/svn" --version --quiet). In the configuration:"
 printf 'builds:\n  %s: {prefix: %s}\n' "$release" "$folder"

@@ -25,12 +25,20 @@ def shared_project():
 @pytest.fixture(scope="session")
 def trixie():
     """Subversion of Debian 13, unpacked and not installed."""
+    yield from unpack("subversion")
+
+
+@pytest.fixture(scope="session")
+def trixie_git():
+    """git of Debian 13, which has reftable, unpacked and not installed."""
+    yield from unpack("git")
+
+
+def unpack(system):
     with open_folder("/var/tmp") as folder:
-        script = ROOT / "envs" / "unpack_debian_build.sh"
-        done = subprocess.run(
-            [script, "trixie", folder / "svn"], capture_output=True, text=True, timeout=300
-        )
+        argv = [ROOT / "envs" / "unpack_debian_build.sh", "trixie", folder / system, system]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
         if done.returncode:
             reason = done.stderr.strip().splitlines()[-1]
             pytest.skip(f"no packages of another Debian release: {reason}")
-        yield folder / "svn"
+        yield folder / system

@@ -1,11 +1,13 @@
 """The study git-server: real clones, fetches and pushes over git's servers."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from git_histories import FILE, Commit, Graph, git, listing, make_git
+from git_histories import run as run_program
 from project import ROOT, invalid_flags, needs, ruby
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.measure.work import KINDS, UrlNormaliser
@@ -100,6 +102,29 @@ def test_commands_do_the_same_work_over_ssh(project):
         if run["protocol"]:
             trace = project.context(STUDY, run["cell"])["git_trace"]
             assert trace["protocol"] == run["protocol"]
+
+
+@pytest.mark.slow
+def test_another_git_on_the_path_has_reftable(project, trixie_git, monkeypatch):
+    monkeypatch.setenv("PATH", f"{trixie_git}/bin:{os.environ['PATH']}")
+    part = {
+        **CELL,
+        "command": ["ls-remote", "clone"],
+        "refs": "10",
+        "ref_storage": ["packed", "reftable"],
+    }
+    project.configure(part, study=STUDY, repositories=ruby(0.006, "project", "git"))
+    project.succeed("measured")
+    runs = project.rows(f"measurements/{STUDY}.csv")
+    assert not invalid_flags(runs)
+    assert {run["ref_storage"] for run in runs} == {"packed", "reftable"}
+    for command in ("ls-remote", "clone"):
+        assert works(runs, command)
+    assert all(run["server_version"] == "2.47.3" for run in runs)
+    (workdir,) = (project.path / "storage").glob("vcsbench-*")
+    (copy,) = (workdir / "repositories").glob("project.git.*reftable*.1")
+    listed = run_program(trixie_git / "bin" / "git", f"--git-dir={copy}", "for-each-ref")
+    assert len(listed.splitlines()) == 10 and not (copy / "packed-refs").exists()
 
 
 def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):

@@ -54,6 +54,11 @@ class GitDaemon(_GitServer):
     needed_variables = git_settings(SETTINGS)
     is_per_connection = True
 
+    @property
+    def may_be_wrapper(self) -> bool:
+        # A git of another release, first on the PATH, may need its own C library.
+        return True
+
     def command(self) -> list[str]:
         # `git daemon` would start this program as a child, and stay before it.
         argv = [find_git_program("git-daemon"), "--reuseaddr", "--export-all"]

@@ -336,6 +336,11 @@ class Server:
             )
         return listeners
 
+    @property
+    def may_be_wrapper(self) -> bool:
+        """Return True if the program may be a script that runs the server: that of a build by prefix."""
+        return bool(self.programs.prefix)
+
     def _check_options(self) -> None:
         """Raise UserError unless the process that listens has the options of the command line."""
         reported = processes.command_line(self.pid)
@@ -349,7 +354,7 @@ class Server:
     def check_argv(self, reported: list[str], argv: list[str]) -> None:
         """Raise UserError unless a process of the build reports the command line that it was given."""
         # A wrapper may run another program, with options of its own before these.
-        expected = argv[1:] if self.programs.prefix else argv
+        expected = argv[1:] if self.may_be_wrapper else argv
         if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "

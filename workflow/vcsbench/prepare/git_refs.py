@@ -78,10 +78,11 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
         remove_path(fresh)
         init_reftable(fresh, digests)
         (fresh / "reftable").replace(path / "reftable")
-        (path / "HEAD").write_bytes((fresh / "HEAD").read_bytes())
-        name = head.removeprefix(b"ref: ").strip().decode()
-        run_git(path, "symbolic-ref", "HEAD", name)
-    else:
-        (path / "HEAD").write_bytes(head)
+        head = (fresh / "HEAD").read_bytes()
+    (path / "HEAD").write_bytes(head)
+    # A folder without `refs` is no repository for git, even if the refs are in a reftable.
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
+    if storage == REFTABLE:
+        branch = (loaded / "HEAD").read_text().removeprefix("ref: ").strip()
+        run_git(path, "symbolic-ref", "HEAD", branch)
