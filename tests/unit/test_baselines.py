@@ -17,7 +17,7 @@ from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics import baseline_comparison, baselines
-from vcsbench.statistics.comparisons import CALL, DEFAULT_LIMITS, STATISTICS
+from vcsbench.statistics.comparisons import CALL_COLUMNS, DEFAULT_LIMITS, ROUND_COLUMNS
 from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations
 
@@ -86,7 +86,7 @@ def test_baseline_table_has_columns_and_welch_ratio(here):
     now = measure(here, "b", drift=0.0, seed=2, **changes)
     table, _ = compare(before, now)
     sides = ["baseline", "candidate", "value"]
-    assert list(table) == ["table", *AXES, *sides, *STATISTICS, *CALL]
+    assert list(table) == ["table", *AXES, *sides, *ROUND_COLUMNS, *CALL_COLUMNS]
     assert set(table["table"]) == {"old-vs-now"}
     assert set(zip(table["baseline"], table["candidate"], strict=True)) == {("old", "now")}
     assert len(table) == 8

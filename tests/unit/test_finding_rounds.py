@@ -67,7 +67,7 @@ ROUND_S = {"a": 10.0, "b": 5.0}
     ],
 )
 def test_allocate_to_findings_begins_with_the_quickest(findings, batch_s, seconds, rounds):
-    assert allocate_to_findings(findings, ROUND_S, batch_s, seconds) == rounds
+    assert allocate_to_findings(findings, ROUND_S, batch_s=batch_s, seconds=seconds) == rounds
 
 
 def test_findings_come_before_comparisons_that_more_rounds_decide_sooner():

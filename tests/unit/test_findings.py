@@ -18,6 +18,7 @@ from vcsbench.run.study_params import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.aggregation import half_of_last_digit, read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
+from vcsbench.statistics.difference_reasons import possible_reasons, reasons_of_difference
 from vcsbench.statistics.estimates import interval
 from vcsbench.statistics.expected_range import expected_range, range_text
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
@@ -27,8 +28,6 @@ from vcsbench.statistics.findings import (
     evaluate_expectations,
     evaluate_findings,
     make_context,
-    possible_reasons,
-    reasons_of_difference,
 )
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.variances import Variance
@@ -130,24 +129,38 @@ def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, codes):
 
 
 @pytest.mark.parametrize(
-    ("direction", "ratio", "verdict"),
+    ("expect", "ratio", "verdict"),
     [
-        ("faster", 1.2, "reproduced"),
-        ("faster", 1.03, "gone"),
-        ("faster", 0.8, "reversed"),
-        ("slower", 0.8, "reproduced"),
-        ("slower", 0.97, "gone"),
-        ("slower", 1.2, "reversed"),
-        ("equal", 1.03, "reproduced"),
-        ("equal", 1.54, "stronger"),
-        ("not faster", 0.5, "reproduced"),
-        ("not faster", 1.03, "reproduced"),
-        ("not faster", 1.4, "reversed"),
+        ({"direction": "faster"}, 1.2, "reproduced"),
+        ({"direction": "faster"}, 1.03, "gone"),
+        ({"direction": "faster"}, 0.8, "reversed"),
+        ({"direction": "slower"}, 0.8, "reproduced"),
+        ({"direction": "slower"}, 0.97, "gone"),
+        ({"direction": "slower"}, 1.2, "reversed"),
+        ({"direction": "equal"}, 1.03, "reproduced"),
+        ({"direction": "equal"}, 1.54, "stronger"),
+        ({"direction": "not faster"}, 0.5, "reproduced"),
+        ({"direction": "not faster"}, 1.03, "reproduced"),
+        ({"direction": "not faster"}, 1.4, "reversed"),
+        # "f7 costs up to 7 percent more" states that f6 is the faster one, and no effect beyond the margin.
+        ({"at_least": 0.93, "at_most": 1.0}, 1.2, "reversed"),
+        ({"at_least": 0.93, "at_most": 1.0}, 1.03, "reversed"),
+        ({"at_least": 0.93, "at_most": 1.0}, 0.8, "stronger"),
+        ({"at_least": 1.0, "at_most": 1.07}, 0.8, "reversed"),
+        ({"at_least": 1.0, "at_most": 1.07}, 1.2, "stronger"),
+        ({"at_least": 1}, 0.8, "reversed"),
+        ({"at_most": 1}, 1.2, "reversed"),
+        ({"at_least": 1.05, "at_most": 1.25}, 1.02, "weaker"),
+        ({"at_least": 0.5, "at_most": 0.95}, 0.98, "weaker"),
+        ({"at_least": 0.5, "at_most": 0.9}, 0.98, "gone"),
+        # No difference is stated.
+        ({"at_least": 0.95, "at_most": 1.05}, 0.8, "stronger"),
+        ({"at_least": 0.95, "at_most": 1.05}, 1.2, "stronger"),
+        ({"at_least": 1, "at_most": 1}, 0.8, "stronger"),
     ],
 )
-def test_finding_with_direction_has_verdict(direction, ratio, verdict):
-    expect = {"over": "mean", "direction": direction}
-    assert verdict_on(scaled(ratio), expect=expect)[0] == verdict
+def test_finding_has_verdict_by_its_side_of_1(expect, ratio, verdict):
+    assert verdict_on(scaled(ratio), expect={"over": "mean", **expect})[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -225,7 +238,7 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
 def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
     """Return the reasons of a verdict on a repository; ruby has a smaller scale than published."""
     scales = {"ruby": 0.1304, "bsd": 1.0}
-    context = EvaluationContext(scales=scales, study="s", published=published, **measured)
+    context = EvaluationContext(scales=scales, published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = aggregate_rounds(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
     check = make_check(check or finding(), axes)
@@ -423,6 +436,16 @@ def test_evaluate_findings_without_complete_round_is_no_failure_of_all_cells(ove
         assert math.isnan(row["measured"]) and codes_in(row) == ["incomplete"]
     else:
         assert (row["measured"], codes_in(row)) == (pytest.approx(value), [])
+
+
+def test_incomplete_mean_has_the_reasons_of_left_out_pairs():
+    frame = measured([2.0] * 12, commands=[*LOGS["command"], "export"])
+    is_even = frame["round"] % 2 == 0
+    is_small = frame["command"] == "export"
+    frame = frame[is_small | (is_even == (frame["command"] == "log"))]
+    frame = frame.assign(fixed_share=np.where(frame["command"] == "export", 0.9, 0.1))
+    where = {"command": [*LOGS["command"], "export"]}
+    assert verdict_on(frame, where=where) == ("undecided", ["incomplete", "fixed-cost"])
 
 
 def test_context_of_has_the_noise_of_the_cells_of_its_findings():

@@ -1,5 +1,6 @@
 """Comparisons of cells with different work are withheld with the reason."""
 
+import json
 import math
 
 import pytest
@@ -116,6 +117,14 @@ def test_finding_leaves_out_other_work(tmp_path, check, work, verdict, why):
     assert row["verdict"] == verdict and why in row["reasons"]
     assert ("other-work" in row["reasons"]) == bool(why)
     assert math.isnan(row["measured"]) == (verdict == "not measured")
+
+
+def test_finding_on_small_pairs_tells_of_other_work(tmp_path):
+    """Start-up explains the hot pair, and the cold pair is left out."""
+    frame = work_frame(tmp_path, cold_f7_is_short).assign(fixed_share=0.6)
+    (row,) = evaluate_findings([FINDING], list(AXES), None, frame).to_dict("records")
+    codes = [reason["code"] for reason in json.loads(row["reasons"])]
+    assert (row["verdict"], codes) == ("too small", ["other-work", "fixed-cost"])
 
 
 def advice_of(frame, cache):

@@ -88,7 +88,6 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
         settings.block,
         settings.limits,
         published=Conditions(**params.conditions),
-        study=snakemake.wildcards.study,
         by=by,
     )
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)

@@ -7,7 +7,7 @@ Counts and CPU times, which may be 0, are medians. A table may ask for the best 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -32,34 +32,29 @@ ONE_PUBLISHED_ROUND: dict[str, str | float] = {
     "started_at": "",
     FIXED_SHARE: np.nan,
 }
-
-
 # The suffix of the columns with half of the last digit of a published number.
 ROUNDING = "_rounding"
 
 
 def read_published(
-    paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = (), **metadata: Any
+    paths: Sequence[str | Path],
+    axes: Sequence[str],
+    by: Sequence[str] = (),
+    *,
+    fixed: Mapping[str, Mapping[str, str]] | None = None,
+    inapplicable: Mapping[str, Sequence[str]] | None = None,
+    command_axis: str = "command",
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame with a row per published cell.
 
-    Columns: the axes, `by` (other keys of rows; text, "" if missing), and two per metric: the number (NaN if
-    nothing was published), and with the suffix ROUNDING half of its last digit. Example: the text `2.4` in
-    the column elapsed_s becomes 2.4, and 0.05 in the column elapsed_s_rounding. `metadata` are further
-    arguments of read_published_rows, which checks the files, and raises UserError if one is damaged.
+    A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: the axes and
+    the columns `by` as text ("" if missing), and for each metric the number and half of its last digit (NaN
+    if nothing was published). read_published_rows() explains the other arguments, checks the files, and
+    raises UserError if one is damaged.
     """
     keys = [*axes, *by]
-    records = []
-    for rows in read_published_rows(paths, axes, by, **metadata).values():
-        for row in rows:
-            record: dict[str, str | float] = {}
-            for name, text in row.items():
-                if name in keys:
-                    record[name] = text
-                else:
-                    record[name] = float(text or "nan")
-                    record[f"{name}{ROUNDING}"] = half_of_last_digit(text)
-            records.append(record)
+    rows_by_path = read_published_rows(paths, axes, by, fixed, inapplicable, command_axis)
+    records = [_published_record(row, keys) for rows in rows_by_path.values() for row in rows]
     frame = pd.DataFrame(records)
     metrics = [name for name in frame if name not in keys]
     # A study may publish the times of a cell in one file, and its counts in another. Both rows become one:
@@ -69,11 +64,20 @@ def read_published(
     return frame[[*keys, *metrics]]
 
 
-def half_of_last_digit(text: str) -> float:
-    """Return the largest rounding error of a printed number; NaN for "".
+def _published_record(row: Mapping[str, str], keys: Sequence[str]) -> dict[str, str | float]:
+    """Return a row of text with numbers: `"elapsed_s": "2.4"` becomes 2.4, with `elapsed_s_rounding` 0.05."""
+    record: dict[str, str | float] = {}
+    for name, text in row.items():
+        if name in keys:
+            record[name] = text
+        else:
+            record[name] = float(text or "nan")
+            record[f"{name}{ROUNDING}"] = half_of_last_digit(text)
+    return record
 
-    0.05 for `0.2`, which can be 0.15 to 0.25, and 0.5 for `13`.
-    """
+
+def half_of_last_digit(text: str) -> float:
+    """Return the largest rounding error of a printed number: 0.05 for `0.2`, 0.5 for `13`; NaN for ""."""
     _, _, decimals = text.partition(".")
     return 0.5 * 10.0 ** -len(decimals) if text else math.nan
 
@@ -84,10 +88,9 @@ def is_measured(frame: pd.DataFrame) -> bool:
 
 
 def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """Return the published rows of a statistic, such as `median`.
+    """Return the published rows of a statistic, such as `median`, and of all statistics (column "").
 
-    Rows whose column `statistic` is "" are of all statistics, and stay. A frame without that column, such as
-    one of measurements, is returned as it is.
+    A frame of measurements, which has no column `statistic`, is returned as it is.
     """
     if STATISTIC not in frame:
         return frame
@@ -106,9 +109,9 @@ def add_key_columns(
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Turn the columns `by` into keys that identify rows; return the frame and the values of each, in order.
 
-    Axes identify rows and are text, so these columns become text, too. A column that the frame lacks becomes
-    "". Numbers are ordered by size: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`.
-    Other values stay in the order of the rows. "" is not among the values.
+    Axes identify rows and are text, so these columns become text, too; a column that the frame lacks becomes
+    "". Example: the column `clients` with 10.0, 2.0 and NaN gives `{"clients": ["2", "10"]}`. Numbers are
+    ordered by size if all rows have one, otherwise values stay in the order of the rows.
     """
     order: dict[str, list[str]] = {}
     for name in by:
@@ -132,9 +135,8 @@ def _text_of(value: object) -> str:
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     """Return each row once for each metric of `each`, for a table with several counts next to each other.
 
-    The column `count` has the name of the metric, and `counts` has its value. A row with 412 reads and 3
-    renames becomes two: (count: reads, counts: 412) and (count: renames, counts: 3). So the name of the count
-    identifies rows like an axis does.
+    A row with 412 reads and 3 renames becomes two: (count: reads, counts: 412) and (count: renames,
+    counts: 3). So the name of the count, in the column `count`, identifies rows like an axis does.
     """
     runs = add_metrics(frame)
     frames = []
@@ -147,13 +149,13 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Reduce the runs of each round to one value; return a row per cell, host and round.
 
-    Duplicates (second copies of a cell, which measure noise) and invalid runs are left out. `frame` has
-    measurements, a row per run, or published numbers, a row per cell, which become one round on the host "".
-    `axes` identify cells. `reduce` is MEAN (geometric), MEDIAN, BEST or `worst`.
+    `frame` has measurements, without whose duplicates (second copies of a cell, which measure noise) and
+    invalid runs the rows are made; or published numbers, which become one round on the host "". `reduce` is
+    MEAN (geometric), MEDIAN, BEST or `worst`.
 
-    Columns: the axes, host, round, metrics and their parts, flags (of all runs, separated by blanks),
-    started_at (of the first run), fixed_share (the share of start-up in the time), and work. `work` is the
-    same for all rounds of a cell: a line for each different work that a round did (same_work.join_works).
+    A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "low-n clock",
+    "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`, with all metrics and their
+    parts. `work` is the same for all rounds of a cell: a line for each different work (same_work.join_works).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**ONE_PUBLISHED_ROUND)
@@ -165,7 +167,7 @@ def duplicates_by_round(
 ) -> pd.DataFrame:
     """Return the rows of by_round() of the duplicates only, with their path in the column `cell`.
 
-    A duplicate has the same values of axes as its original, so only the path tells both apart.
+    A duplicate has the same values of axes as its original, so only the path distinguishes the two.
     """
     if "cell" not in frame:
         frame = frame.assign(cell="")
@@ -187,8 +189,7 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     """Reduce the valid runs of a frame, and return a row per combination of the values of `keys`.
 
-    Rows are in the order in which the combinations first appear. The `work` of a row is the joined work of
-    all rounds and hosts of its cell.
+    Rows are in the order in which the combinations first appear.
     """
     runs = valid_runs(frame)
     # A frame may lack these columns. Their values are unknown then.
@@ -209,9 +210,9 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Reduce the rows of by_round() to a row per cell.
 
-    A metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
-    CPU times divided by the median of the elapsed times. Columns: the axes, metrics and their parts, hosts
-    and flags (both separated by blanks), fixed_share, work.
+    A row has the columns of by_round(), but no round, and `hosts` (separated by blanks) instead of `host`. A
+    metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
+    CPU times divided by the median of the elapsed times.
     """
     if reduce == MEAN and is_measured(rounds):
         rounds = _with_logs(rounds)
@@ -221,16 +222,15 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
 
 def pair_rows(
-    frame: pd.DataFrame, axis: str, names: Sequence[str], on: Sequence[str]
+    frame: pd.DataFrame, axis: str, sides: Sequence[str], on: Sequence[str]
 ) -> pd.DataFrame:
-    """Join the rows of two values of an axis that are equal in the columns `on`.
+    """Join the rows of two values of an axis (the baseline first) that are equal in the columns `on`.
 
-    `names` are the two values, the baseline first. Each column that is not in `on` is there twice. Example:
-    the axis `format`, the names ["f6", "f7"] and `on` ["command"] join the two rows of log. The result has
-    the columns command, elapsed_s_baseline (of f6) and elapsed_s_candidate (of f7). A row without its
-    counterpart is left out.
+    Example: the axis `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to
+    `{"command": "log", "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2}`. Each column that is not in
+    `on` is there twice. A row without its counterpart is left out.
     """
-    baseline, candidate = (frame[frame[axis] == name] for name in names)
+    baseline, candidate = (frame[frame[axis] == side] for side in sides)
     # The caller adds host and round to the axes, and an axis may be one of these. A column must not be
     # listed twice.
     on = list(dict.fromkeys(on))
@@ -241,23 +241,18 @@ def pair_rows(
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Compute the metrics of each run; return the runs with a column for each metric and for each part of it.
+    """Return the runs with a column for each metric, and for each part of it that is aggregated separately.
 
-    A metric may be computed from parts that are aggregated separately (metrics.Metric). The column of a part
-    is `<metric>/<part>`. A metric that is published itself, such as a percentage whose times were not
-    published, stays as it is. One whose columns are missing is left out.
-
-    Example: a run with the elapsed time 2.0 s, the user time 0.4 s and the system time 0.1 s gets
-    `client_cpu_pct/cpu_s` 0.5, `client_cpu_pct/elapsed_s` 2.0 and `client_cpu_pct` 25.0.
+    A metric that is published itself, such as a percentage whose times were not published, stays as it is.
+    One whose columns are missing is left out. Example: a run with the elapsed time 2.0 s, the user time 0.4 s
+    and the system time 0.1 s gets `client_cpu_pct/cpu_s` 0.5, `client_cpu_pct/elapsed_s` 2.0 and
+    `client_cpu_pct` 25.0.
     """
     added: dict[str, Column] = {}
     for metric in METRICS.values():
         # A metric that needs only itself is in `needs`, so its column does not show that it was published.
         is_published_itself = metric.name in frame and metric.name not in metric.needs
-        if is_published_itself:
-            continue
-        # The frame lacks a column from which the metric is computed.
-        if not set(metric.needs) <= set(frame.columns):
+        if is_published_itself or not set(metric.needs) <= set(frame.columns):
             continue
         columns = {name: frame[name] for name in metric.needs}
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
@@ -315,10 +310,10 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
-    """Return the centre of a column in each group.
+    """Return the geometric mean of a column in each group, or its median.
 
-    It is the geometric mean if `reduce` is MEAN and the frame has the column's logarithms (_with_logs), which
-    counts have not. Otherwise it is the median.
+    It is the median unless `reduce` is MEAN. Counts have no column of logarithms (_with_logs), and always get
+    the median: it is a count again, and 0 is a usual count.
     """
     log_column = _log_column(column)
     if reduce == MEAN and log_column in frame:
@@ -333,20 +328,15 @@ def _log_column(column: str) -> str:
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     """Return runs with the logarithms of the parts of all metrics that are no counts.
 
-    The column of a logarithm is `log <metric>/<part>`: `log elapsed_s/elapsed_s`. _centre() needs it for
-    geometric means.
+    The column of a logarithm is `log <metric>/<part>`: `log elapsed_s/elapsed_s`.
     """
     logs = {}
     # The logarithm of a time that was rounded to 0 is minus infinity, which numpy warns about. exp() of a
     # mean with it is 0, which is the right geometric mean.
     with np.errstate(divide="ignore"):
         for metric in METRICS.values():
-            # Counts get no logarithm, so that _centre() takes their median. It is a count again, and 0 is
-            # a usual count.
-            if metric.exact:
-                continue
-            for part in metric.parts:
-                column = _part_column(metric, part)
+            columns = [] if metric.exact else [_part_column(metric, part) for part in metric.parts]
+            for column in columns:
                 if column in runs:
                     logs[_log_column(column)] = np.log(runs[column].astype(float))
     return pd.concat([runs, pd.DataFrame(logs, index=runs.index)], axis=1)

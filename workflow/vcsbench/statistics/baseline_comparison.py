@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,12 @@ from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import Estimate
 from vcsbench.statistics.noise import Key, Noise, noise_by_metric
 
-# Settings of a cell that must be equal.
-SETTING_CODES = (
-    WithheldCode.OTHER_COMMAND,
-    WithheldCode.OTHER_REPOSITORY,
-    WithheldCode.OTHER_METHOD,
-)
+# By the code of a difference: the setting of a cell that must be equal.
+SETTING_BY_CODE: dict[WithheldCode, Literal["command", "repository", "method"]] = {
+    WithheldCode.OTHER_COMMAND: "command",
+    WithheldCode.OTHER_REPOSITORY: "repository",
+    WithheldCode.OTHER_METHOD: "method",
+}
 Row = Mapping[Any, Any]
 
 
@@ -91,13 +91,11 @@ def load_current(study: str, results: Path) -> MeasurementSet:
 
 
 def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
-    """Save the measurements of studies as the baseline `name`, and return a sentence for each study.
+    """Write the files of the baseline `name`, and return a sentence for each study (_describe_saved).
 
-    `studies` are their names; an empty list means all that are measured. `results` is the folder with the
-    measurements. A study becomes two files, baselines/<name>/<study>.csv and .json (when, where and how it
-    was measured). Example of a sentence: `saved baselines/old/fsfs-ssd-2014.csv: 72 cells in 5 rounds,
-    measured on host#1a2b`. Raise UserError, and save nothing, if a study was not measured or is saved
-    already.
+    `studies` are names; an empty list means all that are measured in `results`. A study becomes two files,
+    baselines/<name>/<study>.csv and .json (when, where and how it was measured). Raise UserError, and write
+    nothing, if a study was not measured or is saved already.
     """
     if not baselines.NAME.fullmatch(name):
         raise UserError(
@@ -121,13 +119,17 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         # is written first, in case that the command is stopped between both.
         write_json(baselines.description_path(name, study), {"saved_at": saved_at, **description})
         write_bytes(saved, (folder / saved.name).read_bytes())
-        # Duplicates are second copies of a cell that measure the noise. The user knows the cells themselves.
-        number = sum(not is_duplicate(cell) for cell in description["cells"])
-        cells = words.count_of(number, "cell")
-        rounds = words.count_of(description["rounds"], "round")
-        hosts = ", ".join(description["hosts"])
-        sentences.append(f"saved {saved}: {cells} in {rounds}, measured on {hosts}")
+        sentences.append(_describe_saved(saved, description))
     return sentences
+
+
+def _describe_saved(path: Path, description: Description) -> str:
+    """Return `saved baselines/old/fsfs-ssd-2014.csv: 72 cells in 5 rounds, measured on host#1a2b`."""
+    # Duplicates are second copies of a cell that measure the noise. The user knows the cells themselves.
+    number = sum(not is_duplicate(cell) for cell in description["cells"])
+    cells = words.count_of(number, "cell")
+    rounds = words.count_of(description["rounds"], "round")
+    return f"saved {path}: {cells} in {rounds}, measured on {', '.join(description['hosts'])}"
 
 
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
@@ -158,16 +160,13 @@ def pair_cells(
 ) -> pd.DataFrame:
     """Compare each current cell with the same cell of a saved baseline, and return a row per current cell.
 
-    `ratio` is the time of the baseline divided by the time now: 1.2 means that the cell became faster. Rounds
-    of two days did not run next to each other, so the ratio is of the means of both days (unpaired_ratio).
-    It has the columns of a table without calls (tables.rows_frame), and three more. `hosts` is the list of
-    all hosts of both sides. `refused` is a list of codes that say why the cells are not compared, and empty
-    if they are. `duplicate_sd` is the same in all rows (NaN without duplicates).
-
-    Current runs that the baseline contains are left out, because they would be compared with themselves. A
-    cell without other runs has the code same-runs, a cell that the baseline lacks has not-saved.
+    A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
+    with the columns of a table without calls (tables.rows_frame). The ratio 1.2 (saved / now) means that the
+    cell became faster. `refused` are codes that say why the cells are not compared, `hosts` are those of both
+    sides. `duplicate_sd` is the same in all rows (NaN without duplicates).
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
+    # Runs that the baseline contains would be compared with themselves.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
     noise = _noisier_day(before, now, axes, block)
     rows = []
@@ -179,6 +178,7 @@ def pair_cells(
         saved, added = saved_cells.get(key), added_cells.get(key)
         if saved and added:
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
+            # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
             ratios.append(estimates.unpaired_ratio(saved.logs, added.logs))
             rows.append(_row_of_both(point, saved, added, refusals))
         else:
@@ -254,16 +254,11 @@ def _noisier_day(
 def _row_of_both(
     point: Mapping[str, str], saved: _Cell, added: _Cell, refusals: Refusals
 ) -> dict[str, Any]:
-    """Return the table row of a cell that was measured in the saved set and in the current one.
+    """Return the table row of a cell that has saved runs, and runs that were added since then.
 
-    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. `saved` is the cell in the
-    baseline, `added` its runs since then. `refusals` says why they must not be compared (without codes: they
-    may be). Then its codes are in the columns `withheld` (separated by blanks) and `flags`, and the row has
-    no value.
-
-    `value` is by how many per cent the saved time is longer than the current one: 20 for 1.2 s and 1.0 s.
-    `baseline_mean` and `candidate_mean` are the geometric means in seconds of the saved and of the current
-    rounds. The caller adds the ratio and its `n`, which needs all cells. Without it, `n` stays 0.
+    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The codes of `refusals`
+    become the columns `withheld` and `refused`, and flags. `value` is by how many per cent the saved time is
+    longer than the current one: 20 for 1.2 s and 1.0 s. The caller adds the ratio and its `n`.
     """
     numbers: dict[str, Any] = {
         "n": 0,
@@ -274,10 +269,15 @@ def _row_of_both(
         "refused": refusals.codes,
     }
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
-    row_flags += refusals.codes
     value = 100 * (saved.columns[DEFAULT] / added.columns[DEFAULT] - 1)
-    withheld = " ".join(refusals.codes)
-    return tables.table_row(point, value, row_flags, withheld, refusals.detail, numbers)
+    return tables.table_row(
+        point,
+        value,
+        [*row_flags, *refusals.codes],
+        numbers,
+        withheld=" ".join(refusals.codes),
+        detail=refusals.detail,
+    )
 
 
 def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) -> dict[str, Any]:
@@ -287,16 +287,16 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
     """
     numbers = {"n": 0, "hosts": _all_hosts(current.result), "refused": [code]}
     row_flags = [*tables.flags_of_sides([current.columns["flags"]]), code]
-    return tables.table_row(point, math.nan, row_flags, code, "", numbers)
+    return tables.table_row(point, math.nan, row_flags, numbers, withheld=code)
 
 
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     """Return the ratios in the same order, with errors that all cells together estimate (moderation.py).
 
-    A squared error shrinks with the number of rounds, which may differ between cells. So it is multiplied by
-    the rounds before moderation, and divided by them afterwards. Example: an error of 0.02 after 4 rounds is
-    a variance of 0.0016 of one round. A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
+    A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
     """
+    # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
+    # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
     variances = np.array([ratio.error**2 * ratio.n for ratio in ratios], float)
     degrees = np.array([ratio.degrees for ratio in ratios], float)
     moderated, moderated_degrees = moderation.moderate(variances, degrees)
@@ -317,35 +317,22 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     """Return all codes that forbid to compare a saved with a current result of a cell.
 
     The codes are empty if one host measured both, with the same command line, repository and method, and if
-    both did the same work. `command` is the name of the cell's command, with which the text of a difference
-    begins: `log: 6,000 revisions (saved) against 5,000 (now)`.
+    both did the same work. `command` is the cell's command, with which the text of a difference begins.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
-    old, new = _settings_by_code(saved.settings), _settings_by_code(now.settings)
-    for code in SETTING_CODES:
-        if old.get(code) != new.get(code):
+    for code, name in SETTING_BY_CODE.items():
+        # The settings are None if a set lacks the cell, and then differ from any settings.
+        old = saved.settings and saved.settings[name]
+        new = now.settings and now.settings[name]
+        if old != new:
             codes.append(code)
     works = {"saved": saved.work, baselines.NOW: now.work}
-    other_work = same_work.refusal(command, works)
-    if not other_work:
+    refusal = same_work.refusal(command, works)
+    if refusal is None:
         return Refusals(codes)
-    return Refusals([*codes, WithheldCode(other_work.flag)], other_work.reason)
-
-
-def _settings_by_code(settings: CellSettings | None) -> dict[WithheldCode, object]:
-    """Return the settings of a cell, each by the code that is given if it differs between two results.
-
-    Settings are None if a set lacks the cell. Then the result is empty, and differs from any settings.
-    """
-    if settings is None:
-        return {}
-    return {
-        WithheldCode.OTHER_COMMAND: settings["command"],
-        WithheldCode.OTHER_REPOSITORY: settings["repository"],
-        WithheldCode.OTHER_METHOD: settings["method"],
-    }
+    return Refusals([*codes, WithheldCode(refusal.flag)], refusal.reason)
 
 
 def make_baseline_table(
@@ -354,11 +341,11 @@ def make_baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return the table of the current cells against a baseline: the rows of pair_cells() with their calls.
+    """Return the table of the current cells against a baseline: a row for each row of pair_cells().
 
-    `baseline` is the name of the baseline, `pairs` the frame of pair_cells(), and `order` has the axes with
-    their values in the order of the rows. `value` is by how many per cent the saved time is longer than the
-    current time. A ratio of few rounds (Limits.min_rounds) gets the flag `low-n`.
+    A row is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio": 1.2,
+    "call": "faster", ...}`. Its call is the outcome of the comparison. A ratio of few rounds has the flag
+    `low-n`. `order` has the axes with their values in the order of the rows.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
@@ -367,7 +354,7 @@ def make_baseline_table(
     table = pairs.assign(flags=row_flags)
     table = calls.call_table(table, pairs["duplicate_sd"], METRICS[DEFAULT], limits)
     table = table.assign(baseline=baseline, candidate=baselines.NOW)
-    table = in_order(table, order, order)
+    table = in_order(table, order, by=list(order))
     return tables.finish_table(table, baselines.table_name(baseline), list(order))
 
 
@@ -412,16 +399,9 @@ def make_history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, and the current results.
 
-    The current results are left out if they have no runs that the last baseline lacks. The result has two
-    keys:
-
-    - `times`: a record per baseline, the oldest first (_time_record). It counts how many cells became faster
-      or slower since the last earlier baseline of the same host.
-    - `points`: a record per baseline, cell and host with the time in seconds (_history_points); [] if there
-      is only one time.
-
-    `order` has the axes with their values, `block` the axes whose cells ran next to each other. A baseline
-    that cannot be read is left out, and the error is printed.
+    The key `times` has a record per baseline, the oldest first (_time_record), `points` one per baseline,
+    cell and host (_history_points). `order` has the axes with their values, `block` the axes whose cells ran
+    next to each other. A baseline that cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
     times = []
@@ -471,11 +451,9 @@ def _time_record(
 ) -> dict[str, Any]:
     """Return the record of one baseline (or of the current results) in a history.
 
-    `before` is the earlier baseline that it is compared with, None if no earlier baseline has the same host.
-    `first` and `last` are the times of runs, such as 2026-11-21T07:00:00Z, and `hosts` their names. `calls`
-    counts the outcomes of all cells against `before`: `{"faster": 3, "equal": 60}`. `changed` lists the
-    conditions that differ: `["kernel 6.1.0 to 6.12"]`. Without `before`, the key `before` is "", `calls` is
-    {}, and `changed` is [].
+    Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
+    "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
+    baseline that it is compared with. Without one, the last three are "", {} and [].
     """
     numbers: Counter[str] = Counter()
     changes: list[str] = []
@@ -497,16 +475,13 @@ def _time_record(
 def _history_points(
     snapshots: Sequence[MeasurementSet], axes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return a record per snapshot, cell and host: a point of a chart of times.
+    """Return a record per snapshot (in the order of time), cell and host: a point of a chart of times.
 
-    `snapshots` are in the order of time. Example of a record: `{"time": "before-upgrade", "host":
-    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`. `value` is the geometric
-    mean of the rounds in seconds.
-
-    A chart must not join times that are not comparable. So each change of a cell's settings or work begins
-    another line of the chart, by the key `settings`: "" until the first change, then `settings 2`,
-    `settings 3` and so on.
+    Example: `{"time": "before-upgrade", "host": "host#1a2b", "settings": "", "command": "log", "cache":
+    "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
+    `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
+    # A chart must not join times that are not comparable. So each value of `settings` is a line of its own.
     # By host and cell, the key of a line in the chart: the result in the last snapshot that has it, and the
     # number of changes so far.
     latest: dict[Key, CellResult] = {}

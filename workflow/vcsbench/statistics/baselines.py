@@ -42,7 +42,7 @@ class Description(TypedDict):
 
     `first` and `last` are the times of runs, such as 2026-11-21T07:00:00Z, `hosts` has facts by host, `cells`
     the settings by cell. The other keys list the different values of all cells, `versions` by program,
-    `server_files` digests by path (`fast/svnserve.args`). A list has one value unless something changed
+    `server_files` digests by path (`fast/svnserve.args`). A list has one value unless a setting changed
     between the rounds.
     """
 
@@ -69,9 +69,8 @@ def table_name(baseline: str) -> str:
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of the table that compares the current times with a baseline's times.
 
-    `definitions` are the tables of the study. The new table has the rows and columns of the first one whose
-    `metric` is the elapsed time, and none without such a table. The compared "axis" is the time of measuring,
-    with the name of the baseline and `now` as its values.
+    It has the rows and columns of the first of the study's tables (`definitions`) of elapsed times, or none.
+    The compared "axis" is the time of measuring, with the name of the baseline and `now` as its values.
     """
     rows: list[str] = []
     columns: list[str] = []
@@ -109,10 +108,9 @@ def describe_baseline(
 ) -> Description:
     """Describe when, where and how measurements were made, by the contexts of their cell-rounds.
 
-    A cell-round is one round of one cell. Its context is a file in the folder `results`, with the conditions
-    of its runs. `rounds` has the cell, number and start of the cell-round of each run: ("log/f6/cold", 1,
-    "2026-11-21T07:00:00Z"). Several runs share a cell-round. Raise UserError if a context is missing, damaged
-    or of another start.
+    `rounds` has the cell, number and start of the cell-round (a round of a cell) of each run: ("log/f6/cold",
+    1, "2026-11-21T07:00:00Z"). The contexts are files in the folder `results`. Raise UserError if one is
+    missing, damaged or of another start.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
@@ -147,17 +145,18 @@ def describe_baseline(
 
 
 def _read_context_of(path: Path, started_at: str) -> Context:
-    """Return the context of a cell-round from its file, which must be of the start `started_at`.
+    """Return the context of a cell-round from its file.
 
-    A cell-round may have been measured again, and the run stopped before the new times were collected. Then
-    the file has the conditions of the new times, and `started_at` belongs to the old times. Raise UserError
-    in this case, and for a file that is missing, damaged, or of another version of vcsbench.
+    Raise UserError for a file that is missing, damaged, of another version of vcsbench, or of another start
+    than `started_at`.
     """
     context = read_context(path)
     if not context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
+    # The cell-round was measured again, and the run stopped before the new times were collected. So the file
+    # has the conditions of the new times, and the measurements have the old times.
     if context["started_at"] != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
@@ -186,9 +185,8 @@ def _storage_text(context: Context) -> str:
 def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell that must be equal in a comparison, by the context of one of its rounds.
 
-    `cleared_by` lists how the caches were emptied before runs, [] for hot runs. `drop_caches` empties the
-    caches of everything, `evict` of the repository's files only. After evict, a cold run is faster, so a
-    time after it must not be compared with a time after drop_caches.
+    `cleared_by` lists how the caches were emptied before runs, [] for hot runs: `drop-caches` empties the
+    caches of everything, `evict` of the repository's files only, after which a cold run is faster.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
@@ -230,8 +228,7 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def list_changes(before: Description, now: Description) -> list[str]:
     """Return a text for each condition that changed between two descriptions of a study; [] if none did.
 
-    Examples: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`. A program or server file is
-    compared only if both descriptions have it. Otherwise the measured grid changed, and not the program.
+    Examples: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`.
     """
     # Name, values before and values now. A condition has several values if it changed between rounds.
     conditions = [
@@ -240,6 +237,8 @@ def list_changes(before: Description, now: Description) -> list[str]:
         ("CPU governor", before["governor"], now["governor"]),
         ("storage", before["storage"], now["storage"]),
     ]
+    # A program or server file that one description lacks is left out: the measured grid changed, and not the
+    # program.
     for program, versions in before["versions"].items():
         current_versions = now["versions"].get(program)
         if versions and current_versions:

@@ -79,17 +79,17 @@ def list_comparisons(
 ) -> list[Comparison]:
     """Return the comparisons of all tables that have a ratio, each with the further rounds that it needs.
 
-    `tables` are frames of comparing tables by name, `definitions` their definitions. `block` are the axes
-    whose equal values make cells run next to each other, and get rounds together. Rows whose cells must not
-    be compared (a code in the column `withheld`) are left out.
+    `tables` are frames of comparing tables by name, with the rows of make_tables(), and `definitions` their
+    definitions. `block` are the axes whose equal values make cells run next to each other, and get rounds
+    together. Rows whose cells must not be compared are left out.
     """
     comparisons = []
     for name, table in tables.items():
         definition = definitions[name]
         table = table[table["ratio"].notna() & (table["withheld"] == "")]
         # Holm's procedure makes the level of a test depend on how many rows are not called a difference yet.
-        # The table's own column cannot tell: it has `too small` where start-up can explain a difference,
-        # although the procedure has counted that row as a difference. So the calls are made again here.
+        # In the table's own calls, a difference that start-up can explain is `too small`, although the
+        # procedure has counted that row as a difference. So the calls are made again here.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
         number_not_rejected = sum(not is_difference(call) for call in calls)
         level = holm_level(number_not_rejected)
@@ -116,21 +116,14 @@ def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> froze
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    The result includes the rounds that the row has, and is never below Limits.min_rounds. It is just that
-    number for a row that is mostly start-up, or that has one round only. It is infinite without duplicates,
-    because then nothing is called. `level` is the level of the row's test for a difference (holm_level).
-    Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At the level 0.0035, the half
-    widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 = 0.020. An
-    error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
-
-    All of the error is taken to shrink, although the error of duplicates does not. After few rounds it is
-    mostly chance, and would make most comparisons unreachable.
+    It is at least Limits.min_rounds, and infinite without duplicates. `level` is the level of the row's test
+    for a difference (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At
+    the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error
+    of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
     """
-    # A row is too small if start-up alone can explain its difference. More rounds do not change that.
-    if row.result == Result.TOO_SMALL:
-        return limits.min_rounds
-    # One round has neither an error nor a variance of duplicates, so nothing can be forecast from it.
-    if math.isnan(row.error):
+    # A row is too small if start-up alone can explain its difference, and more rounds do not change that. One
+    # round has neither an error nor a variance of duplicates, so nothing can be forecast from it.
+    if row.result == Result.TOO_SMALL or math.isnan(row.error):
         return limits.min_rounds
     # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
@@ -142,6 +135,8 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     error_for_margin = math.log(limits.margin) / (difference + equivalence)
     error_for_ratio = abs(math.log(row.ratio)) / 2 / difference
     largest_error = max(error_for_margin, error_for_ratio)
+    # All of the error is taken to shrink, although the part of duplicates does not. After few rounds, that
+    # part is mostly chance, and would make most comparisons unreachable.
     return max(limits.min_rounds, math.ceil(row.n * (row.error / largest_error) ** 2))
 
 
@@ -164,13 +159,9 @@ class BlockGroup:
         Rounds that the group gets already are subtracted: of 4 and 9 with `rounds` 4, [5] remains.
         Comparisons that no number of rounds helps are left out.
         """
-        needed = []
-        for comparison in self.comparisons:
-            if comparison.is_reachable:
-                rounds = int(comparison.further_rounds) - self.rounds
-                if rounds > 0:
-                    needed.append(rounds)
-        return sorted(needed)
+        reachable = [each for each in self.comparisons if each.is_reachable]
+        needed = [int(each.further_rounds) - self.rounds for each in reachable]
+        return sorted(rounds for rounds in needed if rounds > 0)
 
     @property
     def precise_per_second(self) -> float:
@@ -188,9 +179,9 @@ def undecided_over_time(
 ) -> list[tuple[float, Counter[str]]]:
     """Forecast how many comparisons of each table are still undecided after so many seconds from now.
 
-    Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`: ten minutes more decide three of five. An
-    entry is added whenever the numbers change. Comparisons that the last entry has cannot be decided, or
-    need more than a year. `round_s` has the seconds of a round of each block.
+    Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`: ten minutes more decide three of five, and no
+    more within a year. An entry is added whenever the numbers change. `round_s` has the seconds of a round of
+    each block.
     """
     undecided = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
@@ -217,7 +208,7 @@ def allocate(
     `round_s` has the seconds of a round of each block, by its name. Blocks without rounds are left out.
     """
     groups = _group_blocks(comparisons, round_s)
-    # The generator counts the rounds in the groups. Only these are needed here, not what it yields.
+    # The generator counts the rounds in the groups. Only these are needed here, not the seconds.
     for _ in _assign_rounds(groups, seconds):
         pass
     rounds: Counter[str] = Counter()
@@ -228,11 +219,10 @@ def allocate(
 
 
 def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
-    """Give rounds to the groups until the time of `seconds` is used, and yield the seconds taken so far.
+    """Add rounds to the groups until the time of `seconds` is used, and yield the seconds taken so far.
 
     Each step gives rounds to the group that makes most comparisons per second precise enough. It gets as many
-    as its next comparison needs, or as fit into the time. Until then, no other group can become better. The
-    rounds are added to BlockGroup.rounds.
+    as its next comparison needs, or as fit into the time. Until then, no other group can become better.
     """
     taken = 0.0
     while True:
@@ -251,12 +241,10 @@ def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[flo
 def _group_blocks(
     comparisons: Iterable[Comparison], round_s: Mapping[str, float]
 ) -> list[BlockGroup]:
-    """Return groups of blocks that comparisons connect.
+    """Return groups of blocks that comparisons connect: a comparison needs rounds of both of its blocks.
 
-    A comparison of two blocks needs rounds of both. If another comparison is of one of these blocks and a
-    third one, all three get rounds together. Example: comparisons of A with B, of B with C, and within D give
-    the groups {A, B, C} and {D}. A block that `round_s` lacks takes infinitely long, so its group gets no
-    round.
+    Example: comparisons of A with B, of B with C, and within D give the groups {A, B, C} and {D}. A block
+    that `round_s` lacks takes infinitely long, so its group gets no round.
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
@@ -294,22 +282,17 @@ def allocate_rounds(
 ) -> Allocation:
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
 
-    As long as the time can decide one of the open `findings`, a batch is for findings only.
-
-    A batch is the rounds that the run measures before it decides again. Without rounds, the reason is the
-    first of these:
-
-    - TIME_IS_UP: more rounds would help a comparison, but none fits into the time.
-    - UNREACHABLE: comparisons are undecided, but no number of rounds helps.
-    - ALL_DECIDED: no comparison is undecided.
+    A batch is the rounds that the run measures before it decides again. As long as the time can decide one of
+    the open `findings`, it is for findings only. Without rounds, the reason is TIME_IS_UP if they would help
+    a comparison, UNREACHABLE if comparisons are undecided but no number of rounds helps, and otherwise
+    ALL_DECIDED.
     """
     # A batch takes half of the time, because the next decision has more data. But it takes a minute or more,
     # and all of the time if no round fits into half of it.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
-    rounds = allocate_to_findings(findings, round_s, batch_s, seconds)
-    if rounds:
-        return Allocation(rounds)
-    rounds = allocate(comparisons, round_s, batch_s)
+    rounds = allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
+    if not rounds:
+        rounds = allocate(comparisons, round_s, batch_s)
     if not rounds:
         rounds = allocate(comparisons, round_s, seconds)
     if rounds:
@@ -330,14 +313,11 @@ def budget_report(
 ) -> dict[str, object]:
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
-    `spent` is the time so far, `cell_rounds` the number of measured rounds of cells. `scatter` is the
-    standard deviation of ln(time) of a run (run_scatter). All times are in seconds. Keys that need an
-    explanation:
-
-    - `tables`: how many comparisons of each table have each result: `{"formats": {"different": 3, ...}}`.
-    - `more_rounds`: the further rounds of each undecided comparison that rounds can decide, sorted.
-    - `outlook`: a record per time at which comparisons get decided: `{"seconds": 1200.0, "left": {"formats":
-      3}}`. The page prints it as "with 20 minutes more, 3 are undecided".
+    `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` the
+    standard deviation of ln(time) of a run (run_scatter). Some keys: `{"taken_s": 900.0, "tables":
+    {"formats": {"different": 3, ...}}, "more_rounds": [4, 9], "outlook": [{"seconds": 1200.0, "left":
+    {"formats": 3}}]}`. `more_rounds` are of the undecided comparisons that rounds can decide, `outlook` is
+    undecided_over_time().
     """
     tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
@@ -364,7 +344,6 @@ def budget_report(
         "scatter_pct": round(scatter_pct(scatter), 1),
         "blocks": blocks,
         "tables": {name: {result: counts[name, result] for result in Result} for name in tables},
-        # The further rounds of all cells that decide each open comparison.
         "more_rounds": sorted(more_rounds),
         "outlook": outlook,
     }

@@ -17,11 +17,10 @@ DOUBLED = 2.0
 class Capacity:
     """The smallest measured number of clients with at least twice the latency of the fewest clients.
 
-    `fewest` is the baseline, mostly 1, and `most` the largest compared number. `number` is None if the
-    latency has not doubled at any. `low` and `high` are the ends of its 95 % interval: below `low`, no
-    interval of a ratio reaches 2; from `high` on, whole intervals are above it. An end is None if no measured
-    number has that. `factors` has the latency of each number as a multiple of the baseline's. `where` has the
-    values of the other axes.
+    `fewest` is the baseline, mostly 1, and `most` the largest compared number. `low` and `high` are the ends
+    of the 95 % interval of `number`: from `high` on, whole intervals of the ratio are above 2. Each of the
+    three is None if no measured number is that large. `factors` has the latency of each number as a multiple
+    of the baseline's. `where` has the values of the other axes.
     """
 
     fewest: int
@@ -36,12 +35,9 @@ class Capacity:
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
     """Return the capacity in each case of a table that compares latencies of numbers of clients.
 
-    `rows` are of a table such as `compare: {axis: readers, baseline: "1", candidates: ["2", "4", "8"],
-    metric: latency_p95_ms}`; their ratio is baseline / candidate. A case has the same values of the other
-    axes. Rows without a ratio are left out.
-
-    Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35)
-    have the capacity 8, with the interval from 4 (its latency may have doubled) to 8.
+    A case has the same values of the other axes than `axis`. A row's `candidate` is a number of clients, and
+    its ratio is baseline / candidate. Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52
+    (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8, with the interval from 4 to 8.
     """
     cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
     for row in rows:

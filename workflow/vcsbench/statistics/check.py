@@ -32,8 +32,8 @@ REASONS = TypeAdapter(list[Reason])
 def main(arguments: Sequence[str]) -> int:
     """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
 
-    `arguments` has the path of the file. The exit codes are those at the top of this file: 3 counts before 4,
-    because an expectation that does not hold is the stronger news.
+    `arguments` has the path of the file. The exit codes are those at the top of this file. FAILED counts
+    before UNDECIDED, because an expectation that does not hold is the stronger news.
     """
     path = Path(arguments[0])
     try:
@@ -89,10 +89,9 @@ def summary(rows: Sequence[Row]) -> str:
 def junit(rows: Sequence[Row]) -> str:
     """Return the verdicts as JUnit XML, which build servers show as tests.
 
-    A study is a suite, and each of its expectations a test, in the order of the rows. An expectation that
-    does not hold is a failure: the measured value is wrong. One that is undecided or not measured is an
-    error, because nothing could be tested. One that passes, also by its key `allow_inconclusive` or
-    `allow_not_measured`, has neither.
+    A study is a suite, and each of its expectations a test. An expectation that does not hold is a failure.
+    One that is undecided or not measured is an error, because nothing could be tested. One that passes has
+    neither.
     """
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vcsbench import words
 from vcsbench.codes import Call, Result, WhyUndecided, WithheldCode
@@ -25,14 +25,14 @@ STATISTIC, MEDIAN = "statistic", "median"
 
 
 # The columns of the CSV file of a table, in its order. Those of axes stand between `table` and `baseline`.
-_LEADING = (
+LEADING_COLUMNS = (
     "table",
     "baseline",  # the compared value in the numerator of the ratio
     "candidate",  # the compared value in the denominator
     "value",  # as published: 100 x (baseline / candidate - 1); in a table of levels, the number of the cell
 )
 # Empty for published numbers, which have no rounds.
-STATISTICS = (
+ROUND_COLUMNS = (
     "ratio",  # baseline_mean / candidate_mean; 2.0: the candidate takes half of the time
     "low",  # the ends of its 95 % interval
     "high",
@@ -42,7 +42,7 @@ STATISTICS = (
     "fixed_share",  # the share of start-up in the time, the larger one of both sides
 )
 # Empty in tables of levels, which compare nothing.
-CALL = (
+CALL_COLUMNS = (
     "call",  # the outcome of the comparison (Call)
     "result",  # the class in which it is counted (Result)
     "baseline_mean",  # geometric means over the rounds that both sides have
@@ -54,7 +54,7 @@ CALL = (
     "within",  # the largest ratio, in either direction, that is possible
     "detail",  # for readers only: the figures in which works differ
 )
-COLUMNS = (*_LEADING, *STATISTICS, *CALL)
+COLUMNS = (*LEADING_COLUMNS, *ROUND_COLUMNS, *CALL_COLUMNS)
 _TEXT_COLUMNS = ("table", *SIDES, "flags", "withheld", "call", "result", "detail")
 # A number is empty if it is missing.
 NUMBER_COLUMNS = tuple(name for name in COLUMNS if name not in _TEXT_COLUMNS)
@@ -64,13 +64,6 @@ MEANS = ("baseline_mean", "candidate_mean")
 _FACTS = {*COLUMNS} - {"candidate"}
 
 DIFFERENCES = (Call.FASTER, Call.SLOWER, Call.LESS, Call.MORE)
-_RESULTS = {
-    Call.EQUAL: Result.EQUAL,
-    Call.BOUNDED: Result.BOUNDED,
-    Call.UNDECIDED: Result.UNDECIDED,
-    Call.TOO_SMALL: Result.TOO_SMALL,
-}
-
 # In per cent. From here on, more than the 13 rounds of a default run are needed to show that a difference of
 # 5 % is below 10 %.
 NOISY_PCT = 6.0
@@ -147,13 +140,9 @@ class ComparisonRow:
         """Make a row of a record, which maps the columns of a table to their values.
 
         The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
-        floats. Any column may be missing or empty (a number NaN or "", a text None or ""). Then a number
-        becomes NaN, a text "", `n` 0, and `call` and `result` None. All columns that are no facts about the
-        comparison are axes, and go into `where`.
-
-        Example: `{"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.8, "flags": "low-n
-        clock"}` becomes the row with `where` {"command": "log"} and `flags` ("low-n", "clock"). Raise
-        ValueError for an unknown code in `withheld`, `call` or `result`.
+        floats. A missing or empty number becomes NaN, a text "", `n` 0, and `call` and `result` None. Raise
+        ValueError for an unknown code. Example: `{"command": "log", "baseline": "f6", "candidate": "f7",
+        "ratio": 1.8, "flags": "low-n clock"}` has `where` {"command": "log"} and `flags` ("low-n", "clock").
         """
 
         def text(name: str) -> str:
@@ -163,8 +152,8 @@ class ComparisonRow:
         # The number of rounds is an int in the row. In a CSV file it is a float, NaN for published numbers.
         rounds = numbers.pop("n")
         where = {axis: str(value or "") for axis, value in keys_of(record).items()}
-        # keys_of() returns what identifies a row of its table. That includes the candidate, which has a field
-        # of its own here.
+        # keys_of() includes the candidate, which identifies a row of a table, and has a field of its own
+        # here.
         where.pop("candidate", None)
         call, result = text("call"), text("result")
         return cls(
@@ -219,40 +208,57 @@ def is_difference(call: str | None) -> bool:
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
     """Return the class in which the outcome of a comparison is counted; None for "", a row without a call.
 
-    A call such as `equal` or `undecided` is its own class. `faster`, `slower`, `less` and `more` are counted
-    as DIFFERENT. One exception: a difference of times below the margin (such as 1.1) counts as EQUAL, even if
-    it is certain, because nobody would change a server for it. With `is_count`, any difference counts,
-    because a count has no noise: 5 % fewer flushes are fewer. `ratio` is baseline / candidate.
+    `faster`, `slower`, `less` and `more` are counted as DIFFERENT, but a difference of times below the margin
+    (such as 1.1) as EQUAL. With `is_count`, any difference counts, because a count has no noise: 5 % fewer
+    flushes are fewer. `ratio` is baseline / candidate.
     """
     if not call:
         return None
     if not is_difference(call):
-        return _RESULTS[Call(call)]
+        # Each of these calls has a class of the same name.
+        return Result(call)
     factor = max(ratio, 1 / ratio)
     if is_count or factor >= limits.margin:
         return Result.DIFFERENT
     return Result.EQUAL
 
 
+class StartUpShares(NamedTuple):
+    """The shares of start-up in the time of the faster and slower side, and the factor between the sides.
+
+    A share is 0 to 1, or NaN if unknown. The slow side takes at least `least_factor` times as long as the
+    fast side, by the end of the interval that is nearer to 1.
+    """
+
+    fast: float
+    slow: float
+    least_factor: float
+
+
+def start_up_shares(
+    ratio: float, *, low: float, high: float, baseline: float, candidate: float
+) -> StartUpShares:
+    """Return the shares by speed, from the interval of a ratio and the shares of its two sides.
+
+    Example: 0.5 (0.4 to 0.6) with the shares 0.7 and 0.1 has the faster baseline, and gives (0.7, 0.1, 1.67).
+    """
+    if ratio >= 1:
+        return StartUpShares(candidate, baseline, low)
+    return StartUpShares(baseline, candidate, 1 / high)
+
+
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
-    """Return True if start-up alone can explain that one side is slower than the other.
+    """Return True if start-up alone can explain that one side is slower (the fields of StartUpShares).
 
-    Start-up is process start and connection. `fast_share` and `slow_share` are its shares in the time of the
-    faster and of the slower side: 0 to 1, or NaN if unknown. `least_factor` is how many times as long the
-    slow side takes at least: the end of the interval that is nearer to 1.
-
-    The result is True if two conditions are met. One share is above one half. And the slow side without its
-    start-up may take no longer than the whole fast side. Example: the fast side is mostly start-up (0.66),
-    the slow side takes at least 4.8 times as long, and 0.1 of that is start-up. The slow side without its
-    start-up still takes (1 - 0.1) x 4.8 = 4.3 times as long as the whole fast side. So the work itself
-    differs: False.
+    One share is above one half, and the slow side without its start-up may take no longer than the whole fast
+    side. Example: the fast side is mostly start-up (0.66). The slow side takes at least 4.8 times as long,
+    and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work itself differs: False.
     """
     # No comparison with NaN is true. If both shares are unknown, neither is above the limit: the result is
     # False. If the fast side is mostly start-up, and the share of the slow side is unknown, the slow side is
     # not certainly slower: the result is True, because all of its time could be start-up.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
-    slow_without_start_up = (1 - slow_share) * least_factor
-    is_certainly_slower = slow_without_start_up > 1
+    is_certainly_slower = (1 - slow_share) * least_factor > 1
     return is_mostly_start_up and not is_certainly_slower
 
 

@@ -53,16 +53,9 @@ class DuplicatePairs:
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     """Return the variance of ln(duplicate / original) beyond what the scatter of rounds explains.
 
-    It is the excess variance: the squared differences of the pairs minus what rounds explain. `pairs` has one
-    pair or more. The choice between the two estimates at the top of this file depends on p, the chance of
-    such large differences if there were no excess:
-
-    - p of 0.01 or less: the moment estimate, because the excess is certain.
-    - p of 0.1 or more, or no excess at all: the posterior mean.
-    - p between both: a weighted mean of the two estimates.
-
-    Example: pairs that differ by 2 % where their rounds explain 1 % have about 0.02^2 - 0.01^2, that is
-    (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior still counts.
+    `pairs` has one pair or more. Example: pairs that differ by 2 % where their rounds explain 1 % have about
+    0.02^2 - 0.01^2, that is (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior
+    still counts.
     """
     # Equal rounds have the variance 0, and a division by 0 has no result.
     by_rounds = np.maximum(pairs.by_rounds, EXACT)
@@ -84,11 +77,13 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     uncertainties = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
     half_of_variance = uncertainties.sum() / weights.sum() ** 2
     moments = Variance(variance, float(variance**2 / half_of_variance) + ADDED_DEGREES)
+    # p is the chance of such large differences if there were no excess. If it is small, the excess is
+    # certain, and the moment estimate is the right one.
     p = float(p_value_of_quotient(quotient, len(pairs.squares), float(degrees.mean())))
     if p <= P_SIGNIFICANT:
         return moments
-    # Between both limits, the weight of the moment estimate falls with ln(p). Otherwise one more round could
-    # make the intervals of a whole study jump.
+    # From P_UNCERTAIN on, the posterior mean counts alone. Between both limits, the weight of the moment
+    # estimate falls with ln(p). Otherwise one more round could make the intervals of a whole study jump.
     p = min(p, P_UNCERTAIN)
     share = math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
@@ -100,10 +95,9 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     """Return the mean of the excess variance, given the prior and the pairs (Bayesian estimate).
 
-    The integral over all possible variances is computed as a sum over a grid of standard deviations. The
-    resulting distribution of the variance is then replaced by the scaled inverse chi square with the same
-    mean and the same variance. The result has the degrees of freedom of this distribution, because with it
-    Student's t gives the right intervals.
+    The integral over all possible variances is a sum over a grid of standard deviations. The degrees of
+    freedom are those of the scaled inverse chi square with the same mean and variance as the posterior
+    distribution: with them, Student's t gives the right intervals.
     """
     # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that
     # neither the prior nor a pair gives it any weight. 0 is a possible value as well.

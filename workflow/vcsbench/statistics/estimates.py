@@ -57,10 +57,10 @@ def interval(
 ) -> Estimate:
     """Return the estimate of a mean or of a ratio, with its interval by Student's t.
 
-    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. Otherwise,
-    they are the mean and its standard error, in its unit. `error` and `degrees` are NaN after a single round:
-    then the ends of the interval are NaN. `level` is the chance that the interval contains the truth.
-    Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
+    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. `error` and
+    `degrees` are NaN after a single round: then the ends of the interval are NaN. `level` is the chance that
+    the interval contains the truth. Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom
+    is the ratio 2.85 (2.72 to 2.98).
     """
     half = t_quantile(degrees, level) * error
     if not is_ratio:
@@ -89,15 +89,13 @@ class _SampleMean:
 
 
 def _mean_of_sample(values: Iterable[float]) -> _SampleMean:
-    """Return the mean of the finite values and its squared standard error. NaN and infinity are left out.
-
-    fsum() rounds once, at the end. So a mean does not depend on the order of rounds, and equal values have
-    exactly this mean and the error 0.
-    """
+    """Return the mean of the finite values and its squared standard error."""
     numbers = [value for value in values if math.isfinite(value)]
     n = len(numbers)
     if not n:
         return _SampleMean(math.nan, math.nan, 0)
+    # fsum() rounds once, at the end. So a mean does not depend on the order of rounds, and equal values have
+    # exactly this mean and the error 0.
     mean = math.fsum(numbers) / n
     if n == 1:
         return _SampleMean(mean, math.nan, 1)
@@ -129,20 +127,16 @@ def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estima
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
     """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
-    Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. For
-    rounds that did, ratio_interval() is more precise.
-
-    The arguments are the natural logarithms of the values of each side, one per round. Logarithms that are
-    not finite are left out. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives the ratio 2.0 with n = 2. `n`
-    is the smaller number of rounds of both sides. If it is 1, the ratio has no interval (NaN); if it is 0,
-    the ratio is NaN, too.
-
-    Welch's test (1947) allows the two sides to scatter differently, as two days do.
+    Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. The
+    arguments are the natural logarithms of each side, one per round. `n` is the smaller number of finite
+    ones: 1 gives no interval (NaN), and 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives 2.0
+    with n = 2.
     """
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
     n = min(baseline.n, candidate.n)
-    # The squared standard error of the difference of both means.
+    # The squared standard error of the difference of both means. Welch's test (1947) allows the two sides to
+    # scatter differently, as two days do.
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
     # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the side with fewer rounds
     # gives the degrees. With one round on a side, `squared_error` is NaN, and NaN > 0 is False.

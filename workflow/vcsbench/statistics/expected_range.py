@@ -34,14 +34,14 @@ class ExpectedRange:
         """Return 1 for a value above the range, -1 below it, otherwise 0."""
         return (value > self.high) - (value < self.low)
 
-    @property
-    def states_effect(self) -> bool:
-        """Return True if the candidate is stated to be faster or slower, and not to be equal.
+    def states_effect(self, margin: float) -> bool:
+        """Return True if the candidate is stated to be faster or slower: `faster`, or at least 1.8.
 
-        A value that is equal within the margin then does not reproduce the statement, even if it is surely
-        on the right side of 1: 1.03 is no "faster".
+        With the margin 1.1, a range such as 1.05 to 1.25 states no effect, because it has values below 1.1.
         """
-        return self.direction in (Direction.FASTER, Direction.SLOWER)
+        if self.direction:
+            return self.direction in (Direction.FASTER, Direction.SLOWER)
+        return self.low > margin or self.high < 1 / margin
 
 
 def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:

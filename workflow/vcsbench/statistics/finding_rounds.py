@@ -18,7 +18,7 @@ from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics import finding_checks
 from vcsbench.statistics.finding_checks import EvaluationContext
-from vcsbench.statistics.findings import aggregate_rounds
+from vcsbench.statistics.findings import rounds_by_statistic
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -60,20 +60,17 @@ def list_open_findings(
     axes `block` get rounds together.
     """
     keys = [*axes, *by]
-    rounds_by_statistic: dict[str, pd.DataFrame] = {}
+    measured_rounds = rounds_by_statistic(measured, keys, by)
     open_findings = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
-        if check.statistic not in rounds_by_statistic:
-            rounds = aggregate_rounds(measured, keys, by, check.statistic)
-            rounds_by_statistic[check.statistic] = rounds
-        rounds = rounds_by_statistic[check.statistic]
+        rounds = measured_rounds(check.statistic)
         evaluation = check.evaluate(rounds, context)
         if evaluation.verdict != Verdict.UNDECIDED:
             continue
         cells = check.select_rows(rounds)
         if check.sides:
-            cells = cells[cells[check.compare["axis"]].isin(check.sides)]
+            cells = cells[cells[check.compared_axis].isin(check.sides)]
         axes_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
         blocks = frozenset(
             block_name(block, dict(zip(keys, each, strict=True))) for each in axes_of_cells
@@ -89,7 +86,11 @@ def list_open_findings(
 
 
 def allocate_to_findings(
-    findings: Sequence[OpenFinding], round_s: Mapping[str, float], batch_s: float, seconds: float
+    findings: Sequence[OpenFinding],
+    round_s: Mapping[str, float],
+    *,
+    batch_s: float,
+    seconds: float,
 ) -> Counter[str]:
     """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
 

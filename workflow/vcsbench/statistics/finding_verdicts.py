@@ -1,7 +1,7 @@
 """The verdict on a measured value: does it lie in the expected range, and how does it differ otherwise?
 
 The verdict uses the whole interval. A value is reproduced only if both ends of its interval are expected, and
-differs only if neither end nor anything between them is. Everything else is undecided: more rounds may tell.
+differs only if neither end nor anything between them is. Everything between is undecided.
 """
 
 from __future__ import annotations
@@ -32,75 +32,53 @@ class ValueVerdict(NamedTuple):
 def judge_value(
     finding: FindingDefinition, measured: Estimate, limits: Limits, has_duplicates: bool = True
 ) -> ValueVerdict:
-    """Return the verdict on a measured value of a finding.
+    """Return the verdict on a measured value of a finding, by its 95 % interval.
 
-    `measured` has the value and its 95 % interval. The first rule that applies decides:
+    Without duplicates (`has_duplicates`), a part of the noise is unknown, which is one of the reasons.
 
-    1. A single round has no interval: undecided.
-    2. The finding states an effect by a direction, and the interval is within the margin of 1: gone.
-    3. Both ends of the interval are in the expected range: reproduced.
-    4. The whole interval is outside of the range: weaker, stronger, gone or reversed (find_direction).
-    5. The interval crosses an end of the range: undecided, with the number of rounds that should decide.
-
-    Without duplicates (`has_duplicates`), a part of the noise is unknown, which a reason tells.
-
-    Examples: at least 1.8 times is expected. 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0
-    (1.7 to 2.3) undecided. If `faster` is expected, 1.2 (1.1 to 1.3) is reproduced, and 1.03 (1.01 to 1.05)
-    is gone: a difference below the margin is no effect.
+    Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
+    undecided, and 1.03 (1.01 to 1.05) gone.
     """
     if measured.n < CALLED_ROUNDS:
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
     remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     expected = expected_range(finding["expect"], limits.margin)
-    if expected.states_effect and _is_equal(measured, limits):
+    is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
+    # 1.03 (1.01 to 1.05) is in the range of `faster`, but a difference below the margin is no effect. So this
+    # rule comes before the next one.
+    if measured.is_ratio and is_equal and expected.states_effect(limits.margin):
         return ValueVerdict(Verdict.GONE, remarks)
     if expected.contains(measured.low) and expected.contains(measured.high):
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
-        return ValueVerdict(find_direction(finding, expected, measured, limits), remarks)
+        return ValueVerdict(verdict_outside_range(expected, measured), remarks)
     return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, expected, measured)])
 
 
-def _is_equal(measured: Estimate, limits: Limits) -> bool:
-    """Return True if the whole interval of a ratio is closer to 1 than the margin."""
-    return 1 / limits.margin <= measured.low and measured.high <= limits.margin
+def verdict_outside_range(expected: ExpectedRange, measured: Estimate) -> Verdict:
+    """Return weaker, stronger or reversed for a value whose whole interval is outside of its range.
 
+    Examples of ratios (above 1, the candidate is the faster one):
 
-def find_direction(
-    finding: FindingDefinition, expected: ExpectedRange, measured: Estimate, limits: Limits
-) -> Verdict:
-    """Return how a value differs whose whole interval is outside of its expected range.
-
-    The first rule that applies decides:
-
-    - An effect beyond the margin was published, and the whole interval is within the margin of 1: gone.
-    - A finding that compares nothing, such as "the CPU is at least 90 % busy": weaker below the range,
-      stronger above it.
-    - "Faster", "slower" or "not faster" was stated, and the value is on the other side: reversed.
-    - "No difference" was stated (the range contains 1): stronger, because there is a difference.
-    - A ratio above 1 was stated, such as at least 1.8: 0.7 (0.6 to 0.8) is reversed, 1.3 weaker, and a value
-      above the range stronger.
-    - A ratio below 1 was stated: the same with the other sign. Above 1 it is reversed. Between the range and
-      1 it is weaker, and below the range stronger.
+    - `1.8 to 2.5`: 1.3 is weaker, 3.0 stronger, 0.7 reversed.
+    - `0.93 to 1.0` (slower by up to 7 %): 0.8 is stronger, 1.2 reversed.
+    - `equal`, or `0.95 to 1.05`: any value is stronger, because there is a difference.
     """
-    expects_effect = expected.low > limits.margin or expected.high < 1 / limits.margin
-    if measured.is_ratio and expects_effect and _is_equal(measured, limits):
-        return Verdict.GONE
-    if "compare" not in finding:
-        return Verdict.WEAKER if measured.value < expected.low else Verdict.STRONGER
-    if expected.states_effect or expected.direction == Direction.NOT_FASTER:
+    is_above = measured.low > expected.high
+    # A finding that compares nothing, such as "the CPU is at least 90 % busy".
+    if not measured.is_ratio:
+        return Verdict.STRONGER if is_above else Verdict.WEAKER
+    if expected.direction == Direction.NOT_FASTER:
         return Verdict.REVERSED
-    # "No difference" was published. Any value outside of the range is a difference.
-    if expected.contains(1):
+    states_faster = expected.low >= 1 and expected.high > 1
+    states_slower = expected.high <= 1 and expected.low < 1
+    if not states_faster and not states_slower:
         return Verdict.STRONGER
-    if expected.low > 1:
-        if measured.high < 1:
-            return Verdict.REVERSED
-        return Verdict.WEAKER if measured.value < expected.low else Verdict.STRONGER
-    # The candidate was published as slower: a ratio below 1, and a smaller one is the stronger effect.
-    if measured.low > 1:
-        return Verdict.REVERSED
-    return Verdict.WEAKER if measured.value > expected.high else Verdict.STRONGER
+    # An effect is stronger if its ratio is farther from 1, on the same side.
+    if is_above == states_faster:
+        return Verdict.STRONGER
+    is_on_other_side = measured.high < 1 if states_faster else measured.low > 1
+    return Verdict.REVERSED if is_on_other_side else Verdict.WEAKER
 
 
 def _why_undecided(
@@ -108,10 +86,10 @@ def _why_undecided(
 ) -> Reason:
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
-    Usually it tells how many rounds should decide. The half width of an interval shrinks with the root of the
-    rounds. Example: after 5 rounds, the half width is 0.06, and the end of the range is 0.03 away. The half
-    width must shrink to a half, which takes 5 x 2^2 = 20 rounds. Above MAX_ROUNDS, the reason is ON_BOUND:
-    the value is so close to the end that more rounds help very little.
+    Usually it is the number of rounds that should decide. Example: after 5 rounds, the half width of the
+    interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half, which takes
+    5 x 2^2 = 20 rounds, because it shrinks with the root of the rounds. Above MAX_ROUNDS, the reason is
+    ON_BOUND.
     """
     # More rounds make only the current part of the error smaller. That of a saved baseline stays, so no
     # number of rounds can be promised.

@@ -45,9 +45,8 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     """Return the moderated variances, and their degrees of freedom, in the order of the arguments.
 
     `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
-    weighted average of its own value and of the usual one of all cells, the prior. Outliers, variances of 0
-    and unknown ones stay as they are. So do all of them if there are too few, or if they differ too much (see
-    the top of this file, which has an example).
+    weighted average of its own value and of the prior (the example at the top of this file). Outliers,
+    variances of 0 and unknown ones stay as they are, and all of them if fit_prior() finds no prior.
     """
     fit = fit_prior(variances, degrees)
     if not fit.prior:
@@ -59,7 +58,7 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + own_degrees)
     moderated = variances.copy()
     moderated[is_member] = share * prior.variance + (1 - share) * variances[is_member]
-    # The prior knows no more than all cells together, from which it was estimated.
+    # The prior is known no better than all cells together, from which it was estimated.
     moderated_degrees = degrees.astype(float)
     moderated_degrees[is_member] = np.minimum(prior.degrees + own_degrees, own_degrees.sum())
     return moderated, moderated_degrees
@@ -68,14 +67,13 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     """Find the usual variance of all cells, and how much the cells' true variances scatter around it.
 
-    Members are the variances to which the prior is fitted. Variances that are NaN, 0, or without degrees of
-    freedom are no members. Of the others, a first fit shows which are outliers (larger than the prior with a
-    chance below OUTLIER_P), and a second fit excludes these. The prior is None with fewer than MIN_VARIANCES
-    members, or if its degrees are below MIN_PRIOR_DEGREES.
+    Members are the variances to which the prior is fitted: those above 0 with degrees of freedom that are no
+    outliers. The prior is None with fewer than MIN_VARIANCES members, or degrees below MIN_PRIOR_DEGREES.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
+    # A first fit shows which variances are outliers, and a second fit excludes these.
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
@@ -92,11 +90,10 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     """Return the prior variance, with the least degrees of freedom d0 that the variances allow.
 
     The more the true variances of cells differ, the smaller is d0, and the less the prior counts.
-
-    Take an estimated variance with d degrees. Its logarithm is the logarithm of the true variance, plus a
-    known shift, plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond chance
-    is trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
     """
+    # The logarithm of an estimated variance with d degrees is the logarithm of the true variance, plus a
+    # known shift, plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond
+    # chance is trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
     by_chance = special.polygamma(1, degrees / 2).mean()
     scatter = logs.var(ddof=1)
@@ -121,15 +118,15 @@ def _prior_degrees(scatter: float, by_chance: float) -> float:
 
 
 def trigamma_inverse(value: float) -> float:
-    """Return x with trigamma(x) = value, by Newton's method on 1 / trigamma (Smyth 2004, appendix).
+    """Return x with trigamma(x) = value > 0, by Newton's method on 1 / trigamma (Smyth 2004, appendix).
 
     Trigamma is the second derivative of ln(gamma(x)): polygamma(1, x) in scipy, which has no inverse of it.
-    Example: 1.645 (pi squared / 6) gives 1. `value` must be above 0. 1 / trigamma is nearly a straight line,
-    so that a few steps are exact.
+    Example: 1.645 (pi squared / 6) gives 1.
     """
     # trigamma(x) is nearly 1 / x if x is large.
     if value < 1e-6:
         return 1 / value
+    # 1 / trigamma is nearly a straight line, so that a few steps are exact.
     x = 0.5 + 1 / value
     for _ in range(50):
         trigamma = special.polygamma(1, x)

@@ -65,19 +65,15 @@ class Noise:
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
         """Return the estimate with the error that calls and verdicts use, and with the interval by it.
 
-        The squared error is the sum of two variances. The first comes from the scatter of rounds, and shrinks
-        with more rounds. The second is the variance of duplicates, which no round reduces. Example: rounds
-        scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the error of their
-        ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. Infinitely many rounds leave 0.01.
-
-        `pairs` are the pairs of cells whose ratios the estimate averages. They count as `estimate.averaged`
-        independent ones. Without `pairs`, and for a mean that is no ratio (such as a time), the part of
-        the rounds is the estimate's own error. An estimate of a single round, which has no error, and
-        NO_ESTIMATE are returned as they are.
+        `pairs` are the pairs of cells whose ratios the estimate averages. Without them, and for a mean that
+        is no ratio, the part of the rounds is the estimate's own error. An estimate of fewer than two rounds
+        is returned as it is. Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1
+        %. After 5 rounds, the error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
         """
         # A single round has no error to be corrected.
         if not estimate.n > 1:
             return estimate
+        # More rounds make their part of the squared error smaller, and leave the part of duplicates as it is.
         duplicates = Variance(0.0)
         if self.has_duplicates:
             duplicates = self.duplicates.scaled(1 / estimate.averaged)
@@ -99,36 +95,29 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        There are two sources. One is the scatter of the ratio itself over its few rounds. The other is the
-        variances of its cells, which are known better, because all cells of the study have estimated them
-        together. The first rule that applies decides:
-
-        - A pair was not measured in turns: the cells' variances with drift.
-        - The variances of cells are not known or of two blocks, or the ratio has no scatter: its own scatter.
-        - There is one pair: the variances of its two cells.
-        - There are several pairs: the variances of their cells, times the factor by which averages scatter
-          more than independent cells would (`averages`); without a factor, the ratio's own scatter.
+        It is the scatter of the ratio itself over its few rounds, or the sum of the variances of its cells.
+        These are known better, because all cells of the study have estimated them together.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(self.are_in_turns(pair) for pair in pairs):
             # The machine may be slower in one of two sessions. That moves all pairs in the same direction, so
-            # an average over pairs does not reduce it: the sum is divided by the number of pairs, and not by
-            # its square.
+            # an average over pairs does not reduce their drift: the sum is divided by the number of pairs,
+            # and not by its square.
             drifting = [self.cells[key].drifting for pair in pairs for key in pair]
             return sum_variances(drifting).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
-        # A ratio that is the same in every round has a reason for it, such as a rounded time. Other cells do
-        # not share this reason, so their scatter says nothing about it.
+        # A ratio that is the same in every round has a reason, such as a rounded time. Other cells do not
+        # share this reason, so the ratio's own scatter of 0 counts.
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
+        # An average scatters more than independent cells would, and the factor is unknown.
         if self.averages is None:
             return observed
         # As in moderation.py: the factor that this average shows itself (observed / expected) and the factor
         # of all averages of the study are averaged, weighted by their degrees of freedom.
-        expected = expected.scaled(len(pairs) / estimate.averaged)
         degrees = self.averages.degrees + observed.degrees
         share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
         factor = share * self.averages.variance
@@ -141,15 +130,14 @@ class Noise:
         """Return the variance of one round of an average over pairs, if all cells scatter independently.
 
         Example: two pairs of cells that scatter by 3 % have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
-
-        Return None if the variances of cells cannot give it. Either a cell has no variance, or the sum is 0,
-        or the cells of a pair are in two blocks. The variances of cells exclude the drift of their block, and
-        two blocks have different drifts, which stay in the ratio.
+        Return None if a cell has no variance, if the sum is 0, or if the cells of a pair are in two blocks.
         """
         terms = []
         for first, second in pairs:
             if first not in self.cells or second not in self.cells:
                 return None
+            # The variances of cells exclude the drift of their block. Two blocks have different drifts, which
+            # stay in the ratio.
             if self.cells[first].block != self.cells[second].block:
                 return None
             terms += [self.cells[first].variance, self.cells[second].variance]
@@ -181,10 +169,7 @@ class LogTable:
 
     @property
     def originals(self) -> list[int]:
-        """Return the numbers of the rows whose cells are no duplicates.
-
-        A duplicate is a second copy of a cell, with the same settings. The cell itself is its original.
-        """
+        """Return the numbers of the rows whose cells are no duplicates (second copies of a cell)."""
         return [row for row, is_duplicate in enumerate(self.is_duplicate) if not is_duplicate]
 
 
@@ -197,26 +182,25 @@ def noise_by_metric(
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
-    `frame` has the measurements, a row per run. `axes` identify cells; cells with the same values of the axes
-    `block` run next to each other. `statistic` reduces the runs of a round to one value. `rounds` is the
-    frame of by_round(frame, axes, statistic), if the caller has it already. The returned function computes
-    the noise of a metric once. For a count it returns NO_NOISE, because most counts are exact.
+    `frame` has a row per run. `axes` identify cells; cells with the same values of the axes `block` run next
+    to each other. `statistic` reduces the runs of a round. `rounds` are the rows of by_round(frame, axes,
+    statistic), if the caller has them already. The noise of a count is NO_NOISE, because most are exact.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
     duplicates = duplicates_by_round(frame, axes, statistic)
-    # A duplicate has the same values of axes as its original. The column `cell` tells both apart: it is the
-    # duplicate's path, and "" for all other cells.
+    # A duplicate has the same values of axes as its original. The column `cell` distinguishes the two: it is
+    # the duplicate's path, and "" for all other cells.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
-    are_in_turns = _make_are_in_turns(rounds, axes)
+    turns = _Turns(rounds, axes)
 
     @cache
     def noise(name: str) -> Noise:
         if METRICS[name].exact:
             return NO_NOISE
         table = _log_table(all_rounds, name, axes, block_positions)
-        return replace(estimate_noise(table), are_in_turns=are_in_turns)
+        return replace(estimate_noise(table), are_in_turns=turns.are_in_turns)
 
     return noise
 
@@ -224,10 +208,10 @@ def noise_by_metric(
 def _log_table(
     rounds: pd.DataFrame, metric: str, axes: Sequence[str], block_positions: Sequence[int]
 ) -> LogTable:
-    """Return the logarithms of a metric by cell, host and round.
+    """Return the logarithms of a metric by cell, host and round; NaN for values that are missing or 0.
 
-    `rounds` has a row per cell, host and round. The column `cell` is the path of a duplicate, and "" for all
-    other cells. Values that are missing or 0 become NaN.
+    A row of `rounds` is `{"format": "f7", "cell": "", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`.
+    The column `cell` is the path of a duplicate, and "" for all other cells.
     """
     # A study without duplicates, or without runs that have the metric, lacks its column.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
@@ -245,40 +229,40 @@ def _log_table(
     return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_positions)
 
 
-def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
-    """Return a function that tells if the two cells of a pair were measured in turns.
+class _Turns:
+    """The starts of all rounds, by which pairs of cells were measured in turns or not.
 
-    In turns are f6, f7, f6, f7, ...: round 1 of both, round 2 of both. After a change of f7 alone,
-    Snakemake measures only f7 again: f6, f6, f6, f7, f7, f7. Then a machine that became slower in the
-    meantime would look like a difference of f7.
-
-    The function returns True if, in at least half of the rounds that both cells have, no round of one of the
-    two ran between them. It is also True if fewer than two rounds are common, or if a cell is unknown.
-    `rounds` are the rows of by_round, whose `started_at` is text that sorts by time.
+    In turns are f6, f7, f6, f7, ...: round 1 of both, round 2 of both. After a change of f7 alone, Snakemake
+    measures only f7 again: f6, f6, f6, f7, f7, f7. Then a machine that became slower in the meantime would
+    look like a difference of f7.
     """
-    # By cell: the start of each of its rounds, by host and number.
-    starts_of_cell: dict[Key, dict[tuple[str, float], str]] = defaultdict(dict)
-    columns = [*axes, "host", "round", "started_at"]
-    for *key, host, number, started_at in zip(*(rounds[name] for name in columns), strict=True):
-        starts_of_cell[tuple(map(str, key))][host, number] = started_at
 
-    @cache
-    def are_in_turns(pair: CellPair) -> bool:
-        """Return True if the two cells of a pair were measured in turns, as defined in the outer function."""
+    def __init__(self, rounds: pd.DataFrame, axes: Sequence[str]) -> None:
+        # By cell: the start of each of its rounds (text that sorts by time), by host and number.
+        self._starts: dict[Key, dict[tuple[str, float], str]] = defaultdict(dict)
+        columns = [*axes, "host", "round", "started_at"]
+        for *key, host, number, start in zip(*(rounds[name] for name in columns), strict=True):
+            self._starts[tuple(map(str, key))][host, number] = start
+        self.are_in_turns = cache(self._are_in_turns)
+
+    def _are_in_turns(self, pair: CellPair) -> bool:
+        """Return True if at least half of the rounds of both cells have no other round of them in between.
+
+        It is also True if fewer than two rounds are common, or if a cell is unknown.
+        """
         first, second = pair
-        if first not in starts_of_cell or second not in starts_of_cell:
+        if first not in self._starts or second not in self._starts:
             return True
-        first_starts, second_starts = starts_of_cell[first], starts_of_cell[second]
-        common = first_starts.keys() & second_starts.keys()
+        common = self._starts[first].keys() & self._starts[second].keys()
         # With one common round, the two cells are next to each other in any case.
         if len(common) < 2:
             return True
         # An event is a round of one of both cells: its host, start and number. Several hosts may measure at
         # the same time, so events are sorted by host first, then by start.
         events = []
-        for starts in (first_starts, second_starts):
+        for cell in pair:
             for host, number in common:
-                events.append((host, starts[host, number], number))
+                events.append((host, self._starts[cell][host, number], number))
         events.sort()
         # If two successive events are of the same host and round, they are the two sides of this round, and
         # no other round of this pair ran between them.
@@ -288,14 +272,12 @@ def _make_are_in_turns(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[C
                 together += 1
         return 2 * together >= len(common)
 
-    return are_in_turns
-
 
 def estimate_noise(table: LogTable) -> Noise:
     """Return the noise of a table of logarithms.
 
-    Its function `are_in_turns` is always True, because the table has no times of starts. noise_by_metric()
-    puts the real one in.
+    Its `are_in_turns` is always True, because the table has no times of starts. noise_by_metric() puts the
+    real function in.
     """
     cell_variances = _cell_variances(table)
     drifting = _drifting_variances(table)
@@ -308,18 +290,15 @@ def estimate_noise(table: LogTable) -> Noise:
 
 
 def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
-    """Return the plain sample variance of the rounds of each cell, which contains the drift of the machine.
+    """Return the plain variance of the rounds of each cell, which contains the drift of the machine.
 
-    Drift makes all cells of a block slower in the same round. _cell_variances() excludes it, because it
-    cancels in the ratio of two cells that ran next to each other. It does not cancel between two cells that
-    were measured at different times, and their ratio needs the variance with drift.
-
-    The result is by cell, without duplicates. A cell that several hosts measured has several rows. Its rounds
-    are compared with the mean of their own host, because a difference between hosts is no scatter of rounds.
-    Example: the logarithms [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with
-    1 + 1 degrees of freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN.
+    Drift makes all cells of a block slower in the same round. It cancels in the ratio of two cells that ran
+    next to each other, but not between cells that were measured at different times. Example: the logarithms
+    [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of
+    freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out.
     """
-    # By cell, over all hosts: the sum of squared differences to the mean, and the degrees of freedom.
+    # By cell, over all hosts: the sum of squared differences to the mean of the host, and the degrees of
+    # freedom. A difference between hosts is no scatter of rounds.
     squares: dict[Key, float] = defaultdict(float)
     degrees: dict[Key, int] = defaultdict(int)
     for row in table.originals:
@@ -338,7 +317,7 @@ def _cell_variances(table: LogTable) -> list[Variance]:
     """Return the variance of a round without drift, for each row of the table, moderated over all cells.
 
     Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
-    rounds of one cell say little. A cell has a row for each host. All of its rows get the same variance.
+    rounds of one cell say little. All rows of a cell, one for each host, get the same variance.
     """
     # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
@@ -360,8 +339,8 @@ def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
 def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
     """Return the variance of ln(duplicate / original) that the scatter of rounds does not explain.
 
-    A duplicate is a second copy of a cell with the same settings, the original. Both must have been measured
-    on the same host, and in two common rounds or more. Without such a pair, the variance is UNKNOWN.
+    A duplicate is a second copy of a cell with the same settings, the original. Without a pair that was
+    measured on one host in two common rounds or more, the variance is UNKNOWN.
     """
     originals = {(table.keys[row], table.hosts[row]): row for row in table.originals}
     squares, by_rounds, degrees = [], [], []
@@ -371,8 +350,8 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
             continue
         differences = table.logs[original] - table.logs[row]
         differences = differences[np.isfinite(differences)]
-        # The difference in a single round is scatter and a lasting difference. Only more rounds can tell
-        # both apart.
+        # The difference in a single round is scatter plus a lasting difference. Only more rounds separate
+        # the two, so a pair with one round does not count.
         if len(differences) > 1:
             # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
             of_round = sum_variances([cell_variances[row], cell_variances[original]])
@@ -392,12 +371,8 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
-    f7 over svn and http scatters by 4 % from round to round. By its four cells, which scatter by 3 %, it
-    should scatter by sqrt(4 x 0.03^2 / 2^2) = 3 %. The factor is (4 / 3)^2 = 1.8.
-
-    All averages within a block (_contrasts) contribute a factor. A factor is a quotient of variances, and
-    scatters as variances do. So the common factor is fitted like the usual variance in moderation.py, and
-    the result is a Variance: the factor with its degrees of freedom.
+    f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
+    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It is a Variance: the factor with its degrees of freedom.
     """
     cells_of_block: dict[tuple[Key, str], dict[Key, int]] = defaultdict(dict)
     for row in table.originals:
@@ -415,6 +390,8 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
             if len(differences) > 1 and expected > EXACT:
                 factors.append(differences.var(ddof=1) / expected)
                 degrees.append(len(differences) - 1)
+    # A factor is a quotient of variances, and scatters as variances do. So the common factor of all averages
+    # is fitted like the usual variance of cells.
     return moderation.fit_prior(np.array(factors), np.array(degrees, float)).prior
 
 
@@ -423,10 +400,10 @@ def _contrasts(
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells: each list compares two values of one axis within a block.
 
-    `cells` are the cells of a block on one host: the number of each cell's row in the LogTable, by the cell's
-    key. The yielded pairs are of row numbers. Example: for cells of svn and http with f6 and f7, one list has
-    (svn f6, svn f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). Lists with
-    one pair only are left out, because they average nothing.
+    `cells` has the row of each cell in the LogTable, by the cell's key, and the yielded pairs are of rows.
+    Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7),
+    another one (svn f6, http f6) and (svn f7, http f7). Lists with one pair average nothing, and are left
+    out.
     """
     number_of_axes = len(next(iter(cells)))
     for position in range(number_of_axes):
@@ -449,14 +426,11 @@ def _contrasts(
 
 
 def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
-    """Return how much the time of a single run scatters: the standard deviation of ln(time).
+    """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
-    0.03 is a scatter of 3 %. The result is the median over all cells, NaN if no block has two cells in
-    two rounds. `frame` has the measurements, a row per run.
-
-    It adds two variances: of the runs within a round of a cell, and of a cell's rounds. The drift that a
-    block shares in a round is excluded, because it cancels in ratios. A user can reduce the rest by a quieter
-    machine or more rounds.
+    The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
+    per run. Two variances are added: of the runs within a round of a cell, and of a cell's rounds without the
+    drift that a block shares, which cancels in ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Aggregation:
 
     `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
     whose equal values make cells run next to each other. `whole` has the same columns and more cells. It
-    gives the noise, because all cells tell how noisy the machine is, also for a table that shows a few.
+    gives the noise, because all cells show how noisy the machine is, also for a table of a few.
     """
 
     def __init__(
@@ -52,60 +52,48 @@ class Aggregation:
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # Aggregates by statistic, such as `median` or `mean`, each computed when it is first asked for.
-        self._rounds: dict[str, pd.DataFrame] = {}
-        self._undisturbed_rounds: dict[str, pd.DataFrame] = {}
-        self._cells: dict[str, pd.DataFrame] = {}
-        self._noises: dict[str, Callable[[str], Noise]] = {}
+        # Each is computed once per statistic, such as `median` or `mean`.
+        self.rounds = cache(self._aggregate_rounds)
+        self.undisturbed_rounds = cache(self._aggregate_undisturbed_rounds)
+        self.cells = cache(self._aggregate_cells)
+        self._noise_of_statistic = cache(self._estimate_noise)
 
-    def rounds(self, statistic: str) -> pd.DataFrame:
+    def _aggregate_rounds(self, statistic: str) -> pd.DataFrame:
         """Return the rows of by_round, with the runs of a round reduced by a statistic."""
-        if statistic not in self._rounds:
-            self._rounds[statistic] = aggregation.by_round(self.frame, self.keys, statistic)
-        return self._rounds[statistic]
+        return aggregation.by_round(self.frame, self.keys, statistic)
 
     @cached_property
     def _is_disturbed(self) -> pd.Series:
         """Return True for each run that other programs disturbed."""
         return self.frame["flags"].map(flags.is_disturbed).astype(bool)
 
-    def undisturbed_rounds(self, statistic: str) -> pd.DataFrame | None:
+    def _aggregate_undisturbed_rounds(self, statistic: str) -> pd.DataFrame | None:
         """Return the rows of by_round without the runs that other programs disturbed; None without such runs.
 
         Published numbers have no runs.
         """
         if not self.is_measured or not self._is_disturbed.any():
             return None
-        if statistic not in self._undisturbed_rounds:
-            undisturbed = self.frame[~self._is_disturbed]
-            rounds = aggregation.by_round(undisturbed, self.keys, statistic)
-            self._undisturbed_rounds[statistic] = rounds
-        return self._undisturbed_rounds[statistic]
+        return aggregation.by_round(self.frame[~self._is_disturbed], self.keys, statistic)
 
-    def cells(self, statistic: str) -> pd.DataFrame:
+    def _aggregate_cells(self, statistic: str) -> pd.DataFrame:
         """Return the rows of by_cell, with runs and rounds reduced by a statistic."""
-        if statistic not in self._cells:
-            rounds = self.rounds(statistic)
-            self._cells[statistic] = aggregation.by_cell(rounds, self.keys, statistic)
-        return self._cells[statistic]
+        return aggregation.by_cell(self.rounds(statistic), self.keys, statistic)
+
+    def _estimate_noise(self, statistic: str) -> Callable[[str], Noise]:
+        return noise_by_metric(self.frame, self.keys, self.block, self.rounds(statistic), statistic)
 
     def noise(self, metric: str, statistic: str) -> Noise:
         """Return the noise of a metric whose runs are reduced by a statistic."""
-        if self._whole:
+        if self._whole is not None:
             return self._whole.noise(metric, statistic)
-        if not self.is_measured:
-            return NO_NOISE
-        if statistic not in self._noises:
-            rounds = self.rounds(statistic)
-            noise = noise_by_metric(self.frame, self.keys, self.block, rounds, statistic)
-            self._noises[statistic] = noise
-        return self._noises[statistic](metric)
+        return self._noise_of_statistic(statistic)(metric) if self.is_measured else NO_NOISE
 
     def why_missing(self, metric: Metric) -> WithheldCode | None:
         """Return the code why a measured cell may lack a value of a metric, such as `untraced`.
 
-        None means that a row without the value has nothing to tell, and is left out of the table: the numbers
-        are published ones, or the study does not measure the metric.
+        None means that a row without the value is left out of the table: the numbers are published ones, or
+        the study does not measure the metric.
         """
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else None
@@ -115,8 +103,7 @@ class Aggregation:
 
         Keys of the definition: `where` selects cells. `by` lists columns of the measurements, such as `run`,
         that identify rows like axes do. `each` lists counts that the table shows next to each other. `reduce`
-        is the statistic of published rows to take (default: median), unless `by` names the column
-        `statistic`.
+        is the statistic of published rows to take (default: median).
         """
         frame = self.frame
         # Published numbers have a row for each statistic, and a table shows one of them. A table with the key
@@ -161,15 +148,14 @@ def make_tables(
 ) -> dict[str, pd.DataFrame]:
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
-    A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
-    differ in one axis, with the ratio of their values. Columns are comparisons.COLUMNS and the columns of the
-    axes. Example: the definition `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}`
-    gives a row per command, cache and so on, with the ratio of the times of f6 and f7.
+    `frame` has a row per run, or per published cell. `order` has the axes with their values in the order of
+    the rows. `block` are the axes whose equal values make cells run next to each other.
 
-    `frame` has a row per run or published cell. Its columns are the axes, and the columns of the measurements
-    or one per published metric. `order` has the axes with their values in the order of the rows. `block` are
-    the axes whose equal values make cells run next to each other. A cell or pair has no row if it has neither
-    a value nor a code why (column `withheld`).
+    A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
+    differ in one axis, with the ratio of their values: `{"compare": {"axis": "format", "baseline": "f6",
+    "candidates": ["f7"]}}` gives rows such as `{"command": "log", "baseline": "f6", "candidate": "f7",
+    "ratio": 1.3, "call": "faster"}`. Columns are comparisons.COLUMNS and the axes. A cell or pair has no row
+    if it has neither a value nor a code why (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
     # Aggregating takes most of the time. So tables with the same values of these keys share one Aggregation.
@@ -192,31 +178,27 @@ def _table(
 ) -> pd.DataFrame:
     """Return a table of comparisons (with the key `compare`) or of levels, with all columns of its file.
 
-    Columns that do not apply are "": calls in a table of levels or of published numbers, and intervals for
-    published numbers.
+    Columns that do not apply are "": ROUND_COLUMNS of published numbers, and CALL_COLUMNS of published
+    numbers and of levels.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
     if compare:
         keys = [key for key in rows.keys if key != compare["axis"]]
-        table = _called_comparisons(rows, definition, compare, metric, limits)
+        table = _compare(rows, definition, compare, metric, limits)
     else:
         keys = rows.keys
         table = in_order(_levels(rows, definition, metric, limits), rows.order, keys)
-    # A traced count comes from one separate run under strace, and is copied into all rounds of its cell. So
-    # the number of rounds that measured it is 1.
-    if metric.once and rows.is_measured:
-        table = table.assign(n=table["n"].clip(upper=1))
     empty: list[str] = []
     if not rows.is_measured:
-        empty += comparisons.STATISTICS
+        empty += comparisons.ROUND_COLUMNS
     if "call" not in table:
-        empty += comparisons.CALL
+        empty += comparisons.CALL_COLUMNS
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(calls.without_time_flags(table, metric), name, keys)
 
 
-def _called_comparisons(
+def _compare(
     rows: Aggregation,
     definition: TableDefinition,
     compare: ComparisonDefinition,
@@ -230,13 +212,28 @@ def _called_comparisons(
     baseline, and its candidates.
     """
     keys = [key for key in rows.keys if key != compare["axis"]]
-    table = _comparisons(rows, definition, compare, metric, limits)
+    statistic = _statistic_of_rounds(definition)
+    noise = rows.noise(metric.name, statistic)
+    comparer = _Comparer(
+        axis=compare["axis"],
+        keys=rows.keys,
+        metric=metric,
+        limits=limits,
+        noise=noise,
+        why_missing=rows.why_missing(metric),
+        cells=_with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric),
+        rounds=_with_metric(rows.rounds(statistic), metric),
+        undisturbed_rounds=rows.undisturbed_rounds(statistic) if metric.is_duration else None,
+    )
+    records = []
+    for candidate in compare["candidates"]:
+        records += comparer.rows_of((compare["baseline"], candidate))
+    table = _without_empty(rows_frame(records, keys))
     # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
     # and the row gets the flag `same-binaries`.
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
     if rows.is_measured and not table.empty:
-        noise = rows.noise(metric.name, _statistic_of_rounds(definition))
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # The rows of a pair of cells stand together, with the candidates as the study lists them.
@@ -260,7 +257,7 @@ def rows_frame(
     share_candidate (the shares of start-up of both sides), which finish_table() removes again.
     """
     shares = [f"share_{side}" for side in SIDES]
-    names = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *shares]
+    names = [*keys, *SIDES, "value", *comparisons.ROUND_COLUMNS, *comparisons.ERROR, *shares]
     return pd.DataFrame(records, columns=[*names, *comparisons.MEANS, "detail", *additional])
 
 
@@ -268,16 +265,17 @@ def table_row(
     point: Row,
     value: float,
     row_flags: Iterable[str],
-    withheld: WithheldCode | str | None,
-    detail: str,
     numbers: Row,
+    *,
+    withheld: str | None,
+    detail: str = "",
 ) -> dict[str, Any]:
-    """Return a row of a table as a mapping from its columns to their values.
+    """Return a row of a table: `{"command": "log", "value": 30.0, "flags": "low-n clock", "n": 3, ...}`.
 
-    `point` has the values of axes that identify the row, `numbers` has further columns such as the columns of
-    ratio_columns(). `withheld` has the codes why the value must not be shown, separated by blanks: None or ""
-    if it may. A row with such a code gets the value NaN. `detail` is text about it: `log: 6,000 revisions
-    (f6) against 5,000 (f7)`, or "". The flags become one text, separated by blanks.
+    `point` has the values of axes that identify the row, `numbers` further columns such as those of
+    ratio_columns(). `withheld` is the code why the value must not be shown, or several (separated by blanks):
+    with one, the value becomes NaN. `detail` is text about it: `log: 6,000 revisions (f6) against 5,000
+    (f7)`.
     """
     return {
         **point,
@@ -299,19 +297,11 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def _levels(
     rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with the cell's own value.
+    """Return a row per cell with the cell's own value; none for a cell without a value and a code why.
 
     By default, a duration is the geometric mean of the rounds' geometric means, the numbers that comparisons
-    divide. Any other metric is the median of the rounds' medians: it may be 0.
-
-    A value is withheld (NaN, with a code in the column `withheld`) for one of these reasons. If several
-    apply, the row has the code of the last one:
-
-    - The cell lacks the value, and the metric knows why (why_missing).
-    - Rounds ran on several hosts, whose values must not be averaged.
-    - Rounds did different work.
-
-    `n` is the number of rounds with a value. A cell with neither a value nor a code has no row.
+    divide. Any other metric is the median of the rounds' medians: it may be 0. `n` is the number of rounds
+    with a value.
     """
     keys = rows.keys
     statistic = definition.get("reduce", MEDIAN)
@@ -322,31 +312,52 @@ def _levels(
     # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
     # that zip() below joins a cell with its own number.
     counts = group_rows(rounds, keys)[metric.name].count()
+    why_missing = rows.why_missing(metric)
     records = []
     for cell, n in zip(cells.to_dict("records"), counts, strict=True):
-        value = cell[metric.name]
         row_flags = cell["flags"].split()
-        withheld, detail = None, ""
-        if len(set(cell["hosts"].split())) > 1:
-            withheld = WithheldCode.HOSTS_DIFFER
+        if _has_several_hosts(cell):
             row_flags.append(Flag.HOSTS_DIFFER)
-        elif math.isnan(value):
-            withheld = rows.why_missing(metric)
-        # The rounds of a cell must have done the same work. refusal() wants the works by the name of their
-        # side. A level has no sides, hence the name "". Unknown work (same_work.UNKNOWN) is no obstacle
-        # here, because nothing is compared.
-        refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
-        if refused and refused.flag == same_work.OTHER:
-            withheld, detail = WithheldCode.OTHER_WORK, refused.reason
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
-        point = {key: cell[key] for key in keys}
-        point |= dict.fromkeys(SIDES, "")
+        point = {**{key: cell[key] for key in keys}, **dict.fromkeys(SIDES, "")}
         # `fixed_share` is the share of start-up in the time. A count is no time, and has no such share.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
-        numbers = {"n": n, FIXED_SHARE: fixed_share}
-        records.append(table_row(point, value, row_flags, withheld, detail, numbers))
+        numbers = {"n": _measuring_rounds(n, metric), FIXED_SHARE: fixed_share}
+        value = cell[metric.name]
+        withheld = _why_level_withheld(cell, keys, value, why_missing)
+        records.append(table_row(point, value, row_flags, numbers, withheld=withheld))
     return _without_empty(rows_frame(records, keys))
+
+
+def _has_several_hosts(cell: Row) -> bool:
+    return len(cell["hosts"].split()) > 1
+
+
+def _why_level_withheld(
+    cell: Row, keys: Sequence[str], value: float, why_missing: WithheldCode | None
+) -> WithheldCode | None:
+    """Return the code why a cell's own value must not be shown, None if it may.
+
+    Rounds that did different work, or ran on several hosts, must not be averaged. `why_missing` is the code
+    of a cell without a value.
+    """
+    # A level has no sides, by whose names refusal() takes the works. So the name is "".
+    refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
+    # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
+    if refusal and refusal.flag == same_work.OTHER:
+        return WithheldCode.OTHER_WORK
+    if _has_several_hosts(cell):
+        return WithheldCode.HOSTS_DIFFER
+    return why_missing if math.isnan(value) else None
+
+
+def _measuring_rounds(n: int, metric: Metric) -> int:
+    """Return how many of n rounds measured a metric: 1 for a traced count.
+
+    It comes from one separate run under strace, and is copied into all rounds of its cell.
+    """
+    return min(n, 1) if metric.once else n
 
 
 @dataclass(frozen=True)
@@ -363,151 +374,158 @@ class _PairedRounds:
     flags: Sequence[str]
 
 
-def _comparisons(
-    rows: Aggregation,
-    definition: TableDefinition,
-    compare: ComparisonDefinition,
-    metric: Metric,
-    limits: Limits,
-) -> pd.DataFrame:
-    """Return a row per candidate and pair of cells that differ only in the compared axis.
+@dataclass(frozen=True, eq=False)
+class _Comparer:
+    """The comparisons of a table: frames of cells and rounds with the metric, and the noise of the study.
 
-    `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
-    machine, which both sides of a round share, cancels in it. Rounds of the same number and host are paired.
-    `value` is the same number in per cent: 50 for the ratio 1.5. For published numbers, which have no
-    rounds, and for counts and CPU times, it is of the quotient of both cells' own numbers.
+    `keys` identify cells, `axis` is the compared one of them. `undisturbed_rounds` are without the runs that
+    other programs disturbed; None without such runs. `why_missing` is the code of a cell without the value.
     """
-    axis = compare["axis"]
-    shared = [key for key in rows.keys if key != axis]
-    statistic = _statistic_of_rounds(definition)
-    noise = rows.noise(metric.name, statistic)
-    cells = _with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric)
-    rounds = _with_metric(rows.rounds(statistic), metric)
-    undisturbed_rounds = rows.undisturbed_rounds(statistic) if metric.is_duration else None
-    if undisturbed_rounds is not None:
-        undisturbed_rounds = _with_metric(undisturbed_rounds, metric)
-    why_missing = rows.why_missing(metric)
-    records = []
-    for candidate in compare["candidates"]:
-        sides = (compare["baseline"], candidate)
-        cell_pairs = pair_rows(cells, axis, sides, shared)
-        cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, metric.name))
-        round_pairs = pair_rows(rounds, axis, sides, [*shared, "host", "round"])
-        ratios = _ratios_by_place(round_pairs, shared, metric)
-        means = _means_by_place(round_pairs, shared, metric)
+
+    axis: str
+    keys: Sequence[str]
+    metric: Metric
+    limits: Limits
+    noise: Noise
+    why_missing: WithheldCode | None
+    cells: pd.DataFrame
+    rounds: pd.DataFrame
+    undisturbed_rounds: pd.DataFrame | None
+
+    @property
+    def shared(self) -> list[str]:
+        """Return the keys whose values both cells of a comparison share."""
+        return [key for key in self.keys if key != self.axis]
+
+    def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
+        """Return a table row for each pair of cells that differ only in the axis, by the values `sides`.
+
+        `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
+        machine, which both sides of a round share, cancels in it. Rounds of the same number and host are
+        paired. `value` is the same number in per cent: 50 for the ratio 1.5.
+        """
+        cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
+        cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
+        round_pairs = self._pair_rounds(self.rounds, sides)
+        ratios = _ratios_by_place(round_pairs, self.shared, self.metric)
+        means = _means_by_place(round_pairs, self.shared, self.metric)
         undisturbed_ratios: dict[Key, Estimate] = {}
-        if undisturbed_rounds is not None:
-            undisturbed = pair_rows(undisturbed_rounds, axis, sides, [*shared, "host", "round"])
-            undisturbed_ratios = _ratios_by_place(undisturbed, shared, metric)
+        if self.undisturbed_rounds is not None:
+            undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
+            undisturbed_ratios = _ratios_by_place(undisturbed, self.shared, self.metric)
+        records = []
         for pair in cell_pairs.to_dict("records"):
             # What both cells have in common. `place` has the same as a tuple, such as ("log", "cold"), by
             # which the ratios and means are looked up.
-            where = {key: pair[key] for key in shared}
+            where = {key: pair[key] for key in self.shared}
             place = tuple(where.values())
-            cell_pair = (
-                _cell_key({**where, axis: sides[0]}, rows.keys),
-                _cell_key({**where, axis: sides[1]}, rows.keys),
-            )
-            ratio = noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
+            cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
+            ratio = self.noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
+            undisturbed_ratio = undisturbed_ratios.get(place, NO_ESTIMATE)
             round_flags = []
-            if _has_other_sign(ratio, undisturbed_ratios.get(place, NO_ESTIMATE)):
+            # Another side is faster without the disturbed runs. A comparison with NaN is False.
+            if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
                 round_flags.append(Flag.DISTURBED)
-            if limits.has_few_rounds(ratio.n):
+            if self.limits.has_few_rounds(ratio.n):
                 round_flags.append(Flag.LOW_N)
-            if not noise.are_in_turns(cell_pair):
+            if not self.noise.are_in_turns(cell_pair):
                 round_flags.append(Flag.NOT_IN_TURNS)
             paired_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
-            records.append(_comparison(where, sides, pair, paired_rounds, metric, why_missing))
-    return _without_empty(rows_frame(records, shared))
+            records.append(self._row_of_pair(where, sides, pair, paired_rounds))
+        return records
+
+    def _pair_rounds(self, rounds: pd.DataFrame, sides: tuple[str, str]) -> pd.DataFrame:
+        rounds = _with_metric(rounds, self.metric)
+        return pair_rows(rounds, self.axis, sides, [*self.shared, "host", "round"])
+
+    def _cell_key(self, where: Mapping[str, str], side: str) -> Key:
+        """Return the values of a cell in the order of its keys: ("log", "f6", "cold")."""
+        values = {**where, self.axis: side}
+        return tuple(values[key] for key in self.keys)
+
+    def _row_of_pair(
+        self,
+        where: Mapping[str, str],
+        sides: tuple[str, str],
+        pair: Row,
+        paired_rounds: _PairedRounds,
+    ) -> dict[str, Any]:
+        """Return the table row of two cells, or a row that says why they are not compared.
+
+        `where` has the values of axes that both cells share. `pair` has the columns of both cells, with the
+        endings _baseline and _candidate.
+        """
+        row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
+        row_flags += paired_rounds.flags
+        hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
+        if len(hosts) > 1:
+            row_flags.append(Flag.HOSTS_DIFFER)
+        refusal = _refuse_work(
+            where, {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
+        )
+        ratio = paired_rounds.ratio
+        numbers: dict[str, float]
+        if refusal:
+            # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
+            row_flags.append(refusal.flag)
+            numbers = {"n": ratio.n}
+        else:
+            numbers = ratio_columns(ratio)
+            if not self.metric.exact:
+                numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
+        numbers["n"] = _measuring_rounds(ratio.n, self.metric)
+        withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
+        if withheld is None:
+            numbers |= paired_rounds.means
+        point = {**where, "baseline": sides[0], "candidate": sides[1]}
+        # `quotient` is of the cells' own numbers. A duration takes the mean ratio of its rounds instead, if
+        # there is one. Published numbers have none.
+        quotient = pair["quotient"]
+        if self.metric.is_duration and math.isfinite(ratio.value):
+            quotient = ratio.value
+        return table_row(
+            point,
+            100 * (quotient - 1),
+            row_flags,
+            numbers,
+            withheld=withheld,
+            detail=refusal.reason if refusal else "",
+        )
+
+    def _why_withheld(
+        self,
+        pair: Row,
+        ratio: Estimate,
+        refusal: same_work.Refusal | None,
+        *,
+        has_several_hosts: bool,
+    ) -> WithheldCode | None:
+        """Return the code why a pair must not be compared, None if it may.
+
+        Of several reasons, the row has only the reason that the user can act on first. A missing value, for
+        example, is of no interest before all cells are measured on one host.
+        """
+        if refusal:
+            return WithheldCode(refusal.flag)
+        if has_several_hosts:
+            return WithheldCode.HOSTS_DIFFER
+        if any(math.isnan(pair[f"{self.metric.name}_{side}"]) for side in SIDES):
+            return self.why_missing
+        # There are common rounds, but one of them has a 0 (_ratios_by_place).
+        if ratio.n and math.isnan(ratio.value):
+            return WithheldCode.ZERO
+        return None
 
 
-def _has_other_sign(ratio: Estimate, undisturbed: Estimate) -> bool:
-    """Return True if another side is faster in the undisturbed runs than in all runs.
+def _refuse_work(where: Row, works: Mapping[str, str]) -> same_work.Refusal | None:
+    """Return why the works of two sides must not be compared; None if they are equal.
 
-    An unknown ratio is NaN, and any comparison with NaN is False.
+    `works` is by side: `{"f6": '{"revisions": 6000}', "f7": '{"revisions": 5000}'}`. Work that is marked as
+    different by design (same_work.is_unchecked) may be compared.
     """
-    return (ratio.value - 1) * (undisturbed.value - 1) < 0
-
-
-def _cell_key(values: Mapping[str, str], keys: Sequence[str]) -> Key:
-    """Return the values of a cell in the order of its keys: the key to look up its noise."""
-    return tuple(values[key] for key in keys)
-
-
-def _comparison(
-    where: Mapping[str, str],
-    sides: tuple[str, str],
-    pair: Row,
-    paired_rounds: _PairedRounds,
-    metric: Metric,
-    why_missing: WithheldCode | None,
-) -> dict[str, Any]:
-    """Return the table row of two cells, or a row that says why they are not compared.
-
-    `where` has the values of axes that both cells share. `sides` are the compared values, the baseline first:
-    ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate.
-
-    The column `withheld` has the code of a row that must not be compared. Cells that did different or unknown
-    work come first: such a row keeps no ratio at all. The next reasons, in this order, are several hosts, a
-    missing value of a side, and a 0 in a round, which has no ratio. Work that is marked
-    as different by design (same_work.is_unchecked) does not prevent a comparison.
-    """
-    row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
-    row_flags += paired_rounds.flags
-    hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
-    if len(hosts) > 1:
-        row_flags.append(Flag.HOSTS_DIFFER)
-    works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-    refused = None
-    if not any(same_work.is_unchecked(work) for work in works.values()):
-        refused = same_work.refusal(same_work.name_of(where, list(where)), works)
-    withheld = _why_withheld(pair, paired_rounds, refused, len(hosts) > 1, metric, why_missing)
-    detail = ""
-    numbers: dict[str, float]
-    if refused:
-        # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
-        detail = refused.reason
-        row_flags.append(refused.flag)
-        numbers = {"n": paired_rounds.ratio.n}
-    else:
-        numbers = ratio_columns(paired_rounds.ratio)
-        if not metric.exact:
-            shares = [pair[f"{FIXED_SHARE}_{side}"] for side in SIDES]
-            numbers |= share_columns(*shares)
-    if not withheld:
-        numbers |= paired_rounds.means
-    point = {**where, "baseline": sides[0], "candidate": sides[1]}
-    # `quotient` is of the cells' own numbers. A duration takes the mean ratio of its rounds instead, if there
-    # is one. Published numbers have none.
-    ratio = pair["quotient"]
-    if metric.is_duration and math.isfinite(paired_rounds.ratio.value):
-        ratio = paired_rounds.ratio.value
-    return table_row(point, 100 * (ratio - 1), row_flags, withheld, detail, numbers)
-
-
-def _why_withheld(
-    pair: Row,
-    paired_rounds: _PairedRounds,
-    refused: same_work.Refusal | None,
-    has_several_hosts: bool,
-    metric: Metric,
-    why_missing: WithheldCode | None,
-) -> WithheldCode | None:
-    """Return the code why a pair must not be compared, None if it may.
-
-    Of several reasons, the row has only the reason that the user can act on first. A missing value, for
-    example, is of no interest before all cells are measured on one host.
-    """
-    if refused:
-        return WithheldCode(refused.flag)
-    if has_several_hosts:
-        return WithheldCode.HOSTS_DIFFER
-    if any(math.isnan(pair[f"{metric.name}_{side}"]) for side in SIDES):
-        return why_missing
-    # There are common rounds, but one of them has a 0 (_ratios_by_place).
-    if paired_rounds.ratio.n and math.isnan(paired_rounds.ratio.value):
-        return WithheldCode.ZERO
-    return None
+    if any(same_work.is_unchecked(work) for work in works.values()):
+        return None
+    return same_work.refusal(same_work.name_of(where, list(where)), works)
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
@@ -527,22 +545,20 @@ def _ratios_by_place(
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
     `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
-    values of the columns `shared`, such as ("log", "cold"). A comparison whose rounds include a 0 has the
-    ratio NaN, with `n` as the number of its rounds.
+    values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison whose rounds
+    include a 0 has the ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     columns = round_pairs.assign(quotient=quotients, log=np.log(quotients))
     groups = group_rows(columns, shared)
-    ratios: dict[Key, Estimate] = {}
     # Groups of one column take a tenth of the time of groups of all columns.
-    for name, logs in groups["log"]:
-        ratios[_place(name, shared)] = ratio_interval(logs)
+    ratios = {_place(name, shared): ratio_interval(logs) for name, logs in groups["log"]}
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
     # constant_ratio() gives them one without width.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
-            if constant:
+            if constant is not None:
                 ratios[_place(name, shared)] = constant
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
@@ -571,11 +587,10 @@ def _means_by_place(
     """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
 
     The result is by the values of the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,
-    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, 1.5, so a reader can check
-    it. If one side has an invalid run, its round counts for neither side. Otherwise the quotient would
-    differ from the ratio.
+    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, so a reader can check it.
     """
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
+    # If one side has an invalid run, its round counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
     logs = np.log(values[is_common].to_numpy(float))
     columns = {name: logs[:, side] for side, name in enumerate(comparisons.MEANS)}

@@ -25,15 +25,14 @@ class Variance(NamedTuple):
 def sum_variances(variances: Iterable[Variance]) -> Variance:
     """Return the variance of a sum of independent terms, with degrees of freedom by Satterthwaite (1946).
 
-    Terms with the variance 0 do not count; without any other term, the sum is 0 with infinite degrees. The
-    sum of v1, v2, ... with d1, d2, ... degrees is known as well as one variance with (v1 + v2 + ...)^2
-    / (v1^2 / d1 + v2^2 / d2 + ...) degrees. Example: 4 with 10 degrees and 4 with 10 give 8 with 20. But 4
-    with 10 and 0.01 with 1 give 4.01 with 10.05, because the term that is known badly is small. The
-    smallest of the degrees, the usual shortcut, would be 1, and the interval six times as wide.
+    Terms with the variance 0 do not count; without any other term, the sum is 0 with infinite degrees.
+    Example: 4 with 10 degrees and 4 with 10 give 8 with 20. But 4 with 10 and 0.01 with 1 give 4.01 with
+    10.05, because the term that is known badly is small.
     """
     terms = [term for term in variances if term.variance]
     total = math.fsum(term.variance for term in terms)
-    # How uncertain the total is: half of the variance that it has itself as an estimate.
+    # How uncertain the total is: half of the variance that it has itself as an estimate. The smallest of the
+    # degrees, the usual shortcut, could be 1, and would make the interval six times as wide.
     half_of_variance = math.fsum(term.variance**2 / term.degrees for term in terms)
     # Terms that are known exactly (infinite degrees) give 0.
     degrees = total**2 / half_of_variance if half_of_variance else math.inf
@@ -43,15 +42,14 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of squared residuals of each cell, and its degrees of freedom: two arrays, one per cell.
 
-    `logs` has a row per cell and a column per round (NaN if missing). `blocks` has the number of each cell's
-    block, such as [0, 0, 1]. The first sum divided by its degrees is the variance of a round of the cell.
-
-    Cells of a block run next to each other in each round. So a slow minute of the machine makes all cells of
-    the block slower, and cancels in the ratio of two of them. A residual must not contain it either. So it is
-    the rest of a logarithm after subtracting the mean of its cell and the mean of its round in the block
-    (two-way analysis of variance). Example: two cells of a block with the rounds [1, 2] and [5, 6] have no
-    residuals, because both rose by 1 from round to round.
+    `logs` has a row per cell and a column per round (NaN if missing), `blocks` the number of each cell's
+    block, such as [0, 0, 1]. A residual is the rest of a logarithm without the mean of its cell and the mean
+    of its round in the block (two-way analysis of variance). Example: two cells of a block with the rounds
+    [1, 2] and [5, 6] have no residuals, because both rose by 1. The sum divided by its degrees is the
+    variance of a round.
     """
+    # Cells of a block run next to each other in each round. A slow minute of the machine makes all of them
+    # slower, and cancels in the ratio of two of them. So a residual must not contain it either.
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
@@ -65,15 +63,14 @@ def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
     """Return the logarithms of a block without the means of rounds and of cells; 0 where one is missing.
 
     `logs` and the result have a row per cell and a column per round (NaN if missing).
-
-    Without gaps, subtracting both means once is exact. With gaps, the mean of a cell contains only the drift
-    of the rounds that the cell has. So both means are subtracted again until nothing changes.
     """
     is_measured = np.isfinite(logs)
     # A round or a cell may have no value at all. Its sum is 0, and divided by 1 its mean is 0 as well.
     cells_of_round = np.maximum(is_measured.sum(axis=0), 1)
     rounds_of_cell = np.maximum(is_measured.sum(axis=1), 1)[:, None]
     residuals = np.where(is_measured, logs, 0.0)
+    # Without gaps, subtracting both means once is exact. With gaps, the mean of a cell contains only the
+    # drift of the rounds that the cell has. So both means are subtracted again until nothing changes.
     for _ in range(MAX_STEPS):
         drift = residuals.sum(axis=0) / cells_of_round
         residuals = np.where(is_measured, residuals - drift, 0.0)

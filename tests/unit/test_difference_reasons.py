@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from vcsbench.statistics.shrinkage import Shrinkage, shrinkage_of
+from vcsbench.statistics.difference_reasons import Shrinkage, shrinkage_of
 
 AXES = ["command", "repo", "cache"]
 MARGIN = 1.1

@@ -1,0 +1,262 @@
+"""Find the conditions that may explain why a finding differs from the published one.
+
+A disk serves only cold runs. If cold results take less time than published by more than warm ones do, the
+storage is the likeliest reason. In the study of 2014, a cold log took 9.2 ms for each revision, and takes
+0.28 ms on a solid-state disk: 33 times less. The warm log takes 4.6 times less, which processors and newer
+versions explain.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from vcsbench import words
+from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS
+from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.evidence import same_work
+from vcsbench.evidence.measurements import group_rows
+from vcsbench.metrics import DEFAULT
+from vcsbench.statistics.aggregation import rows_where
+from vcsbench.statistics.expected_range import expected_range
+from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext
+from vcsbench.statistics.verdicts import Reason
+
+DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.GONE, Verdict.REVERSED)
+# The rank of a kind of storage by the duration of a cold read.
+SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """Published time / measured time for the same amount of work, as geometric means over equal cells.
+
+    `cold` is over the cells with cold caches, `warm` over all others; NaN without such a cell.
+    """
+
+    cold: float = math.nan
+    warm: float = math.nan
+
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.cold) and math.isfinite(self.warm)
+
+    def is_of_storage(self, margin: float) -> bool:
+        """Return True if cold results shrank more than warm ones, by the margin (such as 1.1)."""
+        # A comparison with NaN is False: without both numbers, nothing is known.
+        return self.cold > self.warm * margin
+
+
+NO_SHRINKAGE = Shrinkage()
+
+
+def reasons_of_difference(
+    check: CellCheck,
+    ours: Evaluation,
+    rounds: pd.DataFrame,
+    context: EvaluationContext,
+    published: pd.DataFrame | None = None,
+) -> list[Reason]:
+    """Return the conditions that may explain a verdict in DIFFERENT, the likeliest first; [] for another.
+
+    `ours` is the measured value with its verdict. `rounds` and `published` have the rows of by_round of the
+    measured and of the published numbers of the study.
+    """
+    if ours.verdict not in DIFFERENT or ours.values.empty:
+        return []
+    difference: Verdict | None = ours.verdict
+    # A finding may be on values of cells ("the CPU is at least 90 % busy") that some cells reach and others
+    # do not. A condition that is the same for all cells, such as the storage, cannot explain that, so that
+    # possible_reasons() gets None and leaves such conditions out.
+    if not check.sides:
+        expected = expected_range(check.finding["expect"], context.limits.margin)
+        for _, values in group_rows(ours.values, check.keys):
+            if expected.contains(check.estimate(values).value):
+                difference = None
+    shrinkage = NO_SHRINKAGE
+    if published is not None:
+        shrinkage = _shrinkage_of_finding(check, published, rounds, context)
+    rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
+    subject = same_work.subject_axis(check.axes)
+    reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
+    if shrinkage.is_known:
+        # OTHER_STORAGE means here that cold results did not become faster by more than warm ones (in that
+        # case it would be FASTER_STORAGE). Only cold results read the storage, so it explains least, and its
+        # reason goes to the end: False sorts before True.
+        reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
+    return reasons
+
+
+def possible_reasons(
+    difference: Verdict | None,
+    rows: pd.DataFrame,
+    subject: str,
+    context: EvaluationContext,
+    shrinkage: Shrinkage = NO_SHRINKAGE,
+) -> Iterator[Reason]:
+    """Yield the conditions that differ from the published ones, and can explain how a finding differs.
+
+    `difference` is weaker, stronger, gone or reversed. With None, only conditions that may change a value in
+    any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is the axis of
+    repositories or trees, "" without one.
+    """
+    published = context.published
+    yield from _reasons_of_storage(difference, rows, context, shrinkage)
+    # Less work makes most effects weaker, because start-up is a larger part of the time.
+    if difference in (Verdict.WEAKER, Verdict.GONE):
+        yield from _reasons_of_scale(rows, subject, context)
+    newer = []
+    for version in dict.fromkeys(context.versions):
+        if _is_newer(version, published.subversion):
+            newer.append(version)
+    if newer:
+        facts = {"measured": words.enumeration(newer), "published": published.subversion}
+        yield Reason(ReasonCode.NEWER_VERSION, facts)
+    # Only servers ran on another operating system. With the access `file`, a client reads the repository
+    # itself, without a server.
+    accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
+    if published.system not in ("", "Linux") and accesses and "file" not in accesses:
+        yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
+    # Published numbers with a server on another machine contain the time of the network. Measurements here do
+    # not contain it, so the server's part of the time, and with it the effect of its settings, is larger.
+    if published.server and difference == Verdict.STRONGER:
+        yield Reason(ReasonCode.SAME_MACHINE)
+
+
+def _reasons_of_storage(
+    difference: Verdict | None,
+    rows: pd.DataFrame,
+    context: EvaluationContext,
+    shrinkage: Shrinkage,
+) -> Iterator[Reason]:
+    """Yield a reason if cells read another kind of storage than published, and this can explain the verdict.
+
+    It is FASTER_STORAGE if cold results shrank more than warm ones, otherwise OTHER_STORAGE.
+    """
+    # A study without the axis of caches measures commands that begin with cold ones.
+    caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
+    # Warm caches are read instead of the storage.
+    if all(cache_state(cache).is_hot for cache in caches):
+        return
+    published = context.published.storage
+    kinds = [kind for kind in context.storages if kind]
+    explained: set[Verdict] = set()
+    for kind in kinds:
+        explained |= _effects_of_storage(kind, published)
+    if published in kinds or difference not in explained:
+        return
+    facts: dict[str, object] = {"measured": words.enumeration(kinds), "published": published}
+    if shrinkage.is_of_storage(context.limits.margin):
+        facts |= {"cold": shrinkage.cold, "warm": shrinkage.warm}
+        yield Reason(ReasonCode.FASTER_STORAGE, facts)
+    else:
+        yield Reason(ReasonCode.OTHER_STORAGE, facts)
+
+
+def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
+    """Return the verdicts that storage of another kind than published can explain.
+
+    Most findings are about reading less. Faster storage makes that gain smaller: weaker, gone or reversed.
+    Slower storage makes it larger: stronger. An unknown kind, such as a virtual disk, may be faster or
+    slower. If no storage was published (""), the result is empty.
+    """
+    if not published:
+        return set()
+    ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
+    effects = set()
+    if min(ranks) < SLOWNESS[published]:
+        effects |= {Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED}
+    if max(ranks) > SLOWNESS[published]:
+        effects.add(Verdict.STRONGER)
+    return effects
+
+
+def _reasons_of_scale(
+    rows: pd.DataFrame, subject: str, context: EvaluationContext
+) -> Iterator[Reason]:
+    """Yield a reason for each repository of the rows that is smaller than published.
+
+    A scale is the share of a repository's revisions. Example: 0.05 here and 1.0 published yields `ruby has
+    5 % of its published size`.
+    """
+    published_scale = context.published.scale
+    if not subject or not published_scale:
+        return
+    for name in dict.fromkeys(rows[subject]):
+        scale = context.scales.get(name)
+        if scale is not None and scale < published_scale:
+            share = 100 * scale / published_scale
+            yield Reason(ReasonCode.SCALE, {"subject": name, "share": share})
+
+
+def _is_newer(version: str, published: str) -> bool:
+    """Compare major and minor numbers: 1.14.2 is newer than 1.9. An unknown version is not newer."""
+    numbers = []
+    for text in (version, published):
+        match = re.match(r"(\d+)\.(\d+)", text)
+        if not match:
+            return False
+        numbers.append((int(match[1]), int(match[2])))
+    return numbers[0] > numbers[1]
+
+
+def _shrinkage_of_finding(
+    check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
+) -> Shrinkage:
+    """Return how much less time the finding's cells take than published, for cold and for warm caches.
+
+    The finding itself may be about one state of the caches, such as `cold`. The comparison of cold with warm
+    caches shows if the storage explains a difference, so the cells of all states are used.
+    """
+    axes = [axis for axis in check.axes if axis in published and axis in measured]
+    where = {axis: check.where[axis] for axis in axes if axis in check.where and axis != CACHE_AXIS}
+    # Scales are shares of a repository's revisions. If the published study measured only a part of them, the
+    # amount of work now is relative to that part. Without a published scale, all of them are assumed.
+    whole = context.published.scale or 1.0
+    return shrinkage_of(
+        rows_where(published, where),
+        rows_where(measured, where),
+        axes,
+        same_work.subject_axis(check.axes),
+        {name: scale / whole for name, scale in context.scales.items()},
+    )
+
+
+def shrinkage_of(
+    published: pd.DataFrame,
+    measured: pd.DataFrame,
+    axes: Sequence[str],
+    subject_axis: str,
+    shares: Mapping[str, float],
+) -> Shrinkage:
+    """Return how many times less time the cells of both frames take than published, for the same work.
+
+    A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0}`, and a cell's
+    time is the mean of its rows. `shares` has the measured share of each repository (a value of
+    `subject_axis`), 1 if it is missing. Example: 10 s were published and 0.4 s measured, with the share 0.12:
+    10 x 0.12 / 0.4 = 3 times less. Without an axis of caches, both numbers are NaN.
+    """
+    if CACHE_AXIS not in axes:
+        return Shrinkage()
+    keys = list(axes)
+    before = published.groupby(keys)[DEFAULT].mean().rename("published").reset_index()
+    now = measured.groupby(keys)[DEFAULT].mean().rename("measured").reset_index()
+    cells = before.merge(now, on=keys)
+    share = pd.Series(1.0, index=cells.index)
+    if subject_axis:
+        share = cells[subject_axis].map(shares).astype(float).fillna(1.0)
+    factor = cells["published"] * share / cells["measured"]
+    # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
+    is_number = np.isfinite(factor) & (factor > 0)
+    logs = pd.Series(np.log(factor.where(is_number)))
+    is_cold = cells[CACHE_AXIS].map(lambda name: cache_state(name).is_cold).astype(bool)
+    # Without any number, the mean is NaN.
+    return Shrinkage(
+        cold=float(np.exp(logs[is_cold].mean())), warm=float(np.exp(logs[~is_cold].mean()))
+    )
