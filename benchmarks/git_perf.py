@@ -24,8 +24,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-from rows import ROOT
-
+ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = Path(__file__).with_name("git_perf_lib.sh")
 STUDY = "git-server"
 REPEATS = "3"

@@ -30,13 +30,13 @@ TABLES: dict[str, TableDefinition] = {
 Pairs = Sequence[tuple[int, int]]
 
 
-def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
+def stop_by_width(measured: LogTable, pairs: Pairs) -> LogTable:
     """Return a study without the rounds of a block after all of its intervals are narrow."""
     rounds = first_rounds(measured)
     going = set(rounds)
     for number in range(DEFAULT_LIMITS.min_rounds, measured.logs.shape[1]):
         wide = set()
-        _, ratios = judged(so_far(measured, rounds), pairs)
+        _, ratios = estimate_ratios(cut_rounds(measured, rounds), pairs)
         for (baseline, _), ratio in zip(pairs, ratios, strict=True):
             if math.log(ratio.high / ratio.low) > 2 * HALF_WIDTH:
                 wide.add(measured.keys[baseline][0])
@@ -44,25 +44,25 @@ def by_width(measured: LogTable, pairs: Pairs) -> LogTable:
         rounds |= dict.fromkeys(going, number + 1)
         if not going:
             break
-    return so_far(measured, rounds)
+    return cut_rounds(measured, rounds)
 
 
-def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
+def stop_by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     """Return a study with the rounds that a run allocates, until all is decided or the time is up."""
     rounds = first_rounds(measured)
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
-        tables = {"f6-vs-f7": table_of(so_far(measured, rounds), pairs)}
+        tables = {"f6-vs-f7": make_table(cut_rounds(measured, rounds), pairs)}
         comparisons = budget.list_comparisons(tables, TABLES, ["command"], DEFAULT_LIMITS)
         round_s = dict.fromkeys(rounds, ROUND_S)
         batch = budget.allocate_rounds(comparisons, round_s, left).rounds
         if not batch:
-            return so_far(measured, rounds)
+            return cut_rounds(measured, rounds)
         left -= ROUND_S * batch.total()
         rounds_then = {name: number + batch[name] for name, number in rounds.items()}
         # The simulated study has no more rounds.
         if max(rounds_then.values()) > measured.logs.shape[1]:
-            return so_far(measured, rounds)
+            return cut_rounds(measured, rounds)
         rounds = rounds_then
 
 
@@ -71,7 +71,7 @@ def first_rounds(measured: LogTable) -> dict[str, int]:
     return dict.fromkeys((key[0] for key in measured.keys), DEFAULT_LIMITS.min_rounds)
 
 
-def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
+def cut_rounds(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
     """Return a study cut to the number of rounds of each block."""
     logs = measured.logs.copy()
     for row, key in zip(logs, measured.keys, strict=True):
@@ -79,7 +79,7 @@ def so_far(measured: LogTable, rounds: Mapping[str, int]) -> LogTable:
     return replace(measured, logs=logs)
 
 
-def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
+def estimate_ratios(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
     """Return the noise, and the ratio of each pair with its error."""
     noise = estimate_noise(measured)
     ratios = []
@@ -90,9 +90,9 @@ def judged(measured: LogTable, pairs: Pairs) -> tuple[Noise, list[Estimate]]:
     return noise, ratios
 
 
-def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
+def make_table(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
     """Return the pairs as rows of a table, with their calls."""
-    noise, ratios = judged(measured, pairs)
+    noise, ratios = estimate_ratios(measured, pairs)
     rows = {
         "command": [measured.keys[baseline][0] for baseline, _ in pairs],
         "baseline": "f6",

@@ -26,7 +26,7 @@ NOISY = {"blocks": 2, "scatter": "5 times"}
     [
         ({"scatter": "equal"}, (0.92, 0.985), 0.015, 0.9),
         ({"scatter": "unequal"}, (0.92, 0.985), 0.015, 0.9),
-        ({"twins": "differ"}, (0.91, 0.99), 0.015, 0),
+        ({"difference": "differ"}, (0.91, 0.99), 0.015, 0),
         *((FEW_ROUNDS | {"duplicates": n}, (0.9, 1), 0.01, 0.6) for n in (1, 2, 4)),
         *((FEW_ROUNDS | {"rounds": n}, (0.9, 1), 0.01, 0.1) for n in (2, 3, 4)),
         *(
@@ -40,7 +40,7 @@ def test_outcome_intervals_contain_truth_and_slowdowns_are_called(
 ):
     experiments = 15 if isinstance(case.get("rounds"), str) else 25
     usual = {"rounds": 10, "blocks": 4, "experiments": experiments}
-    found = simulation.outcome(simulation.Case(**usual | case))
+    found = simulation.simulate(simulation.Case(**usual | case))
     assert coverage[0] <= found.coverage <= coverage[1]
     assert found.false_calls <= false_calls and found.power >= power
     if case.get("scatter") in ("equal", "unequal"):
@@ -50,13 +50,15 @@ def test_outcome_intervals_contain_truth_and_slowdowns_are_called(
 @pytest.mark.parametrize("rule", ["by width", "by minutes"])
 def test_stopping_rule_gives_rounds_to_noisy_block(simulation, rule):
     case = simulation.Case(rule, 2)
-    measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
+    measured, _ = simulation.make_study(case, 0.0, np.random.default_rng(1))
     logs = measured.logs.copy()
     logs[: case.size] *= 0.1  # the first block is quiet
     noisy = logs[case.size :]
     noisy += np.random.default_rng(2).normal(0, 0.1, noisy.shape)
     given, most = simulation.STOPS[rule]
-    seen = given(dataclasses.replace(measured, logs=logs), list(simulation.pairs_of(2, case.size)))
+    seen = given(
+        dataclasses.replace(measured, logs=logs), list(simulation.list_pairs(2, case.size))
+    )
     rounds = np.isfinite(seen.logs).sum(axis=1)
     assert set(rounds[: case.size]) == {5}
     # By minutes: the time of five more rounds for both blocks.
@@ -64,10 +66,10 @@ def test_stopping_rule_gives_rounds_to_noisy_block(simulation, rule):
 
 
 def test_study_has_calls_of_make_table(simulation):
-    case = simulation.Case(6, 2, twins="differ")
-    rows = simulation.study(case, 0.2, np.random.default_rng(3)).rows
-    measured, _ = simulation.made(case, 0.2, np.random.default_rng(3))
-    frame = simulation.measurements(measured)
+    case = simulation.Case(6, 2, difference="differ")
+    rows = simulation.judge_study(case, 0.2, np.random.default_rng(3)).rows
+    measured, _ = simulation.make_study(case, 0.2, np.random.default_rng(3))
+    frame = simulation.make_measurements(measured)
     order = {axis: list(frame[axis].unique()) for axis in simulation.AXES}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     definition = {"compare": compare, "rows": [], "columns": []}
