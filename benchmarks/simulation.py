@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 from stopping import estimate_ratios, stop_by_minutes, stop_by_width
 
 from vcsbench.codes import Call
-from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.statistics.calls import ALPHA, TABLE_ALPHA, call_ratios, p_values
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Estimate, ratio_interval
@@ -175,7 +175,7 @@ def judge_study(case: Case, slowdown: float, rng: np.random.Generator) -> Judged
         own.append(ratio_interval(measured.logs[baseline] - measured.logs[candidate]))
     numbers = np.array([(math.log(ratio.value), ratio.error, ratio.degrees) for ratio in ratios])
     truth = -slowdown * (np.arange(len(pairs)) % 2)
-    calls = METRICS[DEFAULT].calls
+    calls = METRICS[DEFAULT_METRIC].calls
     rows = pd.DataFrame(
         {
             "truth": truth,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.config.study import TableDefinition
-from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.statistics import budget
 from vcsbench.statistics.calls import add_calls
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
@@ -104,4 +104,4 @@ def make_table(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
         "duplicate_sd": float(np.sqrt(noise.duplicates.variance)),
         "withheld": "",
     }
-    return add_calls(pd.DataFrame(rows), METRICS[DEFAULT].calls, DEFAULT_LIMITS)
+    return add_calls(pd.DataFrame(rows), METRICS[DEFAULT_METRIC].calls, DEFAULT_LIMITS)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from vcsbench.codes import Call
-from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.statistics import calls
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -46,7 +46,7 @@ def table_of(estimates, share_baseline=math.nan, share_candidate=math.nan, withh
 
 
 def call_table(table):
-    return calls.call_table(table, 0.0, METRICS[DEFAULT], DEFAULT_LIMITS)
+    return calls.call_table(table, 0.0, METRICS[DEFAULT_METRIC], DEFAULT_LIMITS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from fakes import Fakes
 from project import HANGING_S, ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
 from vcsbench import processes
-from vcsbench.errors import REMEDIES, UserError
+from vcsbench.errors import REMEDY_BY_ERRNO, UserError
 from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
 
 # Records its arguments and the options of the run. With `work` it starts a marked job that outlives it and
@@ -427,7 +427,7 @@ with job_log(sys.argv[1]):
     ("number", "names", "remedy"),
     [
         (errno.EMFILE, [], "Raise the limit on open files (ulimit -n)"),
-        (errno.EACCES, ["/a\x1bb"], REMEDIES[errno.EROFS]),
+        (errno.EACCES, ["/a\x1bb"], REMEDY_BY_ERRNO[errno.EROFS]),
         (errno.ENOSPC, ["/full"], "Free some space, or inodes (df -i)"),
         (errno.EDQUOT, ["/full"], "Free some space, or raise the quota"),
         (errno.EFBIG, [], "Raise the limit on the size of files (ulimit -f)"),

@@ -30,7 +30,7 @@ from vcsbench.config.definitions import read_expectations
 from vcsbench.config.models import Settings
 from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile, load_study
 from vcsbench.config.validation import parse_yaml, read_yaml, validate
-from vcsbench.errors import LONGEST, UserError
+from vcsbench.errors import LONGEST_MESSAGE, UserError
 from vcsbench.external import printable
 from vcsbench.measure.prepared_cell import SUBJECTS, PreparedCell
 from vcsbench.run.project import Project
@@ -550,4 +550,4 @@ def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, re
             refused.append(str(error))
     print(f"{count} mutations: {len(refused)} refused")
     assert 0 < len(refused) < count
-    assert all(printable(text) == text and len(text) <= LONGEST + 3 for text in refused)
+    assert all(printable(text) == text and len(text) <= LONGEST_MESSAGE + 3 for text in refused)

@@ -95,14 +95,14 @@ def run_check(folder, *rows):
     ("rows", "code"),
     [
         ([GOOD, ALLOWED], 0),
-        ([GOOD, BAD, UNDECIDED], check.FAILED),
-        ([GOOD, UNDECIDED], check.UNDECIDED),
-        ([GOOD, NONE], check.UNDECIDED),
+        ([GOOD, BAD, UNDECIDED], check.EXIT_FAILS),
+        ([GOOD, UNDECIDED], check.EXIT_UNDECIDED),
+        ([GOOD, NONE], check.EXIT_UNDECIDED),
         ([], 1),
     ],
 )
 def test_check_exit_code_follows_verdicts(tmp_path, rows, code):
-    assert (check.FAILED, check.UNDECIDED) == (3, 4)
+    assert (check.EXIT_FAILS, check.EXIT_UNDECIDED) == (3, 4)
     assert run_check(tmp_path, *rows) == code
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from git_histories import Commit, Graph, git, make_git
 from vcsbench.errors import UserError
-from vcsbench.measure.work import KINDS, UrlNormaliser
+from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.subjects import git_subjects
 from vcsbench.subjects.git_subjects import GitRef, add_commits, copy_refs, make_older_clone, refs_of
 
-CLONE, PARTIAL = KINDS["git_clone"], KINDS["git_partial_clone"]
+CLONE, PARTIAL = WORK_KINDS["git_clone"], WORK_KINDS["git_partial_clone"]
 URLS = UrlNormaliser()
 
 

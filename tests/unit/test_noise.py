@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import rows_frame
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.statistics import duplicates, moderation, variances
 from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
@@ -102,7 +102,7 @@ def key(command="c0", access="svn", number=0):
 
 
 def noise_of(frame):
-    return noise_by_metric(frame, AXES, BLOCK)(DEFAULT)
+    return noise_by_metric(frame, AXES, BLOCK)(DEFAULT_METRIC)
 
 
 def test_noise_duplicates_have_their_variance():

@@ -32,7 +32,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.forecast.doctor import CheckResult, run_checks
 from vcsbench.measure.prepared_cell import SUBJECTS
-from vcsbench.measure.work import KINDS
+from vcsbench.measure.work import WORK_KINDS
 from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.project import Project, open_project
 from vcsbench.run.workflow import WRITTEN
@@ -228,7 +228,7 @@ def test_project_published_value_that_is_not_measured_is_listed(tmp_path, study)
         (study_file.InputName | study_file.OutputName, SUBJECTS),
         (study_file.StoreName | Literal[""], STORES),
         (study_file.StrategyName, STRATEGIES),
-        (study_file.WorkName, KINDS),
+        (study_file.WorkName, WORK_KINDS),
     ],
 )
 def test_names_in_studies_are_those_of_their_table(names, table):

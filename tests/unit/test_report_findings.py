@@ -129,7 +129,7 @@ def test_reason_lines_have_one_action_for_each_reason_the_most_frequent_first(re
     views = [view_of(views_of(results, reasons)) for reasons in ([SCALE, VERSION], [VERSION])]
     lines = summarise_reasons([(view.verdict, view.steps) for view in views])
     assert [line.findings for line in lines] == ["2 reversed", "1 reversed"]
-    assert [line.action for line in lines] == [texts.ACTIONS[r.code] for r in (VERSION, SCALE)]
+    assert [line.action for line in lines] == [texts.ACTION_TEXTS[r.code] for r in (VERSION, SCALE)]
 
 
 UNKNOWN = {"code": "x", "values": {}}
@@ -150,11 +150,13 @@ def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path
 
 
 def test_every_code_has_a_text():
-    assert texts.REASONS.keys() == set(ReasonCode)
-    assert texts.ACTIONS.keys() == set(verdicts.EXPLAINING)
-    assert texts.CALLS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
+    assert texts.REASON_TEXTS.keys() == set(ReasonCode)
+    assert texts.ACTION_TEXTS.keys() == set(verdicts.EXPLAINING)
+    assert texts.CALL_TEXTS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
     assert texts.VERDICTS.keys() == set(Verdict) == MEANINGS.keys()
-    assert texts.UNDECIDED.keys() == set(WhyUndecided) and texts.NO_BEST.keys() == set(WhyNoBest)
+    assert texts.UNDECIDED_TEXTS.keys() == set(WhyUndecided) and texts.NO_BEST.keys() == set(
+        WhyNoBest
+    )
     assert all(texts.withheld_text([code]) for code in WithheldCode)
 
 

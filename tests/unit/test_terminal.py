@@ -19,7 +19,7 @@ from vcsbench.report.account import Account, OutlookMoment
 from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.report.results import Provenance, Results
 from vcsbench.report.summary import describe_verdicts
-from vcsbench.report.terminal import COLUMNS, HEADER, format_summaries, read_summaries
+from vcsbench.report.terminal import HEADER, TERMINAL_COLUMNS, format_summaries, read_summaries
 
 COUNTS = {"different": 40, "equal": 30, "too small": 2, "undecided": 10}
 
@@ -89,7 +89,7 @@ def test_next_command_can_be_pasted_into_a_shell(tmp_path):
     small = summary(account=account, provenance=provenance, grid=[{"repo": "ruby"}])
     printed = lines(small, command=command)
     start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("printf "))
-    assert len(printed) - start > 2 and max(map(len, printed)) <= COLUMNS
+    assert len(printed) - start > 2 and max(map(len, printed)) <= TERMINAL_COLUMNS
     shell = "\n".join(['make() { printf "%s\\n" "$@"; }', *printed[start:]])
     pasted = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     arguments = f"ARGS={command.arguments} --configfile larger.yaml"
@@ -168,7 +168,7 @@ def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
 def test_lines_have_at_most_80_columns(length):
     grid = [{"skip": "reason " * length, "cell": "a"}]
     found = lines(summary(packing(), grid=grid))
-    assert max(map(len, found)) <= COLUMNS
+    assert max(map(len, found)) <= TERMINAL_COLUMNS
 
 
 def test_lines_of_invalid_runs_have_their_number_and_the_main_reason():

@@ -84,8 +84,8 @@ def test_directory_odd_names_are_equal_in_history_and_tree(tmp_path):
     assert found == expected
     assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, source.tree())
     numbers = {
-        svn_names.RENAMED: 7, svn_names.LINKS: 1, tree_source.ADMINISTRATIVE: 3,
-        tree_source.SPECIAL: 1,
+        svn_names.RENAMED_NOTE: 7, svn_names.LINKS_NOTE: 1, tree_source.ADMINISTRATIVE_NOTE: 3,
+        tree_source.SPECIAL_NOTE: 1,
     }  # fmt: skip
     assert sorted(notes) == sorted(f"{what}: {number}." for what, number in numbers.items())
     assert sorted(facts.notes) == sorted([*notes, f"{tree_source.LINKED}: 1."])

@@ -8,7 +8,7 @@ import pytest
 
 from project import needs
 from vcsbench.measure import work
-from vcsbench.measure.work import KINDS, UrlNormaliser, inspect_tree
+from vcsbench.measure.work import WORK_KINDS, UrlNormaliser, inspect_tree
 
 pytestmark = needs("svn", "svnadmin", "svnbench")
 
@@ -70,7 +70,7 @@ def repositories(tmp_path_factory):
 
 
 def work_of(kind, *argv, url="file:///nowhere"):
-    read = KINDS[kind].read
+    read = WORK_KINDS[kind].read
     assert read
     return read(io.BytesIO(sh(*argv)), UrlNormaliser(url))
 
@@ -171,7 +171,7 @@ def test_url_free_digest_finds_url_across_pieces():
     text = f"$HeadURL: {url}/a $".encode()
     expected = UrlNormaliser(url).replace(text)
     assert url.encode() not in expected
-    ends = (work.CHUNK, work.CHUNK - work.LONGEST)
+    ends = (work.CHUNK, work.CHUNK - work.LONGEST_URL)
     for before in (end - back for end in ends for back in range(-2, len(text) + 2, 7)):
         whole, digest = b"x" * before + text + b"y" * 5000, work.UrlFreeDigest(UrlNormaliser(url))
         for start in range(0, len(whole), work.CHUNK // 2):
@@ -183,17 +183,17 @@ def test_url_free_digest_finds_url_across_pieces():
 
 @pytest.mark.parametrize("kind", ["log", "dump", "stdout", "verified", "printed_counts"])
 def test_work_of_command_that_prints_nothing_is_unknown(kind):
-    assert KINDS[kind].read(io.BytesIO(b""), UrlNormaliser()) == {}
+    assert WORK_KINDS[kind].read(io.BytesIO(b""), UrlNormaliser()) == {}
 
 
 def test_work_of_command_that_does_nothing_is_unknown(tmp_path):
-    verified = KINDS["verified"].read
+    verified = WORK_KINDS["verified"].read
     assert verified(io.BytesIO(b"* Verified revision 0.\n"), UrlNormaliser())["revisions"] == 1
     nothing = io.BytesIO(b"0 files\n0 directories\n")
-    assert KINDS["printed_counts"].read(nothing, UrlNormaliser()) == {}
+    assert WORK_KINDS["printed_counts"].read(nothing, UrlNormaliser()) == {}
     # Neither files that are missing, nor a folder without files.
     for name in ("tree", "built_tree"):
-        assert KINDS[name].inspect(tmp_path / "missing", UrlNormaliser()) == {}
-        assert KINDS[name].inspect(tmp_path, UrlNormaliser()) == {}
+        assert WORK_KINDS[name].inspect(tmp_path / "missing", UrlNormaliser()) == {}
+        assert WORK_KINDS[name].inspect(tmp_path, UrlNormaliser()) == {}
     sh("svnadmin", "create", tmp_path / "repository")
-    assert KINDS["repository"].inspect(tmp_path / "repository", UrlNormaliser()) == {}
+    assert WORK_KINDS["repository"].inspect(tmp_path / "repository", UrlNormaliser()) == {}

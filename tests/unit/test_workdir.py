@@ -23,8 +23,8 @@ from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import (
-    LOADED,
-    MARKER,
+    FOLDER_MARKER,
+    LOADED_FOLDER,
     STAGING,
     WorkDir,
     abandoned_workdirs,
@@ -63,11 +63,11 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
     assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
     (workdir.make("repositories") / "link").symlink_to(precious.parent)
     workdir.remove("repositories")
-    assert (workdir.path / MARKER).exists()
+    assert (workdir.path / FOLDER_MARKER).exists()
     (workdir.make("repositories") / "link").symlink_to(precious.parent)
     (workdir.path / "notes").touch()
     workdir.remove()
-    assert sorted(path.name for path in workdir.path.iterdir()) == [MARKER, "notes"]
+    assert sorted(path.name for path in workdir.path.iterdir()) == [FOLDER_MARKER, "notes"]
     (workdir.path / "notes").unlink()
     workdir.remove()
     assert not workdir.path.exists()
@@ -76,7 +76,7 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
 @pytest.mark.parametrize("marker", ["{}", '{"owner": "/another/checkout"}'])
 def test_workdir_of_another_owner_is_refused(workdir, marker):
     (workdir.path / "repositories").mkdir(parents=True)
-    (workdir.path / MARKER).write_text(marker)
+    (workdir.path / FOLDER_MARKER).write_text(marker)
     refused_in_every_way(workdir)
     assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
 
@@ -91,7 +91,7 @@ def test_workdir_without_marker_and_with_other_files_is_refused(workdir):
 @pytest.mark.parametrize("act", ["make", "remove"])
 def test_workdir_whose_marker_was_removed_is_still_the_checkouts(workdir, act):
     (workdir.make("repositories") / "copy").mkdir()
-    (workdir.path / MARKER).unlink()
+    (workdir.path / FOLDER_MARKER).unlink()
     getattr(workdir, act)()
     assert (act == "make") == (workdir.path / "repositories" / "copy").exists()
     assert (act == "make") == (owner_of(workdir.path) == workdir.owner)
@@ -99,9 +99,9 @@ def test_workdir_whose_marker_was_removed_is_still_the_checkouts(workdir, act):
 
 def test_make_renews_the_time_of_the_marker(workdir):
     workdir.make()
-    os.utime(workdir.path / MARKER, (0, 0))
+    os.utime(workdir.path / FOLDER_MARKER, (0, 0))
     workdir.make("repositories")
-    assert (workdir.path / MARKER).stat().st_mtime > 0
+    assert (workdir.path / FOLDER_MARKER).stat().st_mtime > 0
 
 
 @pytest.mark.parametrize("is_made", [True, False])
@@ -124,14 +124,16 @@ def test_workdir_link_inside_is_not_followed(workdir, precious):
     assert not workdir.path.exists()
 
 
-@pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
+@pytest.mark.parametrize(
+    "left", [{}, {f".{FOLDER_MARKER}.new": b"{"}, {FOLDER_MARKER: b""}, {FOLDER_MARKER: bytes(20)}]
+)
 def test_workdir_with_unfinished_marker_is_adopted(workdir, left):
     for act in (workdir.remove, workdir.make):
         workdir.path.mkdir()
         for name, content in left.items():
             (workdir.path / name).write_bytes(content)
         act()
-    assert json.loads((workdir.path / MARKER).read_text()) == {"owner": workdir.owner}
+    assert json.loads((workdir.path / FOLDER_MARKER).read_text()) == {"owner": workdir.owner}
     workdir.remove()
     assert list(workdir.storage.iterdir()) == []
 
@@ -268,7 +270,7 @@ def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
 
 def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
     workdir.path.mkdir()
-    (workdir.path / f".{MARKER}.new").hardlink_to(precious)
+    (workdir.path / f".{FOLDER_MARKER}.new").hardlink_to(precious)
     refused(workdir.make, "cannot be made: File exists")
     workdir.make()
 
@@ -276,7 +278,7 @@ def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
 def test_remove_abandoned_keeps_loaded_repositories_with_a_record(tmp_path):
     place = WorkDir(tmp_path, tmp_path)
     at_work = place.make(STAGING, "ruby.f7")
-    left, finished = (place.make(LOADED, "ruby", fmt) for fmt in ("f6", "f7"))
+    left, finished = (place.make(LOADED_FOLDER, "ruby", fmt) for fmt in ("f6", "f7"))
     (tmp_path / "results" / "loaded" / "ruby").mkdir(parents=True)
     write_json(tmp_path / "results" / "loaded" / "ruby" / "f7.json", {"path": str(finished)})
     assert remove_abandoned(tmp_path, [place]) == [at_work, left]
@@ -391,7 +393,7 @@ MARKERS = {
 def test_workdir_with_invalid_marker_is_refused(storage, kind):
     place = WorkDir(storage, storage / "checkout")
     place.path.mkdir()
-    MARKERS[kind](place.path / MARKER)
+    MARKERS[kind](place.path / FOLDER_MARKER)
     assert owner_of(place.path) == ""
     refused_in_every_way(place)
     assert abandoned_workdirs(storage) == []
@@ -402,10 +404,10 @@ def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
     gone = storage / "no such checkout"
     place = WorkDir(storage, gone)
     place.path.mkdir()
-    (place.path / MARKER).write_text(json.dumps({"owner": str(gone)}))
+    (place.path / FOLDER_MARKER).write_text(json.dumps({"owner": str(gone)}))
     assert [workdir.path for workdir in abandoned_workdirs(storage)] == [place.path]
     os.chown(place.path, 12345, 12345)
-    (place.path / MARKER).unlink()
-    os.mkfifo(place.path / MARKER)
+    (place.path / FOLDER_MARKER).unlink()
+    os.mkfifo(place.path / FOLDER_MARKER)
     assert abandoned_workdirs(storage) == []
     refused_in_every_way(place)

@@ -10,7 +10,7 @@ from git_histories import FILE, Commit, Graph, git, listing, make_git
 from git_histories import run as run_program
 from project import ROOT, invalid_flags, needs, ruby
 from vcsbench.axes.build_axis import why_no_sshd
-from vcsbench.measure.work import KINDS, UrlNormaliser
+from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.programs import Programs, find_git_program
 
 STUDY = "git-server"
@@ -75,7 +75,7 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
     # No copy was changed by a push, and no target is left.
     (workdir,) = (project.path / "storage").glob("vcsbench-*")
     for copy in (workdir / "repositories").glob("project.git.one-pack.1"):
-        assert KINDS["git_clone"].inspect(copy, UrlNormaliser())["digest"] == whole["digest"]
+        assert WORK_KINDS["git_clone"].inspect(copy, UrlNormaliser())["digest"] == whole["digest"]
     assert not any(
         Path(project.context(STUDY, run["cell"]).get("written", "/nonexistent")).exists()
         for run in runs
@@ -140,7 +140,7 @@ def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert {run["upkeep"] for run in runs} == {"as-is", "one-pack"}
     # The refs and objects of the clone are the user's.
-    whole = KINDS["git_clone"].inspect(own, UrlNormaliser())
+    whole = WORK_KINDS["git_clone"].inspect(own, UrlNormaliser())
     assert works(runs, "clone")[0] == whole
     assert listing(own) == before and not canary.exists()
     assert "Your git repository" in project.page(STUDY)

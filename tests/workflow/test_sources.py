@@ -10,7 +10,7 @@ from project import HOT, STUDY, needs
 from vcsbench.config.validation import read_yaml
 from vcsbench.formats import read_shape
 from vcsbench.sources.git_conversion import SUBMODULES
-from vcsbench.sources.svn_names import RENAMED
+from vcsbench.sources.svn_names import RENAMED_NOTE
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
@@ -58,7 +58,7 @@ def test_report_lists_losses_of_a_git_conversion(project):
     project.configure(PART, repository=str(path))
     project.succeed()
     page = project.page(STUDY)
-    for note in (f"{SUBMODULES}: 1", f"{RENAMED}: 1", "the date of the one before them"):
+    for note in (f"{SUBMODULES}: 1", f"{RENAMED_NOTE}: 1", "the date of the one before them"):
         assert note in page, note
 
 

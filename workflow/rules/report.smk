@@ -1,6 +1,6 @@
 # Reports: a self-contained page for each study, and an index of the pages in the folder.
 from vcsbench.run.provenance import config_digest
-from vcsbench.run.study_params import FINDINGS
+from vcsbench.run.study_params import FINDINGS_FILE
 
 # An edit of a template or of words.yaml makes the pages again.
 TEMPLATES = sorted(
@@ -13,7 +13,7 @@ TEMPLATES = sorted(
 rule report:
     input:
         study="config/studies/{study}.yaml",
-        definitions=FINDINGS,
+        definitions=FINDINGS_FILE,
         grid="results/grid/{study}.csv",
         # The page reads the contexts of these cell-rounds, too, because no table has their machine, storage, servers
         # and commands, and the records of loads and of nodes. As inputs they would start the rules that prepare and

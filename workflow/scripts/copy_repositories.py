@@ -18,7 +18,7 @@ from vcsbench.prepare.repositories import load_record, pack_record
 from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import check_mounted
-from vcsbench.storages.workdir import LOADED, WorkDir
+from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 from vcsbench.systems.base import Store
 
@@ -46,7 +46,7 @@ def copy() -> None:
     except verify.DamagedError as error:
         # loaded/<repository>/<format>
         repo, fmt = error.staging.parent.name, error.staging.name
-        loader.home_of(loads[repo, fmt], params.root).remove(LOADED, repo, fmt)
+        loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
 
@@ -85,7 +85,7 @@ def remove_made(variants: list[Variant], loads: Loads) -> None:
         if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in records):
             home = loader.home_of(record, snakemake.params.root)
             name = f"{variant.format}.{variant.state}"
-            home.remove(LOADED, variant.repo, variant.format, name)
+            home.remove(LOADED_FOLDER, variant.repo, variant.format, name)
 
 
 os.umask(0o022)  # the servers run as another user

@@ -28,7 +28,7 @@ def join_checks() -> None:
     verdicts = pd.concat(frames) if frames else pd.DataFrame()
     write_frame(verdicts.reindex(columns=["study", *OF_EXPECTATIONS]), output.csv)
     # The other two formats are made from the file, as `vcsbench check` prints it.
-    rows = read_rows(output.csv, check.AGAIN)
+    rows = read_rows(output.csv, check.RUN_CHECK_AGAIN)
     write_text(output.junit, check.junit(rows))
     write_text(output.markdown, check.markdown(rows))
 

@@ -26,7 +26,7 @@ from snakemake_logger_plugin_vcsbench.run_progress import (
     cell_rounds,
 )
 from vcsbench import processes
-from vcsbench.errors import REMEDIES
+from vcsbench.errors import REMEDY_BY_ERRNO
 from vcsbench.external import printable
 from vcsbench.run.job import clear_line
 
@@ -209,7 +209,7 @@ def _describe_crash(traceback: str) -> str:
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
             "metadata, incomplete and locks there, and run again: results stay."
         )
-    remedy = REMEDIES.get(int(number[1])) if number else None
+    remedy = REMEDY_BY_ERRNO.get(int(number[1])) if number else None
     if remedy:
         return f"Snakemake failed: {error}. {remedy}, and run again."
     return f"Snakemake failed: {error}. The newest log in the folder .snakemake has more."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
 from vcsbench.cell_rounds import CellRound
-from vcsbench.errors import OPTIONS, UserError, describe_fault, printable, sentence_of
+from vcsbench.errors import OPTION_BY_KEY, UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Exit codes.
-FAILED, MISCONFIGURED = 1, 2
+EXIT_FAILED, EXIT_MISCONFIGURED = 1, 2
 MOST_ROUNDS = 10_000
 CORES = re.compile("all|0*[1-9][0-9]{0,4}")
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
-Keys = dict[str, Any]
+Overrides = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     if others and not options.forwards:
         unknown = shlex.join(others)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
-        return MISCONFIGURED
+        return EXIT_MISCONFIGURED
     # Reports name this command, and not Snakemake's.
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         # The interpreter would flush it again at its end, and print the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # `doctor` fails with 1 if cells cannot be measured here.
-    return MISCONFIGURED if options.action == "doctor" and message else FAILED
+    return EXIT_MISCONFIGURED if options.action == "doctor" and message else EXIT_FAILED
 
 
 def _act(options: argparse.Namespace, others: list[str]) -> int:
@@ -94,21 +94,21 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     if options.action == "import":
         if not options.bundle:
             raise UserError(
-                f"{OPTIONS['bundle']}: none is named. Give its file, such as january.tar.gz."
+                f"{OPTION_BY_KEY['bundle']}: none is named. Give its file, such as january.tar.gz."
             )
         options.bundle = os.path.abspath(options.bundle)
     os.chdir(ROOT)
-    act: Callable[[argparse.Namespace, Keys], int] = options.act
+    act: Callable[[argparse.Namespace, Overrides], int] = options.act
     return act(options, keys)
 
 
-def _option_keys(options: argparse.Namespace) -> Keys:
+def _option_keys(options: argparse.Namespace) -> Overrides:
     """Return the keys of the configuration that options set, and check all options.
 
     `--minutes 15` gives {"minutes": 15.0, "rounds": None}, for example. Raise UserError with the option and
     its variable of make.
     """
-    keys: Keys = {}
+    keys: Overrides = {}
     for name in ("repository", "tree", "server_log", "study", "minutes"):
         # `make report REPO=` passes an empty value. Without this check, the default repositories would be
         # measured, and not the repository that the user meant.
@@ -134,8 +134,8 @@ def _option_keys(options: argparse.Namespace) -> Keys:
     # Snakemake waits for ever with no core.
     if not CORES.fullmatch(options.cores):
         raise UserError(
-            f"{OPTIONS['cores']}: '{one_line(options.cores)}' is no number of cores above 0. Give one, such "
-            f"as 2, or all."
+            f"{OPTION_BY_KEY['cores']}: '{one_line(options.cores)}' is no number of cores above 0. "
+            f"Give one, such as 2, or all."
         )
     if not 1 <= options.round <= MOST_ROUNDS:
         raise UserError(
@@ -151,7 +151,7 @@ def _check_studies(names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UserError(
-                f"{OPTIONS['studies']}: '{one_line(name)}' is no study. Use one of "
+                f"{OPTION_BY_KEY['studies']}: '{one_line(name)}' is no study. Use one of "
                 f"{', '.join(known)}, or all."
             )
 
@@ -162,13 +162,13 @@ def _parse_minutes(text: str) -> float:
     # float() accepts more, such as "nan" and "1_0".
     if not MINUTES.fullmatch(text) or not 0 < float(text) <= MOST_MINUTES:
         raise UserError(
-            f"{OPTIONS['minutes']}: '{one_line(text)}' is no number of minutes above 0 and up to "
+            f"{OPTION_BY_KEY['minutes']}: '{one_line(text)}' is no number of minutes above 0 and up to "
             f"{MOST_MINUTES:g}. Give one, such as 15."
         )
     return float(text)
 
 
-def run(options: argparse.Namespace, keys: Keys) -> int:
+def run(options: argparse.Namespace, keys: Overrides) -> int:
     """Measure, write the report and print its answers."""
     from vcsbench.config.configuration import load_config
     from vcsbench.run.workflow import is_dry_run, run_workflow
@@ -196,7 +196,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     return status
 
 
-def check(options: argparse.Namespace, keys: Keys) -> int:
+def check(options: argparse.Namespace, keys: Overrides) -> int:
     """Measure, write the report, and fail unless all expectations hold."""
     from vcsbench.run.workflow import is_dry_run
     from vcsbench.statistics.check import main as judge
@@ -204,11 +204,11 @@ def check(options: argparse.Namespace, keys: Keys) -> int:
     options.others = ["all", "results/check.csv", *options.others]
     if run(options, keys):
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
-        return FAILED
+        return EXIT_FAILED
     return 0 if is_dry_run(options.others) else judge(["results/check.csv"])
 
 
-def published_tables(options: argparse.Namespace, keys: Keys) -> int:
+def published_tables(options: argparse.Namespace, keys: Overrides) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
@@ -217,7 +217,7 @@ def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     return run_workflow(ROOT, keys, options.configfiles, arguments)
 
 
-def plan(options: argparse.Namespace, keys: Keys) -> int:
+def plan(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what a run does and how long it takes."""
     from vcsbench.forecast.plan_report import describe_plan
 
@@ -239,7 +239,7 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def doctor(options: argparse.Namespace, keys: Keys) -> int:
+def doctor(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what this machine can measure, and what it lacks, with remedies."""
     from vcsbench.forecast.doctor import examine_machine
 
@@ -248,13 +248,13 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
     is_able = examine_machine(
         project.plan, project.repositories, lambda line: print(words.wrapped(line), flush=True)
     )
-    return 0 if is_able else FAILED
+    return 0 if is_able else EXIT_FAILED
 
 
-def show(options: argparse.Namespace, keys: Keys) -> int:
+def show(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what a cell does, step by step."""
     from vcsbench.measure.prepared_cell import STEPS
-    from vcsbench.measure.work import KINDS
+    from vcsbench.measure.work import WORK_KINDS
 
     project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
@@ -273,7 +273,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     warmup = (
         "the first run of a copy" if is_first_discarded else words.count_of(state["warmup"], "run")
     )
-    work = KINDS[recipe["work_kind"]].description
+    work = WORK_KINDS[recipe["work_kind"]].description
     facts += [
         ("warm-up", warmup),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
@@ -319,7 +319,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     return facts
 
 
-def measure(options: argparse.Namespace, keys: Keys) -> int:
+def measure(options: argparse.Namespace, keys: Overrides) -> int:
     """Measure a cell once and print it; keep no result."""
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
@@ -339,7 +339,7 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def baseline(options: argparse.Namespace, keys: Keys) -> int:
+def baseline(options: argparse.Namespace, keys: Overrides) -> int:
     """Save the results as a baseline."""
     from vcsbench.statistics.baseline_comparison import save_baseline
 
@@ -350,7 +350,7 @@ def baseline(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def bundle(options: argparse.Namespace, keys: Keys) -> int:
+def bundle(options: argparse.Namespace, keys: Overrides) -> int:
     """Pack data, configuration and reports into bundles/NAME.tar.gz."""
     from vcsbench.run.bundle import pack
 
@@ -361,7 +361,7 @@ def bundle(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
+def import_bundle(options: argparse.Namespace, keys: Overrides) -> int:
     """Unpack a bundle into a new folder, and make its reports again."""
     from vcsbench.run import bundle
 
@@ -369,7 +369,7 @@ def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def clean(options: argparse.Namespace, keys: Keys) -> int:
+def clean(options: argparse.Namespace, keys: Overrides) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
     from vcsbench.run.cleaning import clean_checkout
 
@@ -378,7 +378,7 @@ def clean(options: argparse.Namespace, keys: Keys) -> int:
     return 0
 
 
-def _open_project(options: argparse.Namespace, keys: Keys) -> Project:
+def _open_project(options: argparse.Namespace, keys: Overrides) -> Project:
     from vcsbench.run.project import Project
 
     config, files = _read_configuration(options, keys)
@@ -421,7 +421,7 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     name = name.removeprefix("results/cells/").strip("/")
     if not name:
         example = next(iter(keys_by_name), "log/svn")
-        raise UserError(f"{OPTIONS['cell']}: none is named. Give one, such as {example}.")
+        raise UserError(f"{OPTION_BY_KEY['cell']}: none is named. Give one, such as {example}.")
     if name in keys_by_name:
         return keys_by_name[name]
     for study, path in plan.by_path:
@@ -431,27 +431,30 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
         for cell in grid:
             if cell.skip and name.endswith(cell.path):
                 raise UserError(
-                    f"{OPTIONS['cell']}: {name} is skipped on this machine: {cell.skip}. Use another cell."
+                    f"{OPTION_BY_KEY['cell']}: {name} is skipped on this machine: {cell.skip}. "
+                    f"Use another cell."
                 )
     names = [*keys_by_name, *(path for _, path in plan.by_path)]
     similar = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
     hint = "See results/grid for all cells."
     if similar:
         hint = f"Similar cells: {', '.join(similar)}."
-    raise UserError(f"{OPTIONS['cell']}: '{one_line(name)}' is not in the grid. {hint}")
+    raise UserError(f"{OPTION_BY_KEY['cell']}: '{one_line(name)}' is not in the grid. {hint}")
 
 
-def _read_configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
+def _read_configuration(
+    options: argparse.Namespace, keys: Overrides
+) -> tuple[Overrides, list[Path]]:
     from vcsbench.config.configuration import read_configuration
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
     return read_configuration(files, keys), files
 
 
-def _config_keys(pairs: Sequence[str]) -> Keys:
+def _config_keys(pairs: Sequence[str]) -> Overrides:
     from vcsbench.config.validation import parse_yaml
 
-    keys: Keys = {}
+    keys: Overrides = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
         if not mark or not name.isidentifier():
@@ -510,7 +513,7 @@ def _parser() -> argparse.ArgumentParser:
     The docstring of an action's function is the help text of its subcommand.
     """
     shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    several: Keys = {"nargs": "+", "action": "extend", "default": []}
+    several: Overrides = {"nargs": "+", "action": "extend", "default": []}
     flag = shared.add_argument
     files = "files with configuration keys, over config/config.yaml"
     flag("--configfile", "--configfiles", metavar="FILE", help=files, **several)

@@ -9,13 +9,13 @@ import traceback
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-LONGEST = 4000
+LONGEST_MESSAGE = 4000
 LONGEST_FAULT = 400
 # No file can be written any more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
 _IN_THE_WAY = (errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
-REMEDIES = {
+REMEDY_BY_ERRNO = {
     errno.ENOSPC: "Free some space, or inodes (df -i)",
     errno.EDQUOT: "Free some space, or raise the quota",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
@@ -29,7 +29,7 @@ REMEDIES = {
 
 
 # The options of the command line by the keys that they set, and the variables of make that set them.
-OPTIONS = {
+OPTION_BY_KEY = {
     "repository": "--repository (make: REPO=)",
     "tree": "--tree (make: TREE=)",
     "server_log": "--server-log (make: LOG=)",
@@ -59,7 +59,7 @@ class UserError(Exception):
 
     def __init__(self, message: str = "") -> None:
         text = printable(message)
-        super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
+        super().__init__(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}...")
 
 
 class ProgramError(UserError):
@@ -78,7 +78,7 @@ def sentence_of(error: OSError, place: object = "") -> str:
     # The number of a descriptor names nothing.
     has_file = bool(error.filename) and not isinstance(error.filename, int)
     subject = error.filename if has_file else place
-    remedy = REMEDIES.get(error.errno or 0, "Fix that")
+    remedy = REMEDY_BY_ERRNO.get(error.errno or 0, "Fix that")
     sentence = f"{error.strerror or error}. {remedy}, and run again."
     return f"{subject}: {sentence}" if subject else sentence
 

@@ -20,7 +20,7 @@ RELEASES = {
     "f8": "1.10",
 }
 NEWEST = "f8"
-LARGEST = 2**40
+LARGEST_REVISION = 2**40
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 AS_IS = "as-is"
 NOT_PACKED = "nopack"
@@ -187,7 +187,7 @@ def read_shape(path: Path) -> Shape:
     # addressing logical
     lines = text.splitlines()
     first = lines[0] if lines else ""
-    number = parse_number(first, LARGEST)
+    number = parse_number(first, LARGEST_REVISION)
     if number is None:
         raise ValueError(
             f"{path}/db/format begins with '{one_line(first, 40)}', which is no number"
@@ -196,16 +196,16 @@ def read_shape(path: Path) -> Shape:
     layout, *size = options.get("layout", "linear").split()
     shard = 0
     if layout == "sharded" and size:
-        shard = parse_number(size[0], LARGEST) or 0
+        shard = parse_number(size[0], LARGEST_REVISION) or 0
     unpacked_file = path / "db" / "min-unpacked-rev"
     packed = 0
     if shard and unpacked_file.exists():
-        packed = read_number(unpacked_file, LARGEST) // shard
+        packed = read_number(unpacked_file, LARGEST_REVISION) // shard
     return Shape(
         number=number,
         shard=shard,
         is_logical=options.get("addressing", "").startswith("logical"),
-        youngest=read_number(path / "db" / "current", LARGEST),
+        youngest=read_number(path / "db" / "current", LARGEST_REVISION),
         packed=packed,
         settings=effective_settings(path, number),
     )

@@ -17,7 +17,7 @@ from vcsbench.external import parse_number
 SELF = Path("/proc/self")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
-LARGEST = (1 << 64) - 1
+LARGEST_COUNT = (1 << 64) - 1
 # By version: files with a limit, each with the file of the usage that counts against it.
 LIMITS = {
     1: [
@@ -59,7 +59,7 @@ def read(path: str | Path, errors: str = "replace") -> str:
 def number_in(file: str | Path, name: str) -> int | None:
     """Return the number after a name in a file with a line for each name."""
     match = re.search(rf"^{re.escape(name)}[ \t]+(\S+)", read(file), re.MULTILINE)
-    return parse_number(match[1], LARGEST) if match else None
+    return parse_number(match[1], LARGEST_COUNT) if match else None
 
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -146,7 +146,7 @@ def quota_cores() -> float | None:
             fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
         else:
             fields = read(group.folder / "cpu.max").split()
-        numbers = [parse_number(field, LARGEST) for field in fields]
+        numbers = [parse_number(field, LARGEST_COUNT) for field in fields]
         if len(numbers) != 2:
             continue
         quota_us, period_us = numbers
@@ -250,10 +250,10 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
             if limit is not None and limit < UNLIMITED:
                 yield MemoryLimit(limit, 0)
     for limit_file, usage_file in LIMITS[group.version]:
-        limit = parse_number(read(folder / limit_file), LARGEST)
+        limit = parse_number(read(folder / limit_file), LARGEST_COUNT)
         if limit is None or limit >= UNLIMITED:
             continue
-        used = parse_number(read(folder / usage_file), LARGEST) or 0
+        used = parse_number(read(folder / usage_file), LARGEST_COUNT) or 0
         for name in RECLAIMABLE:
             used -= number_in(statistics, f"{prefix}{name}") or 0
         yield MemoryLimit(limit, max(0, used))

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pandas import Series
 
 Column: TypeAlias = "Series[float] | float"
-Columns = Mapping[str, Column]
+MetricColumns = Mapping[str, Column]
 
 LOW, HIGH = "low", "high"
-DEFAULT = "elapsed_s"
+DEFAULT_METRIC = "elapsed_s"
 # COUNT names the count in the tables of the metric COUNTS, as an axis does.
 COUNT, COUNTS = "count", "counts"
 MIB = 2**20
@@ -37,7 +37,7 @@ WHY_UNCOUNTED = {
 }
 
 
-class Words(NamedTuple):
+class MetricWords(NamedTuple):
     """Words for a better and a worse value: `f7 is faster`, `f7 reads less`.
 
     `verb` is the verb with a blank behind it, such as "is ", or "" if `better` and `worse` begin with a verb
@@ -53,20 +53,20 @@ class Words(NamedTuple):
         return self.verb + self.better
 
 
-LESS = Words("lower", "higher")
-MORE = Words("higher", "lower")
-FASTER = Words("faster", "slower")
+LESS = MetricWords("lower", "higher")
+MORE = MetricWords("higher", "lower")
+FASTER = MetricWords("faster", "slower")
 
 
-def _less(verb: str) -> Words:
-    return Words(f"{verb} less", f"{verb} more", verb="")
+def _less(verb: str) -> MetricWords:
+    return MetricWords(f"{verb} less", f"{verb} more", verb="")
 
 
-def _less_often(verb: str) -> Words:
-    return Words(f"{verb} less often", f"{verb} more often", verb="")
+def _less_often(verb: str) -> MetricWords:
+    return MetricWords(f"{verb} less often", f"{verb} more often", verb="")
 
 
-def _only_part(parts: Columns) -> Column:
+def _only_part(parts: MetricColumns) -> Column:
     """Return the value of a metric that has one part: the part itself."""
     return next(iter(parts.values()))
 
@@ -93,10 +93,10 @@ class Metric:
     unit: str
     quantity: str
     reading: str
-    words: Words = LESS
+    words: MetricWords = LESS
     needs: tuple[str, ...] = ()
-    parts: Mapping[str, Callable[[Columns], Column]] = field(default_factory=dict)
-    value: Callable[[Columns], Column] = _only_part
+    parts: Mapping[str, Callable[[MetricColumns], Column]] = field(default_factory=dict)
+    value: Callable[[MetricColumns], Column] = _only_part
     better: str = LOW
     exact: bool = False
     once: bool = False
@@ -153,7 +153,7 @@ class Metric:
 
 
 def _in_mib(
-    column: str, name: str, title: str, quantity: str, words: Words, reading: str
+    column: str, name: str, title: str, quantity: str, words: MetricWords, reading: str
 ) -> Metric:
     """Return a metric that shows a column of bytes in MiB: `device_bytes` as `device_mib`.
 
@@ -173,7 +173,9 @@ def _in_mib(
     )
 
 
-def _traced(name: str, title: str, unit: str, quantity: str, words: Words, reading: str) -> Metric:
+def _traced(
+    name: str, title: str, unit: str, quantity: str, words: MetricWords, reading: str
+) -> Metric:
     """Return a count of the separate run under strace."""
     method = "Counted once per cell in a separate run under strace, client and server together."
     reading = f"{reading} {method}"
@@ -269,7 +271,7 @@ _SIZES = (
             "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
             "Shared blocks count once."),
     _in_mib("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
-            Words("has less for itself", "has more for itself", verb=""),
+            MetricWords("has less for itself", "has more for itself", verb=""),
             "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
             "Empty if the file system reports no extents or compresses files."),
     _in_mib("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
@@ -353,5 +355,5 @@ def name_in(definition: Mapping[str, object]) -> str:
     """
     compare = definition.get("compare")
     if isinstance(compare, Mapping):
-        return str(compare.get("metric", DEFAULT))
-    return str(definition.get("metric") or definition.get("level") or DEFAULT)
+        return str(compare.get("metric", DEFAULT_METRIC))
+    return str(definition.get("metric") or definition.get("level") or DEFAULT_METRIC)

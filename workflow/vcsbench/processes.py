@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
 from vcsbench.environment import program_environment
-from vcsbench.errors import REMEDIES, ProgramError, UserError
+from vcsbench.errors import REMEDY_BY_ERRNO, ProgramError, UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import check_result, libc, number_in, read
 
@@ -268,7 +268,7 @@ def _explain(error: OSError | ValueError) -> str:
     if not isinstance(error, OSError):
         return str(error)
     reason = error.strerror or str(error)
-    remedy = REMEDIES.get(error.errno or 0)
+    remedy = REMEDY_BY_ERRNO.get(error.errno or 0)
     return f"{reason}. {remedy}, and run again." if remedy else reason
 
 

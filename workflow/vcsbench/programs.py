@@ -17,7 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 
 # The folders of programs below the prefix of a build.
-PROGRAMS = ("bin", "sbin")
+PROGRAM_FOLDERS = ("bin", "sbin")
 # The places of the system's httpd and of its modules.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 SYSTEM_MODULES = (
@@ -26,7 +26,7 @@ SYSTEM_MODULES = (
     "/usr/local/libexec/apache24",
 )
 # The folders of httpd's modules below the prefix of a build.
-MODULES = (
+MODULE_FOLDERS = (
     "libexec",
     "modules",
     "libexec/apache2",
@@ -53,7 +53,7 @@ SERVER_PROGRAMS = {
 GIT_SERVERS = ("git-daemon", "git-httpd", "git-sshd")
 # The kinds that have the libraries of Subversion.
 SUBVERSION_SERVERS = ("svnserve", "httpd", "sshd")
-SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
+SUBVERSION_PROGRAMS = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.
 UNPACKED_SSHD = BUILT.parent / "sshd"
@@ -68,7 +68,7 @@ TRACE_LIMIT_S = 60.0
 LOADED = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20
 # The server configuration with the files that another one lacks.
-DEFAULTS = "default"
+DEFAULT_SERVER = "default"
 
 
 # The import of dataclasses would take milliseconds of each cell-round.
@@ -88,7 +88,7 @@ class Programs(_Places):
         if not self.prefix:
             path = shutil.which(name)
             return os.path.abspath(path) if path else ""
-        for folder in PROGRAMS:
+        for folder in PROGRAM_FOLDERS:
             path = os.path.join(self.prefix, folder, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
@@ -100,7 +100,7 @@ class Programs(_Places):
         if path:
             return path
         if self.prefix:
-            places = " and ".join(f"{folder}/{name}" for folder in PROGRAMS)
+            places = " and ".join(f"{folder}/{name}" for folder in PROGRAM_FOLDERS)
             raise UserError(f"{self.prefix}: {places} are missing. Install {name}.")
         raise UserError(f"{name}: not on the PATH. `make report` installs it.")
 
@@ -149,7 +149,7 @@ class Programs(_Places):
 
     def _find_folder_with(self, name: str) -> str:
         """Return the folder of modules below the prefix that has a module; "" without one."""
-        for subfolder in MODULES:
+        for subfolder in MODULE_FOLDERS:
             folder = os.path.join(self.prefix, subfolder)
             if os.path.isfile(os.path.join(folder, name)):
                 return folder
@@ -199,7 +199,7 @@ class Programs(_Places):
             return self.find_module(name.removeprefix("mod_"))
         if name == "sshd":
             return find_sshd()
-        if name in SUBVERSION or name == "svnserve":
+        if name in SUBVERSION_PROGRAMS or name == "svnserve":
             return self.find(name)
         return path_of(name)
 
@@ -306,7 +306,7 @@ def programs_in(argv: str) -> tuple[str, ...]:
     if "{" not in first:
         programs.append(first)
     for word in WORD.findall(argv):
-        if word in SUBVERSION and word not in programs:
+        if word in SUBVERSION_PROGRAMS and word not in programs:
             programs.append(word)
     return tuple(programs)
 
@@ -323,7 +323,7 @@ def binaries(
     digests = {}
     for name in clients:
         digests[f"client {name}"] = client.digest_of(name)
-    if any(name in SUBVERSION for name in clients):
+    if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
         for name in SERVER_PROGRAMS[kind]:
@@ -421,12 +421,12 @@ def files_digest(folder: Path, names: Sequence[str]) -> str:
 
 
 def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return the files of a server configuration by their path in it. Missing files are taken from DEFAULTS.
+    """Return the files of a server configuration by their path. DEFAULT_SERVER has those that it lacks.
 
     Example: {"svnserve.args": config/servers/fast/svnserve.args, "client/config":
     config/servers/default/client/config}.
     """
-    files = _list_files(folder.parent / DEFAULTS, names)
+    files = _list_files(folder.parent / DEFAULT_SERVER, names)
     files.update(_list_files(folder, names))
     return files
 

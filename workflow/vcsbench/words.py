@@ -8,8 +8,8 @@ from typing import TypeGuard
 
 # The characters of a line on a terminal.
 WIDTH = 110
-MINUS = "\N{MINUS SIGN}"
-TIMES = "\N{MULTIPLICATION SIGN}"
+MINUS_SIGN = "\N{MINUS SIGN}"
+TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
 EN_DASH = "\N{EN DASH}"
 
 
@@ -61,7 +61,7 @@ def fixed(value: float, places: int) -> str:
     digits = text.removeprefix("-")
     is_zero = not digits.strip("0.")
     if text.startswith("-") and not is_zero:
-        return MINUS + digits
+        return MINUS_SIGN + digits
     return digits
 
 
@@ -87,7 +87,7 @@ def percentage(value: float, places: int = 0) -> str:
     """Format a number with its sign, but without a unit: `+22`. 0 has no sign."""
     text = fixed(value, places)
     is_zero = not text.strip("0.")
-    if is_zero or text.startswith(MINUS):
+    if is_zero or text.startswith(MINUS_SIGN):
         return text
     return f"+{text}"
 

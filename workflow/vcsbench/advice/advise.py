@@ -18,7 +18,7 @@ from vcsbench.advice.situations import compare_choices
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT, METRICS, metric_in, name_in
+from vcsbench.metrics import DEFAULT_METRIC, METRICS, metric_in, name_in
 from vcsbench.statistics.aggregation import MEAN, by_round
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -65,9 +65,9 @@ def advise(
     """
     axes = list(settings.order)
     # Runs with traffic have no elapsed time, and advice is on elapsed times.
-    frame = frame[frame[DEFAULT].notna()]
+    frame = frame[frame[DEFAULT_METRIC].notna()]
     rounds = by_round(frame, axes, MEAN)
-    noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
+    noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT_METRIC)
     cards = []
     for question in settings.questions:
         if question.doubles:

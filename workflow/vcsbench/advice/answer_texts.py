@@ -284,7 +284,7 @@ def answer_without_choice(
 def undecided_text(pair: Pair) -> str:
     """Return why a pair is not decided (`wide interval`), or the outcome of a decided one (`equal`)."""
     if pair.result == Result.UNDECIDED and pair.why_undecided:
-        return texts.UNDECIDED[pair.why_undecided]
+        return texts.UNDECIDED_TEXTS[pair.why_undecided]
     return texts.RESULTS[pair.result]
 
 

@@ -18,7 +18,7 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.statistics.aggregation import pair_rows
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, interval, ratio_interval
 from vcsbench.statistics.noise import Noise
@@ -233,7 +233,7 @@ def geometric_mean(
     # A row for each case and round, with the time of each side: `elapsed_s_baseline`, `elapsed_s_candidate`.
     pairs = pair_rows(rounds, axis, sides, [*other_axes, "host", "round"])
     keys = [*zip(*(pairs[name] for name in other_axes), strict=True)]
-    logs = np.log(pairs[f"{DEFAULT}_baseline"] / pairs[f"{DEFAULT}_candidate"])
+    logs = np.log(pairs[f"{DEFAULT_METRIC}_baseline"] / pairs[f"{DEFAULT_METRIC}_candidate"])
     pairs = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
     pairs = pairs[pairs["key"].isin(included)]
     # Hosts differ in speed, so an average over several of them would describe none of them.

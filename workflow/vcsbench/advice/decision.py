@@ -21,7 +21,7 @@ from typing import Any
 
 from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
 from vcsbench.evidence.flags import FLAGS, Flag
-from vcsbench.metrics import DEFAULT, name_in
+from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
 from vcsbench.statistics.texts import withheld_text
 from vcsbench.words import count_of
@@ -280,7 +280,7 @@ def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
     # A decision needs one row for each case, with mean times. `reduce` makes a table of best or worst runs.
     # `by` makes several rows of a case, such as one for each host.
     is_special = "by" in definition or "reduce" in definition
-    return compare.get("axis") == axis and name_in(definition) == DEFAULT and not is_special
+    return compare.get("axis") == axis and name_in(definition) == DEFAULT_METRIC and not is_special
 
 
 def find_cases(

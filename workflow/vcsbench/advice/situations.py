@@ -11,7 +11,7 @@ from vcsbench.advice.decision import Where
 from vcsbench.codes import Call, WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.statistics.aggregation import FIXED_SHARE
 from vcsbench.statistics.calls import call_ratios
 from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, can_be_start_up
@@ -135,7 +135,7 @@ def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float,
     logs = {}
     for cell, rounds in cells.items():
         if len(rounds) >= CALLED_ROUNDS:
-            times = zip(rounds["round"], rounds[DEFAULT], strict=True)
+            times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
             logs[cell] = {number: math.log(time) for number, time in times}
     return logs
 

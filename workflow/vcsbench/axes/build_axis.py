@@ -20,9 +20,9 @@ from vcsbench.programs import (
     GIT_SERVERS,
     MODULE,
     NSS_WRAPPER,
-    PROGRAMS,
+    PROGRAM_FOLDERS,
     SERVER_PROGRAMS,
-    SUBVERSION,
+    SUBVERSION_PROGRAMS,
     Programs,
     binaries,
     find_nss_wrapper,
@@ -99,7 +99,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             reasons.append(_why_no_program(build.server, machine, name))
     for program in programs_in(argv):
         # Other programs than Subversion's, such as tar, are no part of a build.
-        side = build.client if program in SUBVERSION else ON_PATH.client
+        side = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
         reasons.append(_why_no_program(side, machine, program))
     for reason in reasons:
         if reason:
@@ -143,7 +143,7 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
         return f"{name} is not installed ({hint})"
     path = programs.find(name)
     if not path:
-        return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
+        return f"{programs.prefix} has no {name} in {' or '.join(PROGRAM_FOLDERS)}"
     # A program of another architecture, or one without its libraries, exists and does not run.
     if name.startswith("svn") and not program_version(programs, name):
         return f"{path} does not run on this machine: it prints no version"

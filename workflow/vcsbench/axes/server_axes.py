@@ -21,7 +21,7 @@ from vcsbench.deployment.credentials import why_no_certificate
 from vcsbench.deployment.deployed_server import ENCRYPTION_MODULES
 from vcsbench.errors import UserError
 from vcsbench.programs import (
-    DEFAULTS,
+    DEFAULT_SERVER,
     missing_server_file,
     read_arguments,
     server_file,
@@ -103,7 +103,7 @@ def _check_files(folder: Path) -> None:
     The errors are: a file with an unknown name in one of the two folders, a file that cannot be read, and a
     file that both folders lack.
     """
-    defaults = folder.parent / DEFAULTS
+    defaults = folder.parent / DEFAULT_SERVER
     # The files that programs read: httpd.conf, svnserve.args, ...
     names: list[str] = []
     for access in SUBVERSION.accesses.values():

@@ -15,14 +15,14 @@ from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_unmount
 from vcsbench.storages.workdir import resolve
 
 # In place of a folder: vcsbench makes the file system, or a guest has it.
-MAKE, GUEST = "make", "guest"
+TO_MAKE, IN_GUEST = "make", "guest"
 # The value of the axis `filesystem` that stands for the file system of the storage under test.
 OF_STORAGE = "storage"
 # It replaces an ext4 without a journal (storages.spread).
 INSTEAD = "ext4"
 # The kernel's names of each kind of file system.
-KINDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MAKEABLE}
-KINDS["nfs"] = ("nfs", "nfs4")
+FILESYSTEM_NAMES: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MAKEABLE}
+FILESYSTEM_NAMES["nfs"] = ("nfs", "nfs4")
 LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
 
@@ -79,10 +79,10 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
     if unknown:
         raise UserError(f"{configured}: `filesystems` has no {unknown}")
     folder = settings.filesystems[value]
-    if folder == MAKE:
+    if folder == TO_MAKE:
         return {"filesystem": {"make": value, "root": storage, "mounted": []}}
     place = f"{configured}: `filesystems.{value}`"
-    if folder == GUEST:
+    if folder == IN_GUEST:
         return {"filesystem": _guest_filesystem(value, place, env)}
     root = str(resolve(folder, env.root))
     kind, _ = _mounted(root)
@@ -90,7 +90,7 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
     # A name that is no kind, such as `backup`, may be on any kind. A folder named `xfs` must be on xfs.
-    if is_usable and kind not in KINDS.get(value, (kind,)):
+    if is_usable and kind not in FILESYSTEM_NAMES.get(value, (kind,)):
         raise UserError(
             f"{place}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
         )
@@ -110,7 +110,7 @@ def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesys
     return {
         "make": "",
         "root": guest.FOLDERS[value],
-        "guest": guest.KIND,
+        "guest": guest.FILESYSTEM_KIND,
         "scratch": str(resolve(env.config.settings.scratch, env.root)),
     }
 
@@ -132,7 +132,7 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
         if not unavailable and draft.get("clones"):
-            return f"{guest.KIND} has no reflinks"
+            return f"{guest.FILESYSTEM_KIND} has no reflinks"
         return unavailable
     # `make` is the kind of a file system that vcsbench makes, "" for an existing folder. The kind of a folder
     # is the kind of its mount: `mounted` is ["xfs", "/srv"].

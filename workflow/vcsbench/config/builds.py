@@ -10,7 +10,7 @@ from pathlib import Path
 from vcsbench.config.models import BuildPlace, Side
 from vcsbench.config.validation import Keys, read_yaml
 from vcsbench.errors import UserError
-from vcsbench.programs import PROGRAMS, Programs
+from vcsbench.programs import PROGRAM_FOLDERS, Programs
 
 # A rule makes conda environments there.
 ENVIRONMENTS = Path("results", "builds")
@@ -94,7 +94,7 @@ class BuildReader:
             raise self.error(
                 [*keys, "prefix"],
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
-                f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
+                f"{' or '.join(PROGRAM_FOLDERS)}. Use the folder that was configured with --prefix.",
             )
         return programs
 

@@ -20,7 +20,7 @@ from vcsbench.config.validation import (
     validate,
     value_at,
 )
-from vcsbench.errors import OPTIONS, UserError
+from vcsbench.errors import OPTION_BY_KEY, UserError
 
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
@@ -216,7 +216,7 @@ def where(files: Sequence[Path], keys: Keys) -> str:
     """
     if not keys:
         return str(files[0])
-    option = OPTIONS.get(str(keys[0]))
+    option = OPTION_BY_KEY.get(str(keys[0]))
     for file in reversed(files):
         content = read_yaml(file)
         with suppress(LookupError):

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
 from vcsbench.config.models import (
-    RENAMED,
-    Metric,
+    RENAMED_VALUES,
+    MetricName,
     Name,
     Text,
     definition,
@@ -45,7 +45,7 @@ class SidesDefinition(TypedDict, total=False):
     """Its value in the numerator."""
     candidate: Scalar
     """Its value in the denominator."""
-    metric: Metric
+    metric: MetricName
     """The metric (default: elapsed_s)."""
     to: Name
     """A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower."""
@@ -104,7 +104,7 @@ class FindingDefinition(TypedDict, total=False):
     where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
     """The cells of the finding: axes of the study, each with a value or a list of values. An axis that is
     left out (for example the repository) takes all that are measured."""
-    level: Metric
+    level: MetricName
     """The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py."""
     compare: Annotated[SidesDefinition, AfterValidator(_with_sides)]
     """Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above 1 the
@@ -273,7 +273,10 @@ def read_published_rows(
 
 def _rename_published(row: Mapping[str, str]) -> dict[str, str]:
     """Return a row of a published file, which has earlier names of axes and values, with today's names."""
-    return {RENAMED.get(column, column): RENAMED.get(text, text) for column, text in row.items()}
+    return {
+        RENAMED_VALUES.get(column, column): RENAMED_VALUES.get(text, text)
+        for column, text in row.items()
+    }
 
 
 def _check_numbers(

@@ -25,7 +25,7 @@ from vcsbench.programs import WORD
 
 Item = TypeVar("Item", bound=Hashable)
 MOST_MINUTES = 365 * 24 * 60
-LARGEST = 1e9
+LARGEST_NUMBER = 1e9
 
 
 # Of a mapping in a configuration file: unknown keys, other types and infinite numbers are errors. The text
@@ -100,14 +100,14 @@ def check_words(text: str, known: Collection[str]) -> str:
 
 
 # Axes and their values that have another name now.
-RENAMED = {"ra": "access", "hot-svn": "hot-server"}
+RENAMED_VALUES = {"ra": "access", "hot-svn": "hot-server"}
 
 
 def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
     """Return the first name that is not known, and a remedy, as the end of an error; "" without one."""
     for name in names:
         if name not in known:
-            new = RENAMED.get(str(name))
+            new = RENAMED_VALUES.get(str(name))
             if new in known:
                 return f"{name!r}. It is now {new}: rename it."
             return f"{name!r}. Use one of {', '.join(str(each) for each in known)}."
@@ -150,16 +150,16 @@ Name = Annotated[
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
 ]
-Metric = Annotated[Text, AfterValidator(known_metric)]
+MetricName = Annotated[Text, AfterValidator(known_metric)]
 Names = Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
 Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
-Weight = Annotated[float, Field(gt=0, le=LARGEST)]
+Weight = Annotated[float, Field(gt=0, le=LARGEST_NUMBER)]
 Percentage = Annotated[float, Field(gt=0, le=1000)]
 # An axis that does not apply has "".
 Value = Annotated[str, StringConstraints(max_length=200)]
 Values = Annotated[list[Value], Field(min_length=1), AfterValidator(unique)]
-Part = dict[str, Value | Values]
-Where = Annotated[dict[str, Value], Field(min_length=1)]
+GridPart = dict[str, Value | Values]
+Circumstances = Annotated[dict[str, Value], Field(min_length=1)]
 
 
 class StudySets(Model):
@@ -283,18 +283,18 @@ class ClusterSettings(Model):
 class WorkloadPart(Model):
     weight: Weight
     """Its share, in per cent."""
-    where: Where
+    where: Circumstances
     """Its cells: axes, each with a value."""
 
 
 class StudyGrid(Model):
-    include: list[Part] = key(min_length=1)
+    include: list[GridPart] = key(min_length=1)
     """Parts of the grid; a cell in any of them is measured, once."""
-    exclude: list[Part] = key([])
+    exclude: list[GridPart] = key([])
     """Parts of the grid that are left out again."""
 
 
-def limit(default: float, was: str, most: float = LARGEST, least: float = 0) -> Any:
+def limit(default: float, was: str, most: float = LARGEST_NUMBER, least: float = 0) -> Any:
     return key(default, was, ge=least, le=most)
 
 

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # in Python 3.11, typing has no docstri
 
 from vcsbench.axis_names import ARRIVAL_AXIS, CLIENTS_AXIS, COMMITTERS_AXIS, READERS_AXIS
 from vcsbench.config.models import (
-    Metric,
+    MetricName,
     Model,
     Names,
     Text,
@@ -32,7 +32,7 @@ from vcsbench.config.models import (
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
 from vcsbench.metrics import COUNT, COUNTS
-from vcsbench.programs import SUBVERSION, WORD
+from vcsbench.programs import SUBVERSION_PROGRAMS, WORD
 
 # Columns of the measurements that tables may have rows by.
 RUN_COLUMNS = (
@@ -41,7 +41,7 @@ RUN_COLUMNS = (
 )
 # The words of each command, and the words of each kind of `input` and `output`, as Subject.words() has them.
 # Those of LISTS stand for several arguments.
-WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
+WORDS = (*SUBVERSION_PROGRAMS, "svnadmin_args", "load_args", "python", "built")
 SUBJECT_WORDS = {
     "repository": ("repository", "url", "tree", "folder", "busy_file", "last"),
     "committed_repository": ("repository", "url", "tree", "folder", "busy_file", "last"),
@@ -81,7 +81,7 @@ AxisValue = Annotated[
     ),
 ]
 CommandName = AxisValue
-AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
+AxisValueList = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
 TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
 EnvironmentName = Annotated[
@@ -291,7 +291,7 @@ class QuestionDefinition(TypedDict, total=False):
     cost: bool
     """Ask for the cost of each value against the baseline of the table, for requirements such as https. The
     answer names the cost and recommends nothing."""
-    doubles: Metric
+    doubles: MetricName
     """Ask for the number of clients from which this latency is at least twice that of the fewest clients. The
     axis has numbers of clients, and a table compares them."""
     yes_value: Annotated[Text, former("yes")]
@@ -303,7 +303,7 @@ class QuestionDefinition(TypedDict, total=False):
     all cells, for example a build."""
     words: Text
     """The entry of words.yaml with the actions (default: the axis)."""
-    next_to: Annotated[dict[Metric, Text], Field(min_length=1)]
+    next_to: Annotated[dict[MetricName, Text], Field(min_length=1)]
     """Other metrics that the card has next to the elapsed time, each with the reader for whom it counts. A
     table has to compare the axis by this metric."""
     how_to_measure: Annotated[MeasureDefinition, former("measure")]
@@ -351,7 +351,7 @@ class ComparisonDefinition(TypedDict, total=False):
     them."""
     candidates: Required[Names | Literal["rest"]]
     """The values in the denominator, one row each. `rest` is all but the first."""
-    metric: Metric
+    metric: MetricName
     """The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree."""
 
 
@@ -368,7 +368,7 @@ class TableDefinition(TypedDict, total=False):
     """The cells of the table: axes with a value or a list of values (default: all)."""
     over: AxisOfStudy
     """An axis whose values are numbers; the table's chart has the metric over them."""
-    each: Annotated[list[Metric], Field(min_length=1), AfterValidator(unique)]
+    each: Annotated[list[MetricName], Field(min_length=1), AfterValidator(unique)]
     """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
     by: Annotated[list[Text], AfterValidator(unique)]
     """Further columns that are used like axes in `rows` or `columns`: run, round, copy, host, scale,
@@ -403,7 +403,7 @@ def _with_two_sides(table: TableDefinition) -> TableDefinition:
     return table
 
 
-Table = Annotated[
+CheckedTable = Annotated[
     TableDefinition,
     exactly_one("metric", "compare"),
     AfterValidator(_with_counts),
@@ -426,7 +426,7 @@ class StudyFile(Model):
     """When it was published: a year, a month or a day, in quotation marks."""
     url: Annotated[str, fits_pattern("https?://.+", "begin with http:// or https://")] = ""
     """Where it was published."""
-    axes: dict[AxisName, AxisValues | Text] = key(min_length=1)
+    axes: dict[AxisName, AxisValueList | Text] = key(min_length=1)
     """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names
     that are defined elsewhere (table below)."""
     commands: dict[CommandName, Command] = key({})
@@ -451,7 +451,7 @@ class StudyFile(Model):
     """The tables that come first on the study's page, with their charts."""
     published: Published | None = None
     """The published numbers and their conditions."""
-    tables: dict[str, Table] = key(min_length=1)
+    tables: dict[str, CheckedTable] = key(min_length=1)
     """The tables, by name; each has a `metric` or compares two values of an axis."""
 
 

@@ -48,7 +48,7 @@ class Deployment(NamedTuple):
         return names
 
 
-PLAIN = Deployment()
+NOT_DEPLOYED = Deployment()
 
 
 def deployment_of(recipe: Recipe) -> Deployment:

@@ -30,7 +30,7 @@ TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0
 IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
 # Checksums and segments that a TUN device leaves to its program: of TCP, and of UDP since Linux 6.2.
 TUN_F_CSUM, TUN_F_TSO4, TUN_F_USO4, TUN_F_USO6 = 0x01, 0x02, 0x20, 0x40
-REQUEST = struct.Struct("16sH22x")
+INTERFACE_REQUEST = struct.Struct("16sH22x")
 # The kernel itself takes up to this time for a round trip, which is subtracted from the delay that is set.
 MAX_CORRECTION_MS = 0.25
 ATTEMPTS = 3
@@ -144,7 +144,7 @@ class LinkedNetworks:
     def _open_device(self) -> int:
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
         flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
-        fcntl.ioctl(device, TUNSETIFF, REQUEST.pack(INTERFACE.encode(), flags))
+        fcntl.ioctl(device, TUNSETIFF, INTERFACE_REQUEST.pack(INTERFACE.encode(), flags))
         if self.link.merges_packets:
             features = TUN_F_CSUM | TUN_F_TSO4
             try:

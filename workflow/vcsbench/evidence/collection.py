@@ -15,7 +15,7 @@ from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import comparison_flags, flags, judgement, run_columns, same_work
-from vcsbench.evidence.comparison_flags import CONDITIONS, STATE
+from vcsbench.evidence.comparison_flags import CONDITIONS, STATE_COLUMN
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import TIMES
 from vcsbench.machine import host_label
@@ -25,7 +25,7 @@ from vcsbench.plan.result_state import OUTDATED, read_context
 from vcsbench.records import CellTrace, Context, Evidence, RunRecord, complete_run
 
 if TYPE_CHECKING:
-    from vcsbench.evidence.run_columns import Columns
+    from vcsbench.evidence.run_columns import RunColumns
 
 # The first and the last columns of measurements. Between them are the evidence and run_columns.
 FIRST_COLUMNS = ("round", "run", *TIMES, "client_peak_memory_bytes")
@@ -95,8 +95,8 @@ def collect(
     Raise UserError for an export of unknown schema.
     """
     result_of = {(result.cell, result.number): result for result in results}
-    rows: list[Columns] = []
-    failures: list[Columns] = []
+    rows: list[RunColumns] = []
+    failures: list[RunColumns] = []
     for cell in grid:
         path = cell["cell"]
         if cell["skip"]:
@@ -123,7 +123,7 @@ def collect(
     # Nothing is decided by the runs on the empty repository, so these are not compared with each other.
     fixed = fixed.assign(flags=fixed["flags"].map(flags.join_flags))
     return Collected(
-        frame.drop(columns=[STATE, CONDITIONS], errors="ignore"),
+        frame.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
         fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
         pd.DataFrame(failures, columns=["cell", "round", "reason"]),
     )
@@ -149,7 +149,7 @@ def _why_missing(cell_round: CellRound) -> str:
     return last_line or "it was not measured: the workflow ended before its turn"
 
 
-def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[Columns]:
+def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
     """Return the columns of each run of a cell-round, from its context and hyperfine's export.
 
     Raise _Failure with the reason if a file is missing, damaged or empty, if the export has fewer runs than
@@ -176,7 +176,7 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
         )
 
     shared_columns = _columns_of_cell_round(context)
-    rows: list[Columns] = []
+    rows: list[RunColumns] = []
     for number, timed in enumerate(timed_runs, start=1):
         # A run without a record has no evidence, and gets the flag `uncertified`.
         record = records[number - 1] if number <= len(records) else complete_run({})
@@ -187,14 +187,14 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
 
 def _columns_of_run(
     timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
-) -> Columns:
+) -> RunColumns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
     `flags` is a list of words here, for example ["too-short"]. `state` has the promises about the run as
     text, such as '{"os": "cold"}': only runs with the same promises are compared. collect() removes it later.
     """
     evidence = record["evidence"]
-    evidence_columns: Columns = {}
+    evidence_columns: RunColumns = {}
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
@@ -217,12 +217,12 @@ def _columns_of_run(
         **run_columns.git_columns(record, context),
         **run_columns.size_columns(context),
         "work": _COMPACT.encode(work) if work else "",
-        STATE: _SORTED.encode(record["promises"]),
+        STATE_COLUMN: _SORTED.encode(record["promises"]),
         "flags": _flags_of_run(timed, record, context, limits),
     }
 
 
-def _peak_memory(timed: Run, evidence: Evidence) -> Columns:
+def _peak_memory(timed: Run, evidence: Evidence) -> RunColumns:
     """Return the client's peak memory, and the run in which it was measured: "timed", "untimed" or ""."""
     # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
     # whose output was checked takes its place.
@@ -292,7 +292,7 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     return words
 
 
-def _columns_of_cell_round(context: Context) -> Columns:
+def _columns_of_cell_round(context: Context) -> RunColumns:
     """Return the columns that all runs of a cell-round share: build, storage, host, order and times.
 
     For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
@@ -320,7 +320,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
     }
 
 
-def _frame_of_runs(rows: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame:
+def _frame_of_runs(rows: Sequence[RunColumns], axes: Sequence[str]) -> pd.DataFrame:
     """Return a frame with a row for each run (Collected.measurements)."""
     first = ["cell", *axes, *FIRST_COLUMNS]
     names = dict.fromkeys(itertools.chain.from_iterable(rows))

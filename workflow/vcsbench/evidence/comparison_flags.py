@@ -17,7 +17,7 @@ from vcsbench.evidence.measurements import group_rows
 OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
 # A column with the promises about a run, while measurements are collected. In a series of runs, the first one
 # may be cold and the others hot, so the runs of one cell can have different promises.
-STATE = "state"
+STATE_COLUMN = "state"
 # The conditions of a cell-round as JSON, also while measurements are collected.
 CONDITIONS = "conditions"
 
@@ -27,7 +27,7 @@ def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:
 
     They are cell, host and state, without those that the frame does not have.
     """
-    return [frame[name] for name in ("cell", "host", STATE) if name in frame]
+    return [frame[name] for name in ("cell", "host", STATE_COLUMN) if name in frame]
 
 
 def are_valid(frame: pd.DataFrame) -> pd.Series:

@@ -227,7 +227,7 @@ class Flag(enum.StrEnum):
 
 
 # Something else took time of the machine.
-BUSY = {Flag.CPU_BUSY, Flag.IO_BUSY, Flag.CPU_STEAL, Flag.THROTTLED}
+BUSY_FLAGS = {Flag.CPU_BUSY, Flag.IO_BUSY, Flag.CPU_STEAL, Flag.THROTTLED}
 # Words of older results may be no flag any more, so keys are text.
 FLAGS: Mapping[str, Flag] = {flag.value: flag for flag in Flag}
 INVALID = frozenset(flag for flag in Flag if flag.is_invalid)
@@ -258,7 +258,7 @@ def add_flag(flags: str, word: str, is_set: bool) -> str:
 
 def is_disturbed(flags: str) -> bool:
     """Return True if the text of a run's flags says that other programs took time of the machine."""
-    return not BUSY.isdisjoint(flags.split())
+    return not BUSY_FLAGS.isdisjoint(flags.split())
 
 
 def is_invalid(flags: str) -> bool:

@@ -31,7 +31,7 @@ VIRTUAL_DISK = "virtual disk"
 # although the programs are the same.
 LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
-Columns = dict[str, object]
+RunColumns = dict[str, object]
 
 # By column: the count in the evidence that is summed over client and server. For example, `device_bytes` is
 # the sum of `client_read_bytes` and `server_read_bytes`.
@@ -118,7 +118,7 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
     return kind
 
 
-def count_columns(evidence: Evidence, context: Context) -> Columns:
+def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     """Return COUNT_COLUMNS of a run, for example {"device_bytes": 4096, "flushes": 3, "rpcs": None}.
 
     Some columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
@@ -128,7 +128,7 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     sides = ["client"]
     if evidence.get("server_kind"):
         sides.append("server")
-    counts: Columns = {RPCS: evidence.get(RPCS)}
+    counts: RunColumns = {RPCS: evidence.get(RPCS)}
     for column, count in SUMMED_COUNTS.items():
         values = [cast("int | None", evidence.get(f"{side}_{count}")) for side in sides]
         known_values = [value for value in values if value is not None]
@@ -145,13 +145,13 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     return counts
 
 
-def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
+def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
     A column that does not apply is None. A command with one client has no launcher: `carried_s` is its
     elapsed time.
     """
-    columns: Columns = dict.fromkeys(CLIENT_COLUMNS)
+    columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
     launched, work = run.get("launched"), run["work"]
     clients = launched["clients"] if launched else []
@@ -180,12 +180,12 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     return columns
 
 
-def traffic_columns(run: RunRecord) -> Columns:
+def traffic_columns(run: RunRecord) -> RunColumns:
     """Return TRAFFIC_COLUMNS of a run; {} for a run without traffic."""
     traffic = run.get("traffic")
     if not traffic:
         return {}
-    columns: Columns = dict.fromkeys(TRAFFIC_COLUMNS)
+    columns: RunColumns = dict.fromkeys(TRAFFIC_COLUMNS)
     seconds = traffic["seconds"]
     kinds = (traffic["read"], traffic["commit"])
     ended_s = [at for sent in kinds for at in sent["ended_s"]]
@@ -242,7 +242,7 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
     return words
 
 
-def git_columns(run: RunRecord, context: Context) -> Columns:
+def git_columns(run: RunRecord, context: Context) -> RunColumns:
     """Return the objects that client and server of git exchanged; {} if they were not counted."""
     trace = context.get("git_trace")
     if not trace:
@@ -251,7 +251,7 @@ def git_columns(run: RunRecord, context: Context) -> Columns:
     return {"git_objects": trace["objects"] or run["work"].get("objects", 0)}
 
 
-def size_columns(context: Context) -> Columns:
+def size_columns(context: Context) -> RunColumns:
     """Return the bytes of the repository on the server, and of what the client has.
 
     Return {} in a study that does not compare version control systems.
@@ -286,7 +286,7 @@ def read_traces(
     return traces
 
 
-def trace_columns(trace: CellTrace) -> Columns:
+def trace_columns(trace: CellTrace) -> RunColumns:
     """Return TRACE_COLUMNS: the numbers of system calls of client and server together.
 
     The counts {"reads": 5, "bytes_read": 4096, "mmap": 7} give `reads` 5, `bytes_read` 4096 and `all_calls`

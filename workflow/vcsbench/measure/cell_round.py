@@ -51,7 +51,7 @@ class RoundMeasurement:
         self.folder = folder
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
-        self.work_kind = work.KINDS[recipe["work_kind"]]
+        self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
         # The first untimed run, whose output is read if the work of the command is computed from it. None
         # before it, or without such a run.
         self.captured: Captured | None = None

@@ -32,7 +32,7 @@ from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import (
     BUILT,
-    SUBVERSION,
+    SUBVERSION_PROGRAMS,
     WORD,
     Programs,
     check_unchanged,
@@ -343,7 +343,7 @@ class PreparedCell:
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
         # The folder with the programs that set-up has built.
         words["built"] = str(BUILT)
-        for name in SUBVERSION:
+        for name in SUBVERSION_PROGRAMS:
             words[name] = partial(self._program, name)
         # Options in the server configuration, such as the size of a cache.
         for program in ("svnadmin", "load"):

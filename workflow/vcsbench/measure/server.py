@@ -14,7 +14,7 @@ from vcsbench import processes
 from vcsbench.deployment import credentials
 from vcsbench.deployment.credentials import Certificate, Credentials
 from vcsbench.deployment.deployed_server import (
-    PLAIN,
+    NOT_DEPLOYED,
     SASL,
     Deployment,
     httpd_directives,
@@ -34,7 +34,7 @@ POLL_S = 0.002
 # The processes of a closed connection end within milliseconds.
 CONNECTION_END_S = 5.0
 # The mark of a server. A later run detects by it a server that was left.
-MARKER = "VCSBENCH_SERVER"
+SERVER_MARKER = "VCSBENCH_SERVER"
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES = "directives.conf"
 OUTPUT = "output"
@@ -104,7 +104,7 @@ class Server:
         programs: Programs = ON_PATH,
         *,
         options: Sequence[str] = (),
-        deployment: Deployment = PLAIN,
+        deployment: Deployment = NOT_DEPLOYED,
         source: Path | None = None,
         host: str = HOST,
         in_network: EnterNetwork = nullcontext,
@@ -250,7 +250,7 @@ class Server:
         with self.in_network():
             self.process = processes.start_process(
                 [*self.env_command(), *self.argv],
-                env=server_environment({MARKER: str(self.run), **self.variables}),
+                env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
                 # On SIGTERM, httpd ends its children as well.
                 signal="TERM",
                 unprivileged=True,
@@ -612,4 +612,4 @@ def _serves_work_folder(argv: list[str]) -> bool:
 
 def _has_marker(pid: int) -> bool:
     # The environment of another user's server may be unreadable: it is empty then.
-    return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
+    return any(word.startswith(f"{SERVER_MARKER}=") for word in processes.environment(pid))

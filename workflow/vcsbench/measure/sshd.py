@@ -14,7 +14,7 @@ from vcsbench import processes
 from vcsbench.deployment.deployed_server import svnserve_configuration
 from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
-from vcsbench.measure.server import MARKER, OUTPUT, START_LIMIT_S, Server
+from vcsbench.measure.server import OUTPUT, SERVER_MARKER, START_LIMIT_S, Server
 from vcsbench.measure.untimed_runs import read_mapped_files
 from vcsbench.programs import (
     NSS_WRAPPER,
@@ -241,7 +241,7 @@ class Sshd(Server):
 
     def _session_script(self) -> str:
         """Return the shell script of a session: svnserve, with nothing but the environment of a server."""
-        variables = server_environment({MARKER: str(self.run), **self.variables})
+        variables = server_environment({SERVER_MARKER: str(self.run), **self.variables})
         settings = [f"{name}={value}" for name, value in variables.items()]
         words = ["env", "-i", *settings, *self.programs.env_command()]
         return f"exec {shlex.join(words)} {self._session_command()}\n"

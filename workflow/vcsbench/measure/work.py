@@ -22,7 +22,7 @@ Fingerprint = dict[str, int | str]
 # The key in the fingerprint of work that is compared with nothing.
 UNCHECKED = "apart"
 # The longest URL that is found across two pieces of data.
-LONGEST = 1024
+LONGEST_URL = 1024
 PREFIX_LENGTH = 12
 # Subversion expands a keyword of fixed width (`$URL::   $`) to a text of just this width. It cuts a long URL,
 # or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL.
@@ -57,7 +57,7 @@ class UrlNormaliser:
         The last LONGEST bytes may have the beginning of a URL whose end is in the next data, so they have to
         wait. If a URL lies across this limit, its end is the limit.
         """
-        end = max(0, len(data) - LONGEST)
+        end = max(0, len(data) - LONGEST_URL)
         if not self._may_match(data):
             return end
         for match in self._pattern.finditer(data):
@@ -493,7 +493,7 @@ class WorkKind(NamedTuple):
 # All runs of a command that only prints do the same, so one run is read for all of them.
 PRINTED = "the output of one untimed run"
 QUIET = ("-q", "--quiet")
-KINDS = {
+WORK_KINDS = {
     "built_tree": WorkKind("the files and links of each timed run", inspect=inspect_built_tree),
     "commit": WorkKind("a dump of the revision of each timed run", inspect=inspect_commit),
     "dump": WorkKind(PRINTED, read_dump),

@@ -19,7 +19,7 @@ from vcsbench.files import CSV_BYTES, read_json
 from vcsbench.records import Context, RecipeRepository, complete_context
 from vcsbench.storages.file_trees import remove_path
 
-FOLDER = "results/budget"
+BUDGET_FOLDER = "results/budget"
 ALL, NOTHING = "all", "nothing"
 # The reason of a cell-round without a result in a run that measures nothing. Pages have a text for it.
 OUTDATED = "outdated"
@@ -41,7 +41,7 @@ def subject_digest(subjects: Sequence[RecipeRepository]) -> str:
 
 def decision_of(study: str, number: int) -> str:
     """Return the decision file of a batch; the first batch has none."""
-    return f"{FOLDER}/{study}/batch{number}.json"
+    return f"{BUDGET_FOLDER}/{study}/batch{number}.json"
 
 
 class SamplingBatches:
@@ -71,7 +71,7 @@ class SamplingBatches:
 
     def _numbers_of_files(self) -> list[int]:
         numbers = []
-        for path in (self.root / FOLDER / self.study).glob("batch*.json"):
+        for path in (self.root / BUDGET_FOLDER / self.study).glob("batch*.json"):
             match = re.fullmatch(r"batch(\d+)\.json", path.name)
             if match:
                 numbers.append(int(match[1]))

@@ -16,7 +16,7 @@ from vcsbench.systems.commit_count import keep_commit_count
 from vcsbench.systems.fossil import FOSSIL_FILE, FOSSIL_USER, fossil_environment, run_fossil
 from vcsbench.systems.git_program import run_git, start_git
 from vcsbench.systems.mercurial import run_hg
-from vcsbench.systems.plain_system import PLAIN
+from vcsbench.systems.plain_system import PLAIN_FORMAT
 
 
 class ConvertedPreparation(Preparation):
@@ -27,7 +27,7 @@ class ConvertedPreparation(Preparation):
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         begun = time.monotonic()
-        path = staging / f"{fmt}.{PLAIN}"
+        path = staging / f"{fmt}.{PLAIN_FORMAT}"
         git = staging / "history.git"
         try:
             with progress.stage(source.doing, unit="commits"):
@@ -40,8 +40,8 @@ class ConvertedPreparation(Preparation):
         finally:
             remove_path(git)
         keep_commit_count(path, commits)
-        record = describe_load(source, facts, PLAIN, commits, begun)
-        mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN)
+        record = describe_load(source, facts, PLAIN_FORMAT, commits, begun)
+        mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN_FORMAT)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}.")
         return record

@@ -13,7 +13,7 @@ from vcsbench.prepare.preparations import preparation_of
 from vcsbench.records import LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.storages.filesystems import free_bytes
-from vcsbench.storages.workdir import LOADED, STAGING, WorkDir
+from vcsbench.storages.workdir import LOADED_FOLDER, STAGING, WorkDir
 
 
 @contextlib.contextmanager
@@ -31,8 +31,8 @@ def keep_loaded(repository: Path, home: WorkDir, repo: str, fmt: str) -> Path:
     It stays there until `make clean`: a packed repository, and copies that get lost, are made from it
     without loading again. The folder has no other files then, because these were made from an earlier load.
     """
-    home.remove(LOADED, repo, fmt)
-    folder = home.make(LOADED, repo, fmt)
+    home.remove(LOADED_FOLDER, repo, fmt)
+    folder = home.make(LOADED_FOLDER, repo, fmt)
     new = folder / f"{repository.name}.new"
     with progress.stage("storing the loaded repository"):
         shutil.move(repository, new)

@@ -18,7 +18,7 @@ from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
 from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, COMMAND_AXIS, FORMAT_AXIS
 from vcsbench.codes import AnswerKind
-from vcsbench.evidence.flags import BUSY, Flag
+from vcsbench.evidence.flags import BUSY_FLAGS, Flag
 from vcsbench.formats import default_format
 from vcsbench.report import charts
 from vcsbench.report.build_guard import make_guard
@@ -94,7 +94,7 @@ def shown_flags(results: Results) -> set[str]:
                     if card.question.aggregate or flag not in DOUBTS:
                         counts[flag] += 1
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
-    return shown - PLAIN_FLAGS - BUSY
+    return shown - PLAIN_FLAGS - BUSY_FLAGS
 
 
 def list_build_versions(results: Results) -> list[str]:

@@ -322,7 +322,7 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
         else:
             # `smaller scale: ruby has 13 % of its published size`
             label, _, facts = text.partition(": ")
-            steps.append(Step(reason.code, label, facts, texts.ACTIONS.get(reason.code, "")))
+            steps.append(Step(reason.code, label, facts, texts.ACTION_TEXTS.get(reason.code, "")))
     if is_different and not steps:
         steps.append(Step(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
     return steps, notes
@@ -409,7 +409,7 @@ def _describe_pairs(definition: Row, section: TableSection, where: Row) -> str:
 
     decided = [call for call in counts if call not in UNDECIDED_CALLS]
     undecided = [call for call in UNDECIDED_CALLS if call in counts]
-    outcomes = [f"{texts.CALLS[call]} in {counts[call]}" for call in (*decided, *undecided)]
+    outcomes = [f"{texts.CALL_TEXTS[call]} in {counts[call]}" for call in (*decided, *undecided)]
     outcome = ", ".join(outcomes)
     if sides:
         outcome = f"{value_label(sides.axis, sides.candidate)} {outcome}"

@@ -123,7 +123,7 @@ def describe_missing(results: Results) -> str:
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
     if outdated:
-        cell_rounds = f"{words.count_of(outdated, 'cell-round')} left out ({texts.OUTDATED})"
+        cell_rounds = f"{words.count_of(outdated, 'cell-round')} left out ({texts.OUTDATED_TEXT})"
         phrases.append(f"{cell_rounds}, `{results.command.text()}` measures them again")
     failed = len(results.failures) - outdated
     if failed:
@@ -270,7 +270,7 @@ def make_history_table(history: Row) -> PlainTable | None:
         outcomes = []
         for call, number in time["calls"].items():
             if number:
-                outcomes.append(f"{number} {texts.CALLS[call]}")
+                outcomes.append(f"{number} {texts.CALL_TEXTS[call]}")
         calls = ", ".join(outcomes)
         changed = "; ".join(time["changed"])
         # The first baseline of a host has none before it, so its last two columns stay empty.

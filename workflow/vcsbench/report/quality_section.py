@@ -13,7 +13,7 @@ from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
-from vcsbench.metrics import DEFAULT, name_in
+from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
@@ -303,7 +303,7 @@ def _select_elapsed_comparisons(results: Results) -> list[Row]:
     """Return the rows of all tables of elapsed time, without comparisons with saved baselines."""
     rows: list[Row] = []
     for name, table in results.tables.items():
-        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT:
+        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT_METRIC:
             rows += table
     return rows
 

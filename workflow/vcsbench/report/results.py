@@ -63,7 +63,7 @@ CSV_FILES = {
     "expectations": verdicts.OF_EXPECTATIONS,
 }
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
-AGAIN = "Delete the file and run again."
+DELETE_AND_RUN = "Delete the file and run again."
 REASONS = TypeAdapter(list[verdicts.Reason])
 
 
@@ -204,7 +204,7 @@ def read_records(
     if not Path(path).exists():
         return []
     required = list(columns)
-    rows: list[dict[str, Any]] = list(read_rows(path, AGAIN, columns=required))
+    rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
     # In measurements, a row without its round or run is damaged. In other files they may be empty.
     never_empty = COUNTS if COUNTS.issubset(required) else frozenset()
     for row in rows:
@@ -212,7 +212,9 @@ def read_records(
             try:
                 row[name] = _parse_number(row[name], is_count=name in never_empty)
             except (ValueError, OverflowError):
-                raise UserError(f"{path}: {name}: '{row[name]}' is not a number. {AGAIN}") from None
+                raise UserError(
+                    f"{path}: {name}: '{row[name]}' is not a number. {DELETE_AND_RUN}"
+                ) from None
     return rows
 
 
@@ -360,7 +362,9 @@ def _parse_reasons(text: str, path: Path) -> list[verdicts.Reason]:
         for reason in reasons:
             reason_text(reason)
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
+        raise UserError(
+            f"{path}: reasons: {text[:80]!r} cannot be read. {DELETE_AND_RUN}"
+        ) from None
     return reasons
 
 
@@ -395,7 +399,7 @@ def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
     try:
         return adapter.validate_python(_read_json(path) or {})
     except ValidationError:
-        raise UserError(f"{path}: the file is damaged. {AGAIN}") from None
+        raise UserError(f"{path}: the file is damaged. {DELETE_AND_RUN}") from None
 
 
 def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
@@ -489,5 +493,5 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, kind):
-        raise UserError(f"{path}: the file is damaged. {AGAIN}")
+        raise UserError(f"{path}: the file is damaged. {DELETE_AND_RUN}")
     return content

@@ -190,7 +190,7 @@ def _point_without_row(expected: ExpectedRow) -> Point:
     if expected.flags:
         return _absent_point(expected, PointKind.WITHHELD, _left_out_title(expected.flags))
     if expected.is_outdated:
-        return _absent_point(expected, PointKind.OUTDATED, texts.OUTDATED)
+        return _absent_point(expected, PointKind.OUTDATED, texts.OUTDATED_TEXT)
     if expected.failures:
         return _absent_point(expected, PointKind.FAILED, "; ".join(expected.failures))
     return _absent_point(expected, PointKind.WITHHELD, _left_out_title([]))
@@ -349,8 +349,8 @@ def _call_sentence(comparison: ComparisonRow, candidate: str, metric: Metric) ->
         word = above if ratio_of(comparison) > 1 else below
         return f"{candidate} {metric.words.verb}{word}."
     if comparison.why_undecided:
-        return f"Undecided: {texts.UNDECIDED[comparison.why_undecided]}."
-    return f"{texts.CALLS[comparison.call or Call.UNDECIDED]}.".capitalize()
+        return f"Undecided: {texts.UNDECIDED_TEXTS[comparison.why_undecided]}."
+    return f"{texts.CALL_TEXTS[comparison.call or Call.UNDECIDED]}.".capitalize()
 
 
 def side_labels(definition: TableDefinition) -> tuple[str, str]:

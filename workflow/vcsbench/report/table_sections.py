@@ -445,7 +445,7 @@ def _comparison_reading(definition: TableDefinition, has_published: bool) -> str
     side = "above" if metric.gain > 0 else "below"
     reduction = REDUCTIONS[definition.get("reduce", "median")]
     return (
-        f"100 {words.TIMES} ({quotient} {words.MINUS} 1), in per cent: "
+        f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
         f"{side} 0, {candidates} {metric.words.is_better}. "
         "Measured: the geometric mean of the rounds' ratios. "
         f"Published: the ratio of {reduction}."

@@ -29,7 +29,7 @@ from vcsbench.report.summary import (
 )
 from vcsbench.statistics import texts
 
-COLUMNS = 80
+TERMINAL_COLUMNS = 80
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own numbers, pick what you have at the top of the report.",
@@ -54,7 +54,7 @@ class TerminalRow(NamedTuple):
 
 
 def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list[str]:
-    """Return the lines that the terminal shows of each study, of at most COLUMNS characters.
+    """Return the lines that the terminal shows of each study, of at most TERMINAL_COLUMNS characters.
 
     They are its answers, missing results, and the next runs. `command` repeats the last run. With several
     studies, the name of each is above its lines. A long argument of a command stays whole.
@@ -90,7 +90,7 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
             head += f"{answer:<{answer_width}}" if len(answer) < answer_width else f"{answer}  "
             indent += " " * answer_width
         # Names such as `hot-os` stay whole.
-        wrapper = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False)
+        wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, indent, break_on_hyphens=False)
         # wrap() returns no line for an empty text.
         wrapped = wrapper.wrap(printable(text)) or [head]
         lines += [line.rstrip() for line in wrapped]
@@ -102,7 +102,7 @@ def _format_steps(steps: Sequence[NextStep]) -> list[str]:
     lines = []
     heading = "Next"
     for step in steps:
-        wrapper = textwrap.TextWrapper(COLUMNS, f"{heading:<{QUESTION_WIDTH}}", INDENT)
+        wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, f"{heading:<{QUESTION_WIDTH}}", INDENT)
         lines += wrapper.wrap(f"{step.effect}:")
         lines += _wrap_command(printable(step.command))
         heading = ""
@@ -114,7 +114,7 @@ def _wrap_command(command: str) -> list[str]:
     lines = [""]
     # An argument with spaces is one word: ARGS='--configfile larger.yaml'
     for argument in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
-        if lines[-1] and len(f"{INDENT}{lines[-1]} {argument} \\") > COLUMNS:
+        if lines[-1] and len(f"{INDENT}{lines[-1]} {argument} \\") > TERMINAL_COLUMNS:
             lines[-1] += " \\"
             lines.append("")
         lines[-1] = f"{lines[-1]} {argument}".strip()
@@ -213,7 +213,7 @@ def _make_missing_rows(summary: Results) -> Iterator[TerminalRow]:
     # A cell counts once, with the reason of its last round.
     reasons = {row["cell"]: row["reason"] for row in summary.failures}
     failed = [reason for reason in reasons.values() if reason != OUTDATED]
-    outdated = [texts.OUTDATED for reason in reasons.values() if reason == OUTDATED]
+    outdated = [texts.OUTDATED_TEXT for reason in reasons.values() if reason == OUTDATED]
     skipped = [cell["skip"] for cell in summary.grid if cell.get("skip")]
     for name, members in (("Skipped", skipped), ("Failed", failed), ("Outdated", outdated)):
         if members:
@@ -243,7 +243,7 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         measured = folder / "measurements" / f"{name}.csv"
         runs: Rows = ()
         if measured.exists():
-            runs = read_rows(measured, results.AGAIN, columns=("cell", "flags"))
+            runs = read_rows(measured, results.DELETE_AND_RUN, columns=("cell", "flags"))
         summary = Results(
             study=study,
             order={},

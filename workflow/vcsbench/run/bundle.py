@@ -15,14 +15,14 @@ from pathlib import Path
 
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.study import load_study
-from vcsbench.errors import OPTIONS, UserError, sentence_of
+from vcsbench.errors import OPTION_BY_KEY, UserError, sentence_of
 from vcsbench.external import one_line
 from vcsbench.files import read_json, write_bytes, write_text
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.index_page import build_index, read_entries
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
-from vcsbench.statistics.baselines import NAME
+from vcsbench.statistics.baselines import BASELINE_NAME
 from vcsbench.storages.file_trees import entries
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
@@ -51,9 +51,9 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
         studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
-    if name and not NAME.fullmatch(name):
+    if name and not BASELINE_NAME.fullmatch(name):
         raise UserError(
-            f"{OPTIONS['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
+            f"{OPTION_BY_KEY['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
     # Studies share files, such as the files of findings.
@@ -89,9 +89,11 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     """
     page = Path("reports") / f"{study}.html"
     made_with = Path("results/page") / f"{study}.json"
-    if not (NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()):
+    if not (
+        BASELINE_NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()
+    ):
         raise UserError(
-            f"{OPTIONS['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
+            f"{OPTION_BY_KEY['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
     definition = Path("config/studies") / f"{study}.yaml"
     yield from (page, definition, FINDINGS)
@@ -153,9 +155,10 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     the folder exists; nothing of the bundle is left then.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
-    if not NAME.fullmatch(name):
+    if not BASELINE_NAME.fullmatch(name):
         raise UserError(
-            f"{OPTIONS['name']}: {one_line(repr(name))} is no name of a folder. Give one, such as january."
+            f"{OPTION_BY_KEY['name']}: {one_line(repr(name))} is no name of a folder. "
+            f"Give one, such as january."
         )
     folder = root / IMPORTED / name
     if folder.exists():

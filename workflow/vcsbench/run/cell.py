@@ -172,10 +172,10 @@ def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> in
     """
     ends_run = full != 0 and not is_alone
     if ends_run:
-        sentence += f"; the workflow run ends here. {errors.REMEDIES[full]}, and run again."
+        sentence += f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full]}, and run again."
     elif full == errno.EDQUOT:
         # A quota can apply to the output alone.
-        sentence += f". {errors.REMEDIES[full]}, and run again."
+        sentence += f". {errors.REMEDY_BY_ERRNO[full]}, and run again."
     streams = [sys.stderr]
     if ends_run:
         # Standard error goes to the log, which may be on the full disk.
@@ -319,7 +319,7 @@ def _measure_in_guest(
         )
     finally:
         workdir.remove(*place)
-    return _read_guest_result(out, guest.REMEDY)
+    return _read_guest_result(out, guest.GUEST_REMEDY)
 
 
 def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vcsbench.axes.storage_axes import GUEST, MAKE
+from vcsbench.axes.storage_axes import IN_GUEST, TO_MAKE
 from vcsbench.config.configuration import where
 from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.validation import validate
@@ -25,7 +25,7 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
     folders = [*settings.storages.values(), settings.scratch]
     for folder in settings.filesystems.values():
         # These words stand for a file system that is made for each cell-round.
-        if folder not in (MAKE, GUEST):
+        if folder not in (TO_MAKE, IN_GUEST):
             folders.append(folder)
     places = [WorkDir(folder, root) for folder in folders]
     return list({place.path: place for place in places}.values())

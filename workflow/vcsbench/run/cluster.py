@@ -28,9 +28,9 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import is_readable, is_up_to_date, read_context
 from vcsbench.storages.file_trees import remove_path
 
-FOLDER = "results/cluster"
+CLUSTER_FOLDER = "results/cluster"
 # The job of each block. A block stays on its node from run to run.
-BLOCKS = f"{FOLDER}/blocks.json"
+BLOCKS = f"{CLUSTER_FOLDER}/blocks.json"
 NODES = "nodes"
 # Folders of the checkout that each node has for itself. It shares all others by links.
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
@@ -82,7 +82,7 @@ class NodeWork:
 
 def job_file(root: Path, job: int, kind: str) -> Path:
     """Return a file about a job. The kinds are "work" and "assignment"."""
-    return root / FOLDER / f"job{job}.{kind}.json"
+    return root / CLUSTER_FOLDER / f"job{job}.{kind}.json"
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:
@@ -292,7 +292,7 @@ class Cluster:
         write_json(path, read_json(path) | self.jobs)
 
     def records(self) -> list[str]:
-        return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
+        return [f"{CLUSTER_FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
 
     @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:

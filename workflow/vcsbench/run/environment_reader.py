@@ -13,7 +13,7 @@ from vcsbench.config.models import BuildPlace
 from vcsbench.errors import UserError
 from vcsbench.external import URL_FORM, is_plain_url
 from vcsbench.machine import Machine
-from vcsbench.measure.work import KINDS
+from vcsbench.measure.work import WORK_KINDS
 
 
 def open_environment(
@@ -54,7 +54,7 @@ def _check_inspections(config: Config) -> None:
     """Raise UserError for a command whose work is found in an output that it does not have."""
     for study in config.studies.values():
         for name, command in study.commands.items():
-            if KINDS[command.work].inspect and not command.output:
+            if WORK_KINDS[command.work].inspect and not command.output:
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
                     f"the output, but this command writes nothing. Add `output: target`, or choose "

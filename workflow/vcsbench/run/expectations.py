@@ -13,7 +13,7 @@ from vcsbench.config.definitions import (
 )
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.run.study_params import FINDINGS, StudyParams, study_names
+from vcsbench.run.study_params import FINDINGS_FILE, StudyParams, study_names
 from vcsbench.statistics import baselines
 
 
@@ -30,7 +30,7 @@ class Expectations:
         self.root = environment.root
         # The studies of each saved baseline, by its name.
         self.saved_studies = baselines.saved_baselines(self.root)
-        read_definitions(str(self.root / FINDINGS))
+        read_definitions(str(self.root / FINDINGS_FILE))
         for study in self.config.studies:
             params_of(study).check_names()
         self.by_study = self._read_expectations(params_of)

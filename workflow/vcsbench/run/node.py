@@ -17,7 +17,7 @@ from vcsbench.machine import host, node_name
 from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.cluster import (
     CLEAN,
-    FOLDER,
+    CLUSTER_FOLDER,
     NodeAssignment,
     NodeWork,
     collect_jobs,
@@ -27,7 +27,7 @@ from vcsbench.run.job import LONG_GRACE_S, end_with_shell, exit_on_signals
 from vcsbench.run.project import Project
 
 # The hardware and the system of the first node of a run, which all others must have.
-CLASS = f"{FOLDER}/node-class.json"
+CLASS = f"{CLUSTER_FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
 # The workflow on the node is another one.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")

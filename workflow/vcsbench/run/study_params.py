@@ -26,7 +26,7 @@ from vcsbench.statistics.settings import StudySettings
 
 # Files that rules read have paths relative to the checkout, in which Snakemake works.
 PUBLISHED = Path("config", "published")
-FINDINGS = str(PUBLISHED / "findings.yaml")
+FINDINGS_FILE = str(PUBLISHED / "findings.yaml")
 
 
 class StudyWithFindings(NamedTuple):
@@ -163,16 +163,17 @@ class StudyParams:
             for key in ("allow_inconclusive", "allow_not_measured"):
                 if key in finding:
                     raise UserError(
-                        f"{FINDINGS}: `{finding['id']}.{key}`: only an expectation can have this. Remove it."
+                        f"{FINDINGS_FILE}: `{finding['id']}.{key}`: only an expectation can have this. "
+                        f"Remove it."
                     )
         if study.published is None:
             return
         self.check_published()
         self._check_name(
             "published.findings",
-            f"{FINDINGS} has no",
+            f"{FINDINGS_FILE} has no",
             study.published.findings or (),
-            list(read_definitions(str(self.root / FINDINGS))),
+            list(read_definitions(str(self.root / FINDINGS_FILE))),
         )
         self._check_name(
             "published.revisions",
@@ -276,7 +277,7 @@ class StudyParams:
             choices[STATISTIC] = get_args(Statistic)
         findings: list[FindingDefinition] = []
         for group in self.definition.findings:
-            findings += read_expectations([self.root / FINDINGS], group, choices)
+            findings += read_expectations([self.root / FINDINGS_FILE], group, choices)
         return findings
 
 
@@ -288,7 +289,7 @@ def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
     """Return the studies that have published findings, sorted by their number, the largest first."""
-    known = read_definitions(str(root / FINDINGS))
+    known = read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):
         study = params_of(name).definition

@@ -36,12 +36,12 @@ from vcsbench.storages import filesystems
 CONFIGURATION = "config/config.yaml"
 # Snakemake evaluates Python expressions in a YAML file with this key.
 TEMPLATE = "__use_yte__"
-FOLDER = ".vcsbench"
-LOCK = f"{FOLDER}/lock"
+STATE_FOLDER = ".vcsbench"
+LOCK = f"{STATE_FOLDER}/lock"
 # The process id of the last Snakemake whose jobs failed.
-FAILED = f"{FOLDER}/failed"
-OPTIONS = "options-*.json"
-WRITTEN = (FOLDER, ".snakemake", "results", "reports")
+FAILED_FOLDER = f"{STATE_FOLDER}/failed"
+OPTION_FILES = "options-*.json"
+WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 IS_FULL = "the file system is full. Free some space and run again."
 # How long Snakemake, and then all other processes of a session, have to end after a signal.
 SNAKEMAKE_GRACE_S = 4.0
@@ -170,7 +170,7 @@ def _call_snakemake(
         sys.exit(128 - status)
     # end_session() wrote the process id of its Snakemake into this file. The file of an earlier call has
     # another id, and does not count.
-    failed = root / FAILED
+    failed = root / FAILED_FOLDER
     has_failed_jobs = failed.exists() and failed.read_text() == str(process.pid)
     return SnakemakeCall(status, has_failed_jobs)
 
@@ -182,7 +182,7 @@ def _options_file(root: Path, options: Mapping[str, object]) -> str:
     `--config` as YAML; a JSON file keeps each value.
     """
     digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
-    path = root / FOLDER / OPTIONS.replace("*", digest)
+    path = root / STATE_FOLDER / OPTION_FILES.replace("*", digest)
     path.parent.mkdir(exist_ok=True)
     if not path.exists():
         write_json(path, options)
@@ -190,7 +190,7 @@ def _options_file(root: Path, options: Mapping[str, object]) -> str:
 
 
 def is_options_file(path: Path, root: Path) -> bool:
-    return path.parent.resolve() == (root / FOLDER).resolve() and path.match(OPTIONS)
+    return path.parent.resolve() == (root / STATE_FOLDER).resolve() and path.match(OPTION_FILES)
 
 
 def _send_to_group(group: int, number: int) -> None:
@@ -219,7 +219,7 @@ def begin_session(root: Path) -> int:
         print_message(f"ended {ended} of a killed workflow run.")
     # All jobs inherit it, also those that leave the process group.
     os.environ[RUN_ROOT] = os.path.realpath(root)
-    for mark in (FAILED, STOPPED):
+    for mark in (FAILED_FOLDER, STOPPED):
         (root / mark).unlink(missing_ok=True)
     return lock
 
@@ -228,7 +228,7 @@ def end_session(root: Path, failed: bool) -> None:
     """Record that jobs failed, unless one of them stopped the session (job.stop_workflow)."""
     if failed and not (root / STOPPED).exists():
         with suppress(OSError):
-            (root / FAILED).write_text(str(os.getpid()))
+            (root / FAILED_FOLDER).write_text(str(os.getpid()))
 
 
 def exit_after_main_thread(status: int) -> None:

@@ -11,7 +11,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import dump_source, git_source, svn_files
 from vcsbench.sources.base import (
-    UNREACHABLE,
+    PATH_ERRORS,
     Definition,
     Facts,
     SizeEstimate,
@@ -32,7 +32,7 @@ from vcsbench.sources.svn_tree import summarize_tree
 from vcsbench.sources.svn_url_source import SvnUrlSource, export_head
 from vcsbench.sources.tree_source import DirectorySource, copy_directory
 
-KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
+SOURCE_KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
     "git": GitSource,
     "svn": SvnSource,
@@ -59,7 +59,7 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
         return SvnUrlSource(name, definition, where)
     if kind == GitSource.kind and definition.get("history") == AS_IS_HISTORY:
         return GitCopySource(name, definition, where)
-    return KINDS[kind](name, definition, where)
+    return SOURCE_KINDS[kind](name, definition, where)
 
 
 def detect(path: str) -> dict[str, str]:
@@ -93,7 +93,7 @@ def detect(path: str) -> dict[str, str]:
         if place.is_file() and dump_source.is_dump(place):
             return {"source": DumpSource.kind, "path": absolute}
         reason = _why_unknown(place)
-    except UNREACHABLE as error:
+    except PATH_ERRORS as error:
         raise UserError(describe_unreachable(path, error)) from error
     raise UserError(f"{shown}: {reason}")
 

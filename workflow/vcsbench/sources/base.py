@@ -23,7 +23,7 @@ FILE_SCHEME = "file://"
 # An entry of `repositories`. The configuration has checked its types (config.models).
 Definition = Mapping[str, Any]
 # What Python raises for a path that cannot be: no permission, a NUL, or the home of an unknown user.
-UNREACHABLE = (OSError, ValueError, RuntimeError)
+PATH_ERRORS = (OSError, ValueError, RuntimeError)
 TRUNK = "trunk"
 
 
@@ -166,7 +166,7 @@ def is_server_url(text: str) -> bool:
 def local_path(text: str) -> Path:
     """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
 
-    It need not exist. Raise one of UNREACHABLE if it is an impossible name, or if a folder above it may not
+    It need not exist. Raise one of PATH_ERRORS if it is an impossible name, or if a folder above it may not
     be entered. `~user` of an unknown user raises one, too.
     """
     if text.startswith(FILE_SCHEME):
@@ -186,7 +186,7 @@ def local_path(text: str) -> Path:
 
 
 def describe_unreachable(text: str, error: Exception) -> str:
-    """Return the sentence of an error for one of UNREACHABLE."""
+    """Return the sentence of an error for one of PATH_ERRORS."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     reason = getattr(error, "strerror", None) or error
     return f"{shown!r} cannot be read: {reason}. Check the path and its permissions."
@@ -257,7 +257,7 @@ class Options:
             os.fspath(path).encode()
         except UnicodeEncodeError:
             raise self.error("path", f"{text} is not UTF-8. Rename the file or folder.") from None
-        except UNREACHABLE as error:
+        except PATH_ERRORS as error:
             raise self.error("path", describe_unreachable(text, error)) from error
         return path
 

@@ -6,14 +6,14 @@ from vcsbench.external import parse_number
 
 FORMAT = b"SVN-fs-dump-format-version"
 REVISION = b"Revision-number"
-NODE = b"Node-path"
+NODE_PATH = b"Node-path"
 ACTION = b"Node-action"
-KIND = b"Node-kind"
+NODE_KIND = b"Node-kind"
 COPY_PATH = b"Node-copyfrom-path"
 PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
 CONTENT = b"Content-length"
 # The headers with numbers, and the largest numbers.
-NUMBERS = {FORMAT: 1000, REVISION: 2**40, PROPERTIES: 2**62, TEXT: 2**62, CONTENT: 2**62}
+LARGEST_NUMBERS = {FORMAT: 1000, REVISION: 2**40, PROPERTIES: 2**62, TEXT: 2**62, CONTENT: 2**62}
 DATE = b"svn:date"
 # svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
 _DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
@@ -30,7 +30,7 @@ def header_number(key: bytes, value: bytes) -> int | None:
     # svnadmin accepts `+1`, and refuses `++1`.
     if digits[:1] == b"+" and digits[1:2].isdigit():
         digits = digits[1:]
-    return parse_number(digits, NUMBERS[key])
+    return parse_number(digits, LARGEST_NUMBERS[key])
 
 
 def is_date(text: bytes) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vcsbench.sources.dump_headers import ACTION, COPY_PATH, KIND, NODE
+from vcsbench.sources.dump_headers import ACTION, COPY_PATH, NODE_KIND, NODE_PATH
 from vcsbench.sources.svn_names import is_impossible, is_reserved
 from vcsbench.storages.file_trees import PATH_BYTES, OddPaths
 
@@ -40,7 +40,7 @@ class PathTracker:
         None.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
-        names = [name for name in headers[NODE].split(b"/") if name not in (b"", b".")]
+        names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
         path = b"/".join(names)
         # A deletion, an addition, a change, or a replacement, which is a deletion and an addition.
         action = headers.get(ACTION, b"change")
@@ -67,7 +67,7 @@ class PathTracker:
 
     def _follow_tree(self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool) -> None:
         if path == self._tree:
-            kind = headers.get(KIND)
+            kind = headers.get(NODE_KIND)
             # A copy may leave its kind out.
             is_folder = kind == b"dir" if kind else None
             self.has_tree = False if is_deleted else is_folder

@@ -21,7 +21,15 @@ from vcsbench.processes import Program
 from vcsbench.sources import dump_format, dump_headers
 from vcsbench.sources.base import Facts
 from vcsbench.sources.compressed import DAMAGED
-from vcsbench.sources.dump_headers import CONTENT, DATE, FORMAT, NODE, PROPERTIES, REVISION, TEXT
+from vcsbench.sources.dump_headers import (
+    CONTENT,
+    DATE,
+    FORMAT,
+    NODE_PATH,
+    PROPERTIES,
+    REVISION,
+    TEXT,
+)
 from vcsbench.sources.dump_paths import PathTracker
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, RESERVED_PATHS
 
@@ -287,7 +295,7 @@ class DumpReader:
         """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
-        elif NODE in headers:
+        elif NODE_PATH in headers:
             self._follow_path(headers)
         elif FORMAT in headers:
             # A second dump in the same file: its revisions begin again.

@@ -9,18 +9,18 @@ from vcsbench.sources import dump_format, svn_names
 from vcsbench.sources.base import Facts, format_notes
 from vcsbench.sources.dump_format import folders_above
 from vcsbench.sources.git_history import LAYOUT, TRUNK, ConversionPlan
-from vcsbench.sources.git_log import Change, Commit, CommitDetails
+from vcsbench.sources.git_log import Commit, CommitDetails, TreeChange
 from vcsbench.sources.git_objects import (
-    EXECUTABLE,
-    FOLDER,
+    EXECUTABLE_MODE,
+    FOLDER_MODE,
     NO_NODE,
     SUBMODULE,
-    SYMLINK,
+    SYMLINK_MODE,
     Blob,
     BlobReader,
 )
 
-PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
+PROPERTIES = {SYMLINK_MODE: dump_format.SPECIAL, EXECUTABLE_MODE: dump_format.EXECUTABLE}
 SUBMODULES = "Submodules left out"
 MOVED = "Branches and tags renamed, because one would lie in another"
 LATE = (
@@ -46,10 +46,10 @@ class NodeWriter:
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
         self._blobs = blobs
         self._out = out
-        notes = (SUBMODULES, svn_names.RENAMED, svn_names.LINKS)
+        notes = (SUBMODULES, svn_names.RENAMED_NOTE, svn_names.LINKS_NOTE)
         self.noted = {note: set[bytes]() for note in notes}
 
-    def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
+    def write(self, changes: list[TreeChange], line: bytes, origin: Origin) -> None:
         """Write the records of a commit's changes: deletions, then folders, then files and links.
 
         `line` is the folder that the commit belongs to, such as b"trunk" or b"branches/x". `origin` is the
@@ -64,13 +64,13 @@ class NodeWriter:
         copied = self._add_folders(changes, line, origin)
         files = []
         for change in changes:
-            is_file = change.new_mode not in (*NO_NODE, FOLDER)
+            is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
             # A copied folder has its files already.
             if is_file and not _is_below(change.path, copied):
                 files.append(change)
         self._write_files(files, line, origin)
 
-    def _delete(self, changes: list[Change], line: bytes) -> None:
+    def _delete(self, changes: list[TreeChange], line: bytes) -> None:
         """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule.
 
         The old path of a move is deleted here. Its copy, which is written later, is still possible, because
@@ -91,13 +91,13 @@ class NodeWriter:
     def _convert_path(self, line: bytes, path: bytes) -> bytes:
         name = svn_names.subversion_path(path)
         if name != path:
-            self.noted[svn_names.RENAMED].add(path)
+            self.noted[svn_names.RENAMED_NOTE].add(path)
         return line + b"/" + name
 
-    def _format_copyfrom(self, change: Change, origin: Origin) -> bytes:
+    def _format_copyfrom(self, change: TreeChange, origin: Origin) -> bytes:
         return dump_format.copyfrom(self._convert_path(origin.path, change.source), origin.revision)
 
-    def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
+    def _add_folders(self, changes: list[TreeChange], line: bytes, origin: Origin) -> set[bytes]:
         """Write the new folders, parents first, and return the paths of those that are copies.
 
         A folder that is moved becomes a copy with all its content, so nothing below it is written again. All
@@ -105,12 +105,12 @@ class NodeWriter:
         """
         copied = set[bytes]()
         # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
-        for change in sorted(change for change in changes if change.new_mode == FOLDER):
+        for change in sorted(change for change in changes if change.new_mode == FOLDER_MODE):
             if _is_below(change.path, copied):
                 continue
             copyfrom = b""
             # It was a folder before and is one now: only moved folders are among these changes (_has_node).
-            if change.old_mode == FOLDER:
+            if change.old_mode == FOLDER_MODE:
                 copied.add(change.path)
                 copyfrom = self._format_copyfrom(change, origin)
             self._out.write(
@@ -118,7 +118,7 @@ class NodeWriter:
             )
         return copied
 
-    def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
+    def _write_files(self, changes: list[TreeChange], line: bytes, origin: Origin) -> None:
         """Write the record of each added, changed or renamed file or link.
 
         A file that is new or has another path gets the action `add`, and all others `change`. A renamed file
@@ -139,11 +139,11 @@ class NodeWriter:
                 self._out.write(dump_format.file(path, action, copyfrom, properties))
                 continue
             blob = next(blobs)
-            if change.new_mode == SYMLINK:
+            if change.new_mode == SYMLINK_MODE:
                 blob, properties = _read_link(blob)
                 # Without properties, the link became a plain file, which a report has to say.
                 if not properties:
-                    self.noted[svn_names.LINKS].add(change.path)
+                    self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
                 path, action, copyfrom, properties, blob.size, blob.chunks
             )
@@ -154,9 +154,9 @@ class NodeWriter:
             pass
 
 
-def _has_node(change: Change) -> bool:
+def _has_node(change: TreeChange) -> bool:
     """Return True if a change concerns a file, a link, or a folder that is added, deleted or moved."""
-    if change.old_mode == change.new_mode == FOLDER:
+    if change.old_mode == change.new_mode == FOLDER_MODE:
         # git lists all folders above a changed file. Only moved ones have another source.
         return change.source != change.path
     return change.old_mode not in NO_NODE or change.new_mode not in NO_NODE
@@ -175,7 +175,7 @@ def _read_link(blob: Blob) -> tuple[Blob, dump_format.Properties]:
     return Blob(len(text), iter([text])), properties
 
 
-def _changed_properties(change: Change) -> dump_format.Properties | None:
+def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
     """Return all properties of a file after a change; None if they stay as they are, {} if it has none now.
 
     They are returned for every new file, and for every file that was a link in git: that link may have become
@@ -183,16 +183,16 @@ def _changed_properties(change: Change) -> dump_format.Properties | None:
     """
     old_properties = PROPERTIES.get(change.old_mode, {})
     new_properties = PROPERTIES.get(change.new_mode, {})
-    if change.old_mode in (*NO_NODE, SYMLINK) or new_properties != old_properties:
+    if change.old_mode in (*NO_NODE, SYMLINK_MODE) or new_properties != old_properties:
         return new_properties
     return None
 
 
-def _has_new_text(change: Change) -> bool:
+def _has_new_text(change: TreeChange) -> bool:
     """Return True if the text changes. In Subversion, the text of a link begins with `link `."""
     if change.old_mode in NO_NODE or change.old_object != change.new_object:
         return True
-    return (change.old_mode == SYMLINK) != (change.new_mode == SYMLINK)
+    return (change.old_mode == SYMLINK_MODE) != (change.new_mode == SYMLINK_MODE)
 
 
 def _is_below(path: bytes, folders: Set[bytes]) -> bool:

@@ -96,7 +96,7 @@ class GitCopySource(GitSource):
         with self._open() as git:
             commits = int(git.output("rev-list", "--count", "--all"))
             entries = git_objects.read_tree(git, self._find_commit(git))
-        folders = (git_objects.FOLDER, git_objects.SUBMODULE)
+        folders = (git_objects.FOLDER_MODE, git_objects.SUBMODULE)
         return SizeEstimate(
             revisions=commits,
             repository_bytes=sum(file.size for file in self._list_objects(layout)),

@@ -10,7 +10,7 @@ from vcsbench.sources.git_objects import Node, check_count, check_paths, read_fi
 from vcsbench.sources.git_repository import Git
 
 # The options of `git log` for read_commits().
-COMMITS = ("--encoding=none", "--format=%H %ct %P")
+COMMITS_FORMAT = ("--encoding=none", "--format=%H %ct %P")
 # The options of `git log` for read_details().
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 DETAILS = (
@@ -42,7 +42,7 @@ class Commit(NamedTuple):
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return the commits in the output of `git log` with the options COMMITS, parents before children.
+    """Return the commits in the output of `git log` with the options COMMITS_FORMAT, parents before children.
 
     A line is `<commit> <seconds since 1970> <parent> <parent>`. Parents become indices in the returned list.
     A shallow clone lacks some parents: they are not listed, and left out.
@@ -61,7 +61,7 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     return commits
 
 
-class Change(NamedTuple):
+class TreeChange(NamedTuple):
     """A file or directory that a commit adds, deletes or changes.
 
     Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if
@@ -82,7 +82,7 @@ class CommitDetails(NamedTuple):
 
     author: str
     text: str
-    changes: list[Change]
+    changes: list[TreeChange]
 
 
 def read_details(program: Program, git: Git) -> CommitDetails:
@@ -99,7 +99,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     # git prints a line end between the message and the first change, and no line end without changes.
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
-    changes = list[Change]()
+    changes = list[TreeChange]()
     # Each change begins with a colon, and the next commit with `commit`.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
@@ -112,7 +112,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     )
 
 
-def _read_change(program: Program) -> Change:
+def _read_change(program: Program) -> TreeChange:
     """Return the next change: `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL.
 
     A rename (status R and a percentage, such as R087) has both paths. If one file became several, the others
@@ -125,4 +125,4 @@ def _read_change(program: Program) -> Change:
     if status[:1] in b"RC":
         path = read_field(program)
     is_moved = status[:1] == b"R"
-    return Change(path, source, old_mode, new_mode, old_object, new_object, is_moved)
+    return TreeChange(path, source, old_mode, new_mode, old_object, new_object, is_moved)

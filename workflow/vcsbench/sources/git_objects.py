@@ -14,8 +14,8 @@ from vcsbench.sources.svn_names import subversion_path
 from vcsbench.storages.file_trees import MAX_DEPTH, PATH_BYTES
 
 # Modes of entries of a tree. ABSENT is the mode before a change adds a file, and after it deletes one.
-EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
-FOLDER, ABSENT = b"040000", b"000000"
+EXECUTABLE_MODE, SYMLINK_MODE, SUBMODULE = b"100755", b"120000", b"160000"
+FOLDER_MODE, ABSENT = b"040000", b"000000"
 # Without a node in Subversion.
 NO_NODE = (ABSENT, SUBMODULE)
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
@@ -189,7 +189,7 @@ def check_paths(nodes: Sequence[Node], git: Git) -> None:
     a file `a/b`. Nothing may be written through these.
     """
     # git lists each folder above a changed file as well, so each path has its folder among the nodes.
-    folders = {node.path for node in nodes if node.mode == FOLDER}
+    folders = {node.path for node in nodes if node.mode == FOLDER_MODE}
     folders.add(b"")
     added = set[bytes]()
     for path, mode in nodes:

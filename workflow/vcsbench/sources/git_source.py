@@ -157,7 +157,7 @@ class GitSource(LocalSource):
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
-        folders = (git_objects.FOLDER, git_objects.SUBMODULE)
+        folders = (git_objects.FOLDER_MODE, git_objects.SUBMODULE)
         return SizeEstimate(
             # The first revision makes the usual layout.
             revisions=commits + 1,
@@ -200,7 +200,7 @@ class GitSource(LocalSource):
     def _plan_conversion(self, git: Git, refs: Refs) -> ConversionPlan:
         with (
             progress.stage("listing the commits"),
-            self._walk(git, refs, "log", "--reverse", *git_log.COMMITS) as log,
+            self._walk(git, refs, "log", "--reverse", *git_log.COMMITS_FORMAT) as log,
         ):
             commits = git_log.read_commits(log.stdout)
             log.finish()

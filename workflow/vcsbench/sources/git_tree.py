@@ -59,9 +59,9 @@ def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -
             continue
         name = svn_names.subversion_path(entry.path)
         if name != entry.path:
-            counts[svn_names.RENAMED] += 1
+            counts[svn_names.RENAMED_NOTE] += 1
         path = root + b"/" + name
-        if entry.mode == git_objects.FOLDER:
+        if entry.mode == git_objects.FOLDER_MODE:
             _make_folder(path)
         else:
             files.append(NewFile(path, entry))
@@ -78,18 +78,18 @@ def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[N
     with git_objects.open_blobs(git) as reader:
         blobs = reader.read([file.entry.object for file in files])
         for file, blob in zip(files, blobs, strict=True):
-            if file.entry.mode == git_objects.SYMLINK:
+            if file.entry.mode == git_objects.SYMLINK_MODE:
                 # A target that is too long is not read: it may have gigabytes.
                 is_short = blob.size <= svn_names.LONGEST_TARGET
                 target = b"".join(blob.chunks) if is_short else b""
                 if svn_names.is_link_target(target):
                     links.append(NewLink(file.path, target))
                     continue
-                counts[svn_names.LINKS] += 1
+                counts[svn_names.LINKS_NOTE] += 1
                 # A short target was read above, so it is put in front of the chunks that are left: none.
                 # Of a long target nothing was read: then `target` is empty, and the chunks are all of it.
                 blob = Blob(blob.size, chain([target], blob.chunks))
-            is_executable = file.entry.mode == git_objects.EXECUTABLE
+            is_executable = file.entry.mode == git_objects.EXECUTABLE_MODE
             _write_file(file.path, blob, is_executable)
     return links
 

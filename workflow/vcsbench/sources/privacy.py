@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vcsbench.errors import UserError
 from vcsbench.sources import svn_files
-from vcsbench.sources.base import FILE_SCHEME, UNREACHABLE, Definition, local_path
+from vcsbench.sources.base import FILE_SCHEME, PATH_ERRORS, Definition, local_path
 from vcsbench.sources.git_layout import list_folders, list_objects
 from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource
@@ -49,7 +49,7 @@ def _is_private_path(text: str, kind: str) -> bool:
                 if _is_closed(folder, list_objects(folder)):
                     return True
         return _is_closed(path)
-    except (UserError, *UNREACHABLE):
+    except (UserError, *PATH_ERRORS):
         return True
 
 

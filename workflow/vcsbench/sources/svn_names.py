@@ -5,7 +5,7 @@ import re
 
 from vcsbench.sources.dump_format import SPECIAL, Properties
 from vcsbench.storages.file_trees import (
-    ADMINISTRATIVE,
+    ADMINISTRATIVE_FOLDERS,
     LINK_NAME_BYTES,
     MAX_DEPTH,
     NAME_BYTES,
@@ -13,11 +13,11 @@ from vcsbench.storages.file_trees import (
 )
 
 LONGEST_TARGET = 4095
-RENAMED = (
+RENAMED_NOTE = (
     "Paths renamed, as .svn to ?\\046svn, because Subversion refuses their names, version control systems "
     "reserve them, or they are too long"
 )
-LINKS = (
+LINKS_NOTE = (
     "Symbolic links made plain files, because Subversion makes none whose target is empty, over "
     f"{LONGEST_TARGET:,} bytes, not UTF-8, or has a line end or NUL"
 )
@@ -26,7 +26,7 @@ LINKS = (
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
 # `.git` in upper or lower case, because file systems may not tell them apart; `.`, `..` and an empty name.
 _RESERVED = rb"(?:(?i:\.git)|\.\.?|%s)?" % b"|".join(
-    re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git"
+    re.escape(name.encode()) for name in sorted(ADMINISTRATIVE_FOLDERS) if name != ".git"
 )
 _RESERVED_NAME = re.compile(_RESERVED)
 # A path with something that is escaped. It is searched first, because nearly all paths have nothing.

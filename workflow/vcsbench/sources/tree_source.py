@@ -34,8 +34,8 @@ REPOSITORY_FACTOR = 0.5
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
 # user.
 MODE_BITS = 0o777
-ADMINISTRATIVE = "Administrative folders of version control systems left out"
-SPECIAL = "Pipes, devices and sockets left out"
+ADMINISTRATIVE_NOTE = "Administrative folders of version control systems left out"
+SPECIAL_NOTE = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
 
@@ -65,12 +65,12 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
     for path, state in entries(root, administrative):
         kind = stat.S_IFMT(state.st_mode)
         if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
-            counts[SPECIAL] += 1
+            counts[SPECIAL_NOTE] += 1
             continue
         old_name = os.fsencode(os.path.relpath(path, root))
         name = svn_names.subversion_path(old_name)
         if name != old_name:
-            counts[svn_names.RENAMED] += 1
+            counts[svn_names.RENAMED_NOTE] += 1
         # Measured after the change of the name, which may make it longer: one byte becomes `?\010`.
         if len(name) > PATH_BYTES:
             raise UserError(
@@ -78,7 +78,7 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
                 f"{printable(name[:60])}... . Choose a folder further down."
             )
         yield NamedEntry(path, name, state)
-    counts[ADMINISTRATIVE] += administrative.total()
+    counts[ADMINISTRATIVE_NOTE] += administrative.total()
 
 
 def _has_files(root: Path) -> bool:
@@ -103,7 +103,7 @@ def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
             properties, text = svn_names.link(os.readlink(os.fsencode(path)))
             # A plain file has no property `svn:special`.
             if not properties:
-                counts[svn_names.LINKS] += 1
+                counts[svn_names.LINKS_NOTE] += 1
             yield dump_format.file(node, b"add", properties=properties, text=text)
         else:
             file_id = FileId(state.st_dev, state.st_ino)
@@ -180,7 +180,7 @@ def _copy_link(path: str, state: os.stat_result, target: bytes, counts: Counter[
         os.symlink(text, target)
         _copy_times(state, target)
     else:
-        counts[svn_names.LINKS] += 1
+        counts[svn_names.LINKS_NOTE] += 1
         Path(os.fsdecode(target)).write_bytes(text)
 
 

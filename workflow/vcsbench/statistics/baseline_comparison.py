@@ -14,20 +14,20 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.codes import Call, WithheldCode
-from vcsbench.errors import OPTIONS, UserError
+from vcsbench.errors import OPTION_BY_KEY, UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.external import one_line
 from vcsbench.files import write_bytes, write_json
-from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import baselines, calls, estimates, moderation, tables
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_cell, by_round
 from vcsbench.statistics.baselines import CellSettings, Description
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import Estimate
-from vcsbench.statistics.noise import Key, Noise, noise_by_metric
+from vcsbench.statistics.noise import CellKey, Noise, noise_by_metric
 
 # By the code of a difference: the setting of a cell that must be equal.
 SETTING_BY_CODE: dict[WithheldCode, Literal["command", "repository", "method"]] = {
@@ -97,10 +97,11 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     baselines/<name>/<study>.csv and .json (when, where and how it was measured). Raise UserError, and write
     nothing, if a study was not measured or is saved already.
     """
-    if not baselines.NAME.fullmatch(name):
+    if not baselines.BASELINE_NAME.fullmatch(name):
         raise UserError(
-            f"{OPTIONS['name']}: {one_line(repr(name))}: a name has only letters, digits, `.`, `_` and `-`, "
-            f"at most 200, and begins with a letter or a digit. Use another name, such as before-upgrade."
+            f"{OPTION_BY_KEY['name']}: {one_line(repr(name))}: a name has only letters, digits, `.`, "
+            f"`_` and `-`, at most 200, and begins with a letter or a digit. "
+            f"Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
     if not studies:
@@ -138,7 +139,7 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
     Raise UserError if the study's name is not valid, if the baseline has the study already, or if the study
     was not measured.
     """
-    if not baselines.NAME.fullmatch(study):
+    if not baselines.BASELINE_NAME.fullmatch(study):
         raise UserError(
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
         )
@@ -215,13 +216,13 @@ class _Cell:
 
 def _cells_by_key(
     measured: MeasurementSet, frame: pd.DataFrame, axes: Sequence[str]
-) -> dict[Key, _Cell]:
+) -> dict[CellKey, _Cell]:
     """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
 
     `frame` has all runs of the set `measured`, or some of them. A cell without valid runs is missing.
     """
     rounds = by_round(frame, axes, MEAN)
-    logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
+    logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT_METRIC])), axes)["logs"].agg(list)
     # Both have the cells in the same order.
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
@@ -243,7 +244,7 @@ def _noisier_day(
     """
     variances = []
     for day in (before, now):
-        duplicates = noise_by_metric(day.frame, axes, block)(DEFAULT).duplicates
+        duplicates = noise_by_metric(day.frame, axes, block)(DEFAULT_METRIC).duplicates
         if not math.isnan(duplicates.variance):
             variances.append(duplicates)
     if not variances:
@@ -269,7 +270,7 @@ def _row_of_both(
         "refused": refusals.codes,
     }
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
-    value = 100 * (saved.columns[DEFAULT] / added.columns[DEFAULT] - 1)
+    value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
     return tables.table_row(
         point,
         value,
@@ -352,7 +353,7 @@ def make_baseline_table(
         has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
         row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
     table = pairs.assign(flags=row_flags)
-    table = calls.call_table(table, pairs["duplicate_sd"], METRICS[DEFAULT], limits)
+    table = calls.call_table(table, pairs["duplicate_sd"], METRICS[DEFAULT_METRIC], limits)
     table = table.assign(baseline=baseline, candidate=baselines.NOW)
     table = in_order(table, order, by=list(order))
     return tables.finish_table(table, baselines.table_name(baseline), list(order))
@@ -484,12 +485,12 @@ def _history_points(
     # A chart must not join times that are not comparable. So each value of `settings` is a line of its own.
     # By host and cell, the key of a line in the chart: the result in the last snapshot that has it, and the
     # number of changes so far.
-    latest: dict[Key, CellResult] = {}
-    changes: Counter[Key] = Counter()
+    latest: dict[CellKey, CellResult] = {}
+    changes: Counter[CellKey] = Counter()
     points = []
     for snapshot in snapshots:
         rounds = by_round(snapshot.frame, axes, MEAN)
-        rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
+        rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
         for (*key, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
             cell = dict(zip(axes, key, strict=True))
             # by_round() gives all rounds of a cell the same work: the joined works of all of them.

@@ -12,13 +12,13 @@ from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
 from vcsbench.files import read_json
 from vcsbench.machine import host_label
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.records import Context, Host
 
 Item = TypeVar("Item")
-FOLDER = Path("baselines")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+BASELINES_FOLDER = Path("baselines")
+BASELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # The name of the current results, and of the axis in tables of baselines. The latter is no name of a
 # study's axis.
 NOW = "now"
@@ -75,7 +75,7 @@ def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) 
     rows: list[str] = []
     columns: list[str] = []
     for table in definitions.values():
-        if table.get("metric") == DEFAULT:
+        if table.get("metric") == DEFAULT_METRIC:
             rows, columns = table["rows"], table["columns"]
             break
     return {
@@ -87,17 +87,17 @@ def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) 
 
 
 def csv_path(name: str, study: str) -> Path:
-    return FOLDER / name / f"{study}.csv"
+    return BASELINES_FOLDER / name / f"{study}.csv"
 
 
 def description_path(name: str, study: str) -> Path:
-    return FOLDER / name / f"{study}.json"
+    return BASELINES_FOLDER / name / f"{study}.json"
 
 
 def saved_baselines(root: Path) -> dict[str, list[str]]:
     """Return the studies of each saved baseline: `{"before-upgrade": ["fsfs-ssd-2014"]}`."""
     studies = {}
-    for folder in sorted((root / FOLDER).glob("*")):
+    for folder in sorted((root / BASELINES_FOLDER).glob("*")):
         if folder.is_dir():
             studies[folder.name] = sorted(path.stem for path in folder.glob("*.csv"))
     return studies

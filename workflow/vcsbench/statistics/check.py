@@ -19,13 +19,13 @@ from vcsbench.files import read_rows
 from vcsbench.statistics import texts
 from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Reason
 
-Row = Mapping[str, str]
+CsvRow = Mapping[str, str]
 # Exit codes. Code 2 stands for a wrong command line.
-NOTHING = 1
-FAILED = 3
-UNDECIDED = 4
+EXIT_NOTHING_CHECKED = 1
+EXIT_FAILS = 3
+EXIT_UNDECIDED = 4
 JUNIT, MARKDOWN = "check.junit.xml", "check.md"
-AGAIN = "Run `make check` to write it again."
+RUN_CHECK_AGAIN = "Run `make check` to write it again."
 REASONS = TypeAdapter(list[Reason])
 
 
@@ -37,17 +37,17 @@ def main(arguments: Sequence[str]) -> int:
     """
     path = Path(arguments[0])
     try:
-        rows = read_rows(path, AGAIN, columns=("study", *OF_EXPECTATIONS))
+        rows = read_rows(path, RUN_CHECK_AGAIN, columns=("study", *OF_EXPECTATIONS))
     except UserError as error:
         print(error, file=sys.stderr)
-        return NOTHING
+        return EXIT_NOTHING_CHECKED
     if not rows:
         print(
             "There is nothing to check: the files of the key `expectations` have no expectation. "
             "See config/expectations.yaml for examples.",
             file=sys.stderr,
         )
-        return NOTHING
+        return EXIT_NOTHING_CHECKED
     for row in rows:
         print(_line(row))
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
@@ -55,19 +55,19 @@ def main(arguments: Sequence[str]) -> int:
     print(summary(rows))
     verdicts = {row["verdict"] for row in rows if not _passes(row)}
     if Verdict.FAILS in verdicts:
-        return FAILED
-    return UNDECIDED if verdicts else 0
+        return EXIT_FAILS
+    return EXIT_UNDECIDED if verdicts else 0
 
 
-def _passes(row: Row) -> bool:
+def _passes(row: CsvRow) -> bool:
     return row["passes"] == "yes"
 
 
-def _verdict_text(row: Row) -> str:
+def _verdict_text(row: CsvRow) -> str:
     return texts.VERDICTS[Verdict(row["verdict"])]
 
 
-def _line(row: Row) -> str:
+def _line(row: CsvRow) -> str:
     """Return the line of an expectation for the terminal.
 
     Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`.
@@ -81,12 +81,12 @@ def _line(row: Row) -> str:
     return f"{line} [{reasons}]" if reasons else line
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[CsvRow]) -> str:
     passed = sum(_passes(row) for row in rows)
     return f"{passed} of {words.count_of(len(rows), 'expectation')} pass"
 
 
-def junit(rows: Sequence[Row]) -> str:
+def junit(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as JUnit XML, which build servers show as tests.
 
     A study is a suite, and each of its expectations a test. An expectation that does not hold is a failure.
@@ -119,7 +119,7 @@ def junit(rows: Sequence[Row]) -> str:
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as a Markdown table for the comment on a pull request, a line per expectation.
 
     Example: `| ✓ holds | The log is fast (`fsfs-ssd-2014` `hot-log`) | at most 2.0 | 1.20 (1.10 to 1.30) s
@@ -142,13 +142,13 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reasons_text(row: Row) -> str:
+def reasons_text(row: CsvRow) -> str:
     """Return the reasons of a row as clauses, such as `more rounds: about 12 should decide, 5 measured`."""
     reasons = REASONS.validate_json(row["reasons"] or "[]")
     return "; ".join(texts.reason_text(reason) for reason in reasons)
 
 
-def value_text(row: Row) -> str:
+def value_text(row: CsvRow) -> str:
     """Return the measured value with its interval and unit: `1.20 (1.00 to 1.50) s`, or `no value`."""
     if not row["measured"]:
         return "no value"

@@ -22,7 +22,7 @@ from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.statistics.aggregation import rows_where
 from vcsbench.statistics.expected_range import expected_range
 from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext
@@ -245,8 +245,8 @@ def shrinkage_of(
     if CACHE_AXIS not in axes:
         return Shrinkage()
     keys = list(axes)
-    before = published.groupby(keys)[DEFAULT].mean().rename("published").reset_index()
-    now = measured.groupby(keys)[DEFAULT].mean().rename("measured").reset_index()
+    before = published.groupby(keys)[DEFAULT_METRIC].mean().rename("published").reset_index()
+    now = measured.groupby(keys)[DEFAULT_METRIC].mean().rename("measured").reset_index()
     cells = before.merge(now, on=keys)
     share = pd.Series(1.0, index=cells.index)
     if subject_axis:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vcsbench.metrics import DEFAULT, METRICS
+from vcsbench.metrics import DEFAULT_METRIC, METRICS
 from vcsbench.statistics import moderation, variances
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
 from vcsbench.statistics.duplicates import DuplicatePairs, duplicate_variance
@@ -32,14 +32,14 @@ from vcsbench.statistics.variances import Variance, sum_variances
 
 UNKNOWN = Variance(math.nan)
 # A cell by its values of axes: ("log", "svn", "ruby", "f6", "nopack", "slow", "cold").
-Key = tuple[str, ...]
-CellPair = tuple[Key, Key]
+CellKey = tuple[str, ...]
+CellPair = tuple[CellKey, CellKey]
 
 
 class CellNoise(NamedTuple):
     """A cell's block, as axis values, and the variance of one of its rounds, without and with drift."""
 
-    block: Key
+    block: CellKey
     variance: Variance
     drifting: Variance = UNKNOWN
 
@@ -53,7 +53,7 @@ class Noise:
     `are_in_turns` returns False for a pair if, in most rounds, other rounds ran between its two cells.
     """
 
-    cells: Mapping[Key, CellNoise] = field(default_factory=dict)
+    cells: Mapping[CellKey, CellNoise] = field(default_factory=dict)
     duplicates: Variance = UNKNOWN
     averages: Variance | None = None
     are_in_turns: Callable[[CellPair], bool] = lambda _pair: True
@@ -158,13 +158,13 @@ class LogTable:
     axes in a key: with [0, 2], the block of ("log", "f6", "cold") is ("log", "cold").
     """
 
-    keys: Sequence[Key]
+    keys: Sequence[CellKey]
     hosts: Sequence[str]
     is_duplicate: Sequence[bool]
     logs: np.ndarray
     block_positions: Sequence[int]
 
-    def block(self, row: int) -> Key:
+    def block(self, row: int) -> CellKey:
         return tuple(self.keys[row][position] for position in self.block_positions)
 
     @property
@@ -239,7 +239,7 @@ class _Turns:
 
     def __init__(self, rounds: pd.DataFrame, axes: Sequence[str]) -> None:
         # By cell: the start of each of its rounds (text that sorts by time), by host and number.
-        self._starts: dict[Key, dict[tuple[str, float], str]] = defaultdict(dict)
+        self._starts: dict[CellKey, dict[tuple[str, float], str]] = defaultdict(dict)
         columns = [*axes, "host", "round", "started_at"]
         for *key, host, number, start in zip(*(rounds[name] for name in columns), strict=True):
             self._starts[tuple(map(str, key))][host, number] = start
@@ -289,7 +289,7 @@ def estimate_noise(table: LogTable) -> Noise:
     return Noise(cells, duplicates, _averages_factor(table, cell_variances))
 
 
-def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
+def _drifting_variances(table: LogTable) -> dict[CellKey, Variance]:
     """Return the plain variance of the rounds of each cell, which contains the drift of the machine.
 
     Drift makes all cells of a block slower in the same round. It cancels in the ratio of two cells that ran
@@ -299,8 +299,8 @@ def _drifting_variances(table: LogTable) -> dict[Key, Variance]:
     """
     # By cell, over all hosts: the sum of squared differences to the mean of the host, and the degrees of
     # freedom. A difference between hosts is no scatter of rounds.
-    squares: dict[Key, float] = defaultdict(float)
-    degrees: dict[Key, int] = defaultdict(int)
+    squares: dict[CellKey, float] = defaultdict(float)
+    degrees: dict[CellKey, int] = defaultdict(int)
     for row in table.originals:
         key = table.keys[row]
         logs = table.logs[row][np.isfinite(table.logs[row])]
@@ -374,7 +374,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
     2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It is a Variance: the factor with its degrees of freedom.
     """
-    cells_of_block: dict[tuple[Key, str], dict[Key, int]] = defaultdict(dict)
+    cells_of_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         cells_of_block[table.block(row), table.hosts[row]][table.keys[row]] = row
     factors, degrees = [], []
@@ -396,7 +396,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 
 
 def _contrasts(
-    cells: Mapping[Key, int], block_positions: Sequence[int]
+    cells: Mapping[CellKey, int], block_positions: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells: each list compares two values of one axis within a block.
 
@@ -412,7 +412,7 @@ def _contrasts(
         if position in block_positions:
             continue
         # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
-        row_by_value: dict[Key, dict[str, int]] = defaultdict(dict)
+        row_by_value: dict[CellKey, dict[str, int]] = defaultdict(dict)
         for key, row in cells.items():
             row_by_value[key[:position] + key[position + 1 :]][key[position]] = row
         values = dict.fromkeys(key[position] for key in cells)
@@ -433,7 +433,7 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     drift that a block shares, which cancels in ratios.
     """
     runs = valid_runs(frame)
-    runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
+    runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
     cell_keys = [*block, "host", "cell"]
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
     logs = rounds["mean"].unstack("round")

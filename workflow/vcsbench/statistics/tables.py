@@ -26,7 +26,7 @@ from vcsbench.statistics import aggregation, calls, comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, Key, Noise, noise_by_metric
+from vcsbench.statistics.noise import NO_NOISE, CellKey, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
 
@@ -409,7 +409,7 @@ class _Comparer:
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_place(round_pairs, self.shared, self.metric)
         means = _means_by_place(round_pairs, self.shared, self.metric)
-        undisturbed_ratios: dict[Key, Estimate] = {}
+        undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
             undisturbed_ratios = _ratios_by_place(undisturbed, self.shared, self.metric)
@@ -438,7 +438,7 @@ class _Comparer:
         rounds = _with_metric(rounds, self.metric)
         return pair_rows(rounds, self.axis, sides, [*self.shared, "host", "round"])
 
-    def _cell_key(self, where: Mapping[str, str], side: str) -> Key:
+    def _cell_key(self, where: Mapping[str, str], side: str) -> CellKey:
         """Return the values of a cell in the order of its keys: ("log", "f6", "cold")."""
         values = {**where, self.axis: side}
         return tuple(values[key] for key in self.keys)
@@ -541,7 +541,7 @@ def _statistic_of_rounds(definition: TableDefinition) -> str:
 
 def _ratios_by_place(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
-) -> dict[Key, Estimate]:
+) -> dict[CellKey, Estimate]:
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
     `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
@@ -570,7 +570,7 @@ def _ratios_by_place(
     return ratios
 
 
-def _place(group: Any, shared: Sequence[str]) -> Key:
+def _place(group: Any, shared: Sequence[str]) -> CellKey:
     """Return the values of the shared keys of a group, always as a tuple: ("log", "cold"), ("log",) or ().
 
     `group` is the name that pandas gives to the group. For a single key, it may be the plain value "log".
@@ -583,7 +583,7 @@ def _place(group: Any, shared: Sequence[str]) -> Key:
 
 def _means_by_place(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
-) -> dict[Key, dict[str, float]]:
+) -> dict[CellKey, dict[str, float]]:
     """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
 
     The result is by the values of the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,

@@ -16,7 +16,7 @@ from vcsbench.codes import (
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.statistics.verdicts import Reason
 
-CALLS = {
+CALL_TEXTS = {
     Call.FASTER: "faster",
     Call.SLOWER: "slower",
     Call.LESS: "less",
@@ -33,7 +33,7 @@ RESULTS = {
     Result.UNDECIDED: "undecided",
     Result.TOO_SMALL: "too small to compare",
 }
-UNDECIDED = {
+UNDECIDED_TEXTS = {
     WhyUndecided.FEW_ROUNDS: "one round only",
     WhyUndecided.NO_DUPLICATES: "no duplicates",
     WhyUndecided.DISTURBED: "disturbed by other programs",
@@ -48,7 +48,7 @@ WITHHELD = {
     WithheldCode.NO_SHARED_ROUND: "no round has valid runs of both sides",
 }
 # Of a cell-round (result_state.OUTDATED).
-OUTDATED = "outdated: measured with other settings, programs, or another version of vcsbench"
+OUTDATED_TEXT = "outdated: measured with other settings, programs, or another version of vcsbench"
 NO_BEST = {
     WhyNoBest.SEVERAL_HOSTS: "measured on several machines: measure all of it on one (`--forcerun cell`)",
     WhyNoBest.FEW_ROUNDS: "one round only",
@@ -59,7 +59,7 @@ NO_BEST = {
 # A verdict in a sentence such as "the finding is weaker".
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
 # Each has a head, and behind the colon the facts.
-REASONS = {
+REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
         "other storage: {measured}, published on {published}. For the same work, cold results take "
         "{cold:.2g} times less time than published, warm ones {warm:.2g} times less"
@@ -94,7 +94,7 @@ REASONS = {
 }
 # What to do about a possible reason of a difference: one sentence each.
 PUBLISHED_STORAGE = "Measure on the published kind of storage (keys `storage` and `storages`)."
-ACTIONS = {
+ACTION_TEXTS = {
     ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
@@ -127,4 +127,4 @@ def reason_text(reason: Reason) -> str:
     values = dict(reason.values)
     if "withheld" in values:
         values["withheld"] = withheld_text([str(values["withheld"])])
-    return REASONS[reason.code].format(**values)
+    return REASON_TEXTS[reason.code].format(**values)

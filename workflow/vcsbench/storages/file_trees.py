@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
 # Not part of a tree: Subversion cannot check out .svn.
-ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
+ADMINISTRATIVE_FOLDERS = {
+    ".svn",
+    ".git",
+    ".hg",
+    ".bzr",
+    ".jj",
+    "_darcs",
+    "CVS",
+    "_FOSSIL_",
+    ".fslckout",
+}
 NAME_BYTES = 255
 # svn export and checkout first write a link under its name with `.tmp`.
 LINK_NAME_BYTES = NAME_BYTES - len(".tmp")
@@ -58,7 +68,7 @@ def entries(
         entry = next(waiting[-1], None)
         if entry is None:
             waiting.pop()
-        elif entry.name in ADMINISTRATIVE:
+        elif entry.name in ADMINISTRATIVE_FOLDERS:
             if left_out is not None:
                 left_out[entry.name] += 1
         else:

@@ -20,11 +20,13 @@ from vcsbench.kernel import read
 from vcsbench.processes import last_lines
 
 TOOLS = Path(".tools", "nfs-guest")
-REMEDY = "Run again, or remove the filesystems with the value `guest` from config/config.yaml."
+GUEST_REMEDY = (
+    "Run again, or remove the filesystems with the value `guest` from config/config.yaml."
+)
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
-KIND = "ext4"
+FILESYSTEM_KIND = "ext4"
 MEMORY_MIB = 2048
 BOOT_LIMIT_S = 300
 # In one boot of hundreds, the kernel panics before it runs anything.
@@ -47,7 +49,9 @@ def why_unavailable(root: Path) -> str:
     """Return in a clause why the guest cannot run on this machine; "" if it can. `root` is the checkout."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
-    missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
+    missing = [
+        name for name in (f"mkfs.{FILESYSTEM_KIND}", "ip", "flock") if not shutil.which(name)
+    ]
     if missing:
         return f"the guest needs {', '.join(missing)}"
     reserved = _reserved(root)
@@ -137,7 +141,7 @@ def run_in_guest(
     values = {
         "TOOLS": str(tools),
         "OUT": str(out),
-        "KIND": KIND,
+        "KIND": FILESYSTEM_KIND,
         "NAME": f"{os.uname().nodename}-guest",
         "DELAY": delay,
         "COVERED": "\n".join(_hidden_folders((root, tools, sys.prefix, *reads))),
@@ -149,7 +153,7 @@ def run_in_guest(
 
     boot_log = folder / "boot.log"
     for _ in range(BOOT_ATTEMPTS):
-        processes.run_program([f"mkfs.{KIND}", "-q", "-F", image])
+        processes.run_program([f"mkfs.{FILESYSTEM_KIND}", "-q", "-F", image])
         _boot(tools, init, image, boot_log, limit_s + BOOT_LIMIT_S)
         # guest.sh writes the exit code of the command last.
         code = out / "code"
@@ -162,7 +166,7 @@ def run_in_guest(
         if not panics or has_begun:
             break
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
-    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {REMEDY}")
+    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
 
 
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:

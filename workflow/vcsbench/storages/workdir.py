@@ -20,16 +20,25 @@ from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, take_lock, write_json
 from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
 
-MARKER = ".vcsbench"
+FOLDER_MARKER = ".vcsbench"
 MODE = 0o750
 TARGETS, STAGING = "targets", "loading"
 # Loaded repositories, in a folder for each repository and format.
-LOADED = "loaded"
+LOADED_FOLDER = "loaded"
 SUBFOLDERS = (
-    *("repositories", STAGING, LOADED, "making", "dumps", TARGETS, "discarded", "working-copies"),
+    *(
+        "repositories",
+        STAGING,
+        LOADED_FOLDER,
+        "making",
+        "dumps",
+        TARGETS,
+        "discarded",
+        "working-copies",
+    ),
     "trees",
 )
-_INCOMPLETE = {MARKER, f".{MARKER}.new"}
+_INCOMPLETE = {FOLDER_MARKER, f".{FOLDER_MARKER}.new"}
 ENDS_IN_S = 60.0
 
 
@@ -61,7 +70,7 @@ def _read_owner(folder: int) -> str:
 
 def _marker(folder: int) -> Path:
     # By its path, the folder may be another one a moment later.
-    return Path(f"/proc/self/fd/{folder}", MARKER)
+    return Path(f"/proc/self/fd/{folder}", FOLDER_MARKER)
 
 
 def _lacks_marker(folder: int) -> bool:
@@ -141,7 +150,7 @@ class WorkDir:
             with self._open() as folder:
                 # A file that is open for writing keeps its file system from being made read-only.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-                marker = os.open(MARKER, flags, dir_fd=folder)
+                marker = os.open(FOLDER_MARKER, flags, dir_fd=folder)
         except (UserError, OSError):
             # If a job needs the folder, it prints what is wrong with it.
             return None
@@ -372,7 +381,7 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
 def _find_leftovers(root: Path, workdir: WorkDir) -> list[Path]:
     """Return what killed jobs left in a work folder: targets, loads, and repositories without a record."""
     leftovers = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
-    for path in _entries(workdir.path / LOADED, "*/*"):
+    for path in _entries(workdir.path / LOADED_FOLDER, "*/*"):
         record = read_json(root / "results" / "loaded" / path.parent.name / f"{path.name}.json")
         # A load writes its record last. Without it, nothing uses the repository, and it is loaded again.
         if record.get("path") != str(path):

@@ -30,7 +30,7 @@ from vcsbench.systems.fsfs import run_client
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
 
-FOLDER = "trees"
+TREES_FOLDER = "trees"
 BUILD_FOLDER = "here"
 
 
@@ -138,7 +138,7 @@ class Tree(FilesystemSubject):
     @cached_property
     def source_record(self) -> TreeRecord:
         """The record of the tree. A tree that was changed is made again."""
-        path = self.workdir.make(FOLDER) / f"{self.digest}-tree"
+        path = self.workdir.make(TREES_FOLDER) / f"{self.digest}-tree"
         return make_template(path, self._make_source, check_sizes=True)
 
     @cached_property
@@ -153,7 +153,7 @@ class Tree(FilesystemSubject):
             path.mkdir()
             return {}
 
-        empty = make_template(self.workdir.make(FOLDER) / "empty", make_folder)
+        empty = make_template(self.workdir.make(TREES_FOLDER) / "empty", make_folder)
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
@@ -178,7 +178,7 @@ class Tree(FilesystemSubject):
             self.store.make(tree, path, home)
             return {"left_out": left_out}
 
-        path = self.workdir.make(FOLDER) / f"{name}-{self.store_kind}-{digest}"
+        path = self.workdir.make(TREES_FOLDER) / f"{name}-{self.store_kind}-{digest}"
         return make_template(path, make)
 
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:

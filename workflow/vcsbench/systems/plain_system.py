@@ -12,7 +12,7 @@ from vcsbench.systems.commit_count import read_commit_count
 if TYPE_CHECKING:
     from vcsbench.records import RecipeRepository
 
-PLAIN = "plain"
+PLAIN_FORMAT = "plain"
 
 
 class PlainStore(FileStore):
@@ -45,7 +45,7 @@ class PlainSystem(System):
         return fmt == self.fmt
 
     def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
-        return self.fmt, PLAIN
+        return self.fmt, PLAIN_FORMAT
 
     def describe(self, fmt: str, state: str) -> dict[str, str]:
         return {"system": self.name}
