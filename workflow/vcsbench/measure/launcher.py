@@ -29,35 +29,35 @@ class Client:
         self.system_s = 0.0
 
 
-def main(report: str, number: int, mark: str, argv: list[str]) -> int:
-    """Run `number` clients at once, write the report, and return the exit code.
+def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
+    """Run `client_count` clients at once, write the report, and return the exit code.
 
     `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
     succeed. If one fails, end all others, and return its exit code; like a shell, 128 plus the number of
     the signal that ended it. Then no report is written.
     """
     # Shared with the clients, which write their starts to it.
-    starts = mmap(-1, START_BYTES * number)
+    starts = mmap(-1, START_BYTES * client_count)
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
     clients: dict[int, Client] = {}
-    for n in range(number):
-        own_argv = [word.replace(mark, str(n + 1)) for word in argv]
-        pid = _fork(own_argv, gate, gate_writer, starts, n)
-        clients[pid] = Client(n)
+    for number in range(client_count):
+        client_argv = [word.replace(mark, str(number + 1)) for word in argv]
+        pid = _fork(client_argv, gate, gate_writer, starts, number)
+        clients[pid] = Client(number)
     os.close(gate)
     released_ns = _now_ns()
     # The last writer: all clients read the end of the pipe now.
     os.close(gate_writer)
 
-    for _ in range(number):
+    for _ in range(client_count):
         pid, status, used = os.wait4(-1, 0)
         ended_ns = _now_ns()
         client = clients[pid]
         client.has_ended = True
         if status:
             _end_all(clients)
-            return _report_failure(client, number, status)
+            return _report_failure(client, client_count, status)
         client.ended_ns = ended_ns
         client.user_s = used.ru_utime
         client.system_s = used.ru_stime
@@ -70,7 +70,10 @@ def _now_ns() -> int:
 
 
 def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> int:
-    """Start a client that waits until the gate is closed. Return its pid."""
+    """Start a client that waits at `gate`, a pipe, until all its writers are closed. Return its pid.
+
+    When it is released, the client writes its start to its place in `starts`, by its number from 0.
+    """
     pid = os.fork()
     if pid:
         return pid
@@ -105,12 +108,12 @@ def _end_all(clients: dict[int, Client]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _report_failure(client: Client, number: int, status: int) -> int:
+def _report_failure(client: Client, client_count: int, status: int) -> int:
     """Print how a client ended, and return the exit code of the launcher."""
     code = os.waitstatus_to_exitcode(status)
     # A negative code is the negated number of a signal.
     how = f"exits with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
-    print(f"client {client.number + 1} of {number} {how}", file=sys.stderr)
+    print(f"client {client.number + 1} of {client_count} {how}", file=sys.stderr)
     return code if code > 0 else 128 - code
 
 

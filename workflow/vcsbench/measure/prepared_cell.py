@@ -162,15 +162,15 @@ class PreparedCell:
         return copy
 
     def _make_networks(self) -> LinkedNetworks | None:
-        """Return the networks of client and server with the link between them; None without a link.
+        """Return the networks of client and server with the line between them; None without a line.
 
         The kernel has the networks after open() only.
         """
         if "link" not in self.recipe:
             return None
-        link = self.recipe["link"]
-        line = Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"])
-        return LinkedNetworks(line, Shaper(link["shaper"]))
+        line = self.recipe["link"]
+        link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
+        return LinkedNetworks(link, Shaper(line["shaper"]))
 
     def _make_server(self) -> Server | None:
         """Return the server of the cell, not yet started.

@@ -126,7 +126,7 @@ class EvidenceCollector:
         self.network = find_network_output(inputs, outputs)
 
         # Facts about all runs: first what was set and measured of the line between client and server.
-        self.line_evidence: EvidencePart = {}
+        self.line_evidence: Evidence = {}
         # The reads of the untimed runs, in their order.
         self.warming: list[WarmUpReads] = []
         # The server that was added to the group.
@@ -141,7 +141,7 @@ class EvidenceCollector:
         self.before: Snapshot | None = None
         # The residency of input and output after caches were cleared; None if they were not cleared.
         self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
-        self.begin_evidence: EvidencePart = {}
+        self.begin_evidence: Evidence = {}
         self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.sampler: MemorySampler | None = None
 
