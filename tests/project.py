@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import file_trees, filesystems
@@ -412,9 +412,9 @@ def remove_leftovers(above: str) -> None:
 
 def _is_used(path: Path) -> bool:
     """Return True if a process works in a folder, or has it in its command line."""
-    for pid in processes.all_pids():
+    for pid in process_facts.all_pids():
         with contextlib.suppress(OSError):
-            words = [os.readlink(f"/proc/{pid}/cwd"), *processes.command_line(pid)]
+            words = [os.readlink(f"/proc/{pid}/cwd"), *process_facts.command_line(pid)]
             if any(str(path) in word for word in words):
                 return True
     return False
@@ -452,5 +452,5 @@ def serve_with_password(repository: Path, user: str, password: str) -> Iterator[
 def servers_of(project: Project) -> list[str]:
     """Return the command lines of running servers that serve from the storage of a project."""
     programs, path = ("svnserve", "apache2", "httpd"), str(project.path)
-    lines = [words for words in map(processes.command_line, processes.all_pids()) if words]
+    lines = [words for words in map(process_facts.command_line, process_facts.all_pids()) if words]
     return [" ".join(w) for w in lines if w[0].endswith(programs) and path in " ".join(w)]

@@ -33,7 +33,7 @@ from typing import NamedTuple
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import HOT, STUDY, Project, Run, fill, make_project, mounted, path_of_tool, servers_of  # noqa: E402
-from vcsbench import processes  # noqa: E402
+from vcsbench import process_facts, processes  # noqa: E402
 from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.plan.result_state import is_readable  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
@@ -104,8 +104,8 @@ class HitRun(Run):
         return code
 
     def find(self, victim: Callable[[Words], bool]) -> list[int]:
-        pids = processes.family(self.pid)
-        return [pid for pid in pids if (words := processes.command_line(pid)) and victim(words)]
+        pids = process_facts.family(self.pid)
+        return [pid for pid in pids if (words := process_facts.command_line(pid)) and victim(words)]
 
 
 class Stress:
@@ -191,10 +191,10 @@ class Stress:
             time.sleep(self.dice.choice((0, 0.005, 0.02, 0.1)))
             victims = [self.dice.choice(victims)]
         elif fault.signal == signal.SIGKILL:
-            victims = [*processes.family(run.pid), *run_processes(self.path)]
+            victims = [*process_facts.family(run.pid), *run_processes(self.path)]
         else:
             victims = [run.pid]
-        is_alive = any(map(processes.command_line, victims))
+        is_alive = any(map(process_facts.command_line, victims))
         processes.send(victims, fault.signal)
         return is_alive
 
@@ -203,7 +203,7 @@ class Stress:
         deadline = time.monotonic() + END_LIMIT_S
         while (left := run_processes(self.path)) or servers_of(self.project):
             if time.monotonic() > deadline:
-                words = [*map(processes.command_line, left), *servers_of(self.project)]
+                words = [*map(process_facts.command_line, left), *servers_of(self.project)]
                 raise Broken(f"left running: {words}")
             time.sleep(0.05)
         if left_mounts := mounts(self.path) - self.mounts:
@@ -292,10 +292,10 @@ def loop_devices(path: Path) -> set[str]:
 def stopped_processes(path: Path) -> list[str]:
     """Return the stopped processes (state T) that name a folder in their command line or work in it."""
     found = []
-    for pid in processes.all_pids():
+    for pid in process_facts.all_pids():
         with suppress(OSError):
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
-            words = " ".join([os.readlink(f"/proc/{pid}/cwd"), *processes.command_line(pid)])
+            words = " ".join([os.readlink(f"/proc/{pid}/cwd"), *process_facts.command_line(pid)])
             if state == "T" and str(path) in words:
                 found.append(f"{pid}: {words}")
     return found

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from project import CONFIG, needs, needs_root, open_folder, run_python, write_program
-from vcsbench import processes, programs
+from vcsbench import process_facts, processes, programs
 from vcsbench.axes.build_axis import binaries_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, BuildReader
 from vcsbench.config.models import BuildPlace
@@ -181,10 +181,10 @@ def test_server_of_wrapper_without_exec_is_refused(folder):
     try:
         with pytest.raises(UserError, match="`exec"):
             server.start()
-        pids = processes.family(server.pid)
+        pids = process_facts.family(server.pid)
     finally:
         server.stop()
-    assert all(processes.command_line(pid) == [] for pid in pids)
+    assert all(process_facts.command_line(pid) == [] for pid in pids)
 
 
 OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from project import needs, needs_root
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.axes.cache_states import STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
@@ -137,12 +137,12 @@ def test_cold_state_clears_caches_while_the_server_is_stopped():
 def test_counters_device_read_is_counted(folder):
     descriptor = evicted_file(folder / "file")
     machine = counters.read_counters(folder)
-    before = processes.usage([os.getpid()]).read_bytes
+    before = process_facts.usage([os.getpid()]).read_bytes
     assert len(os.read(descriptor, 3 * MIB)) == 3 * MIB
     os.close(descriptor)
     events = counters.count_events(machine, counters.read_counters(folder))
     assert events["device_read_bytes"] >= 3 * MIB
-    assert processes.usage([os.getpid()]).read_bytes - before == 3 * MIB
+    assert process_facts.usage([os.getpid()]).read_bytes - before == 3 * MIB
 
 
 def test_counters_device_write_is_counted(folder):

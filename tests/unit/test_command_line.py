@@ -12,7 +12,7 @@ import pytest
 
 from fakes import Fakes
 from project import HANGING_S, ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import REMEDY_BY_ERRNO, UserError
 from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
 
@@ -84,7 +84,7 @@ class Checkout:
         process, job = self.start("work")
         process.kill()
         process.wait()
-        assert processes.command_line(job)
+        assert process_facts.command_line(job)
         return job
 
     def refuses(self, done, beginning):
@@ -101,7 +101,7 @@ def checkout(tmp_path):
         process.kill()
         process.wait()
     job = checkout.folder / "job.pid"
-    if job.exists() and processes.command_line(int(job.read_text())):
+    if job.exists() and process_facts.command_line(int(job.read_text())):
         os.kill(int(job.read_text()), signal.SIGKILL)
 
 
@@ -249,7 +249,7 @@ def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):
 def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     job = Checkout(tmp_path / "other").killed()
     assert checkout.run("--cores", "1").returncode == 0
-    assert processes.command_line(job)
+    assert process_facts.command_line(job)
     os.kill(job, signal.SIGKILL)
 
 
@@ -265,7 +265,7 @@ def test_run_that_only_looks_leaves_files_of_a_session(checkout, argument):
     names = [path.name for path in (checkout.folder / ".vcsbench").glob("options-*")]
     with checkout_lock(checkout.folder):
         assert checkout.run("--repository=/b", argument).returncode == 0
-        assert processes.command_line(job)
+        assert process_facts.command_line(job)
     (_, first), (_, second) = checkout.calls()
     assert (first["repository"], second["repository"]) == ("/a", "/b")
     assert len(names) == 1
@@ -461,7 +461,7 @@ def test_job_that_waits_for_a_program_after_a_signal_is_ended_with_it():
     child = int(process.stdout.readline())
     process.terminate()
     assert process.wait(HANGING_S) == -signal.SIGALRM
-    wait_for(lambda: not processes.command_line(child))
+    wait_for(lambda: not process_facts.command_line(child))
 
 
 def test_run_only_looks_and_is_killed_has_its_exit_code(checkout):

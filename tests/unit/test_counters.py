@@ -11,7 +11,7 @@ import time
 import pytest
 
 from project import wait_for
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.measure import counters
 
 MIB = 1 << 20
@@ -20,30 +20,30 @@ BURN = "import time\nwhile time.process_time() < 0.3: pass"
 
 def test_usage_includes_ended_children(tmp_path):
     (tmp_path / "file").write_bytes(b"x" * 5 * MIB)
-    before = processes.usage([os.getpid()])
+    before = process_facts.usage([os.getpid()])
     subprocess.run(["cat", tmp_path / "file"], stdout=subprocess.DEVNULL, check=True)
     subprocess.run([sys.executable, "-c", BURN], check=True)
-    used = processes.usage([os.getpid()])
+    used = process_facts.usage([os.getpid()])
     # Both values are whole ticks, so up to two may be missing.
     assert 0.28 <= used.cpu_s - before.cpu_s < 3 and used.rchar - before.rchar >= 5 * MIB
-    assert processes.ended_children_faults([os.getpid()]) > 0
+    assert process_facts.ended_children_faults([os.getpid()]) > 0
 
 
 def test_usage_unreadable_counts_are_missing(monkeypatch):
     with subprocess.Popen(["sleep", "3600"]) as process:
         pids = [os.getpid(), process.pid]
-        assert None not in processes.usage(pids)
+        assert None not in process_facts.usage(pids)
         unreadable = f"/proc/{process.pid}/io"
-        read = processes.read
+        read = process_facts.read
         monkeypatch.setattr(
-            processes, "read", lambda path, *_: "" if path == unreadable else read(path)
+            process_facts, "read", lambda path, *_: "" if path == unreadable else read(path)
         )
-        used = processes.usage(pids)
+        used = process_facts.usage(pids)
         process.kill()
     assert used.cpu_s is not None and {*used[1:]} == {None}
     # It has ended.
-    assert {*processes.usage([process.pid])} == {None}
-    assert processes.peak_memory_bytes(process.pid) is None
+    assert {*process_facts.usage([process.pid])} == {None}
+    assert process_facts.peak_memory_bytes(process.pid) is None
 
 
 def test_usage_includes_running_descendants():
@@ -52,7 +52,7 @@ def test_usage_includes_running_descendants():
     argv, pipe = [sys.executable, "-c", program], subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as process:
         process.stdout.readline()
-        assert 0.3 <= processes.usage(processes.family(process.pid)).cpu_s < 3
+        assert 0.3 <= process_facts.usage(process_facts.family(process.pid)).cpu_s < 3
         process.communicate(b"\n")
 
 
@@ -64,7 +64,7 @@ def test_family_has_children_of_other_threads():
     thread.start()
     try:
         wait_for(lambda: started)
-        assert started[0].pid in processes.family(os.getpid())
+        assert started[0].pid in process_facts.family(os.getpid())
     finally:
         done.set()
         thread.join()
@@ -83,11 +83,11 @@ while :; do wait $!; done
 def test_end_kills_children_that_ignore_sigterm():
     with subprocess.Popen(["sh", "-c", WAITS], stdout=subprocess.PIPE) as server:
         assert server.stdout and server.stdout.readline() == b"started\n"
-        children = processes.family(server.pid)[1:]
+        children = process_facts.family(server.pid)[1:]
         assert children
         processes.end(server)
         assert server.returncode != -signal.SIGKILL
-    assert not any(processes.command_line(pid) for pid in children)
+    assert not any(process_facts.command_line(pid) for pid in children)
 
 
 def test_counters_delayed_acks_are_counted(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from project import CONFIG, make_served, needs, needs_root, start_python
-from vcsbench import processes
+from vcsbench import process_facts, server_user
 from vcsbench.deployment import access_rules, credentials
 from vcsbench.deployment.deployed_server import Deployment, svnserve_configuration
 from vcsbench.errors import UserError
@@ -130,7 +130,7 @@ def test_https_key_is_ecdsa_and_readable_by_the_servers_only(server, folder):
 
 def assert_private(file):
     status = file.stat()
-    ids = processes.server_ids()
+    ids = server_user.server_ids()
     assert stat.S_IMODE(status.st_mode) == (0o640 if ids else 0o600), file
     assert status.st_uid == os.geteuid() and status.st_gid == (ids.gid if ids else os.getegid())
 
@@ -153,8 +153,8 @@ def test_server_password_is_in_private_files_only(server, folder):
     assert info(server, folder / "client").returncode == 0
     password = server.credentials.password
     assert len(password) == 36 and password not in repr(server.credentials)
-    for pid in processes.family(server.pid):
-        words = [*processes.command_line(pid), *processes.environment(pid)]
+    for pid in process_facts.family(server.pid):
+        words = [*process_facts.command_line(pid), *process_facts.environment(pid)]
         assert not any(password in word for word in words)
     assert password not in server.settings and password not in " ".join(server.last_output())
     for file in (folder / "run").rglob("*"):

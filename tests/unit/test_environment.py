@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from project import HANGING_S, wait_for
-from vcsbench import environment, processes
+from vcsbench import environment, process_facts, processes
 from vcsbench.errors import ProgramError, full_errno
 from vcsbench.machine import subversion_version
 from vcsbench.measure.runs import Invocation
@@ -130,7 +130,7 @@ def test_run_over_its_limit_ends_its_children(tmp_path, may_fail):
     assert time.monotonic() - began < HANGING_S
     sleep = int((tmp_path / "pid").read_text())
     # The kernel ends it a moment after its group got the signal.
-    wait_for(lambda: "sleep" not in processes.command_line(sleep))
+    wait_for(lambda: "sleep" not in process_facts.command_line(sleep))
 
 
 def test_version_of_wrapper_that_never_ends_is_unknown(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from git_histories import FILE, Commit, git, make_git
 from project import needs_root
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.errors import UserError
 from vcsbench.measure.git_servers import GitDaemon, GitHttpd, GitSshd
@@ -86,10 +86,10 @@ def test_git_server_of_root_runs_as_another_user(server):
 
 def test_git_server_counts_processes_that_have_ended(server, folder):
     server.start()
-    before = processes.family_usage(server.pid)[1]
+    before = process_facts.family_usage(server.pid)[1]
     assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
     server.await_connections()
-    used = processes.family_usage(server.pid)[1]
+    used = process_facts.family_usage(server.pid)[1]
     # upload-pack and pack-objects were children of the server: both wrote the pack. With mod_cgid, the
     # counts of its programs would be lost, and only httpd would have written it.
     packs = sum(path.stat().st_size for path in (folder / "clone/objects/pack").glob("*.pack"))
@@ -124,7 +124,7 @@ def test_git_server_reads_no_configuration_of_its_user(server, folder, served):
     assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
     # git follows this key in configuration of its user only, which servers do not have.
     assert not hook.exists()
-    words = processes.environment(server.pid)
+    words = process_facts.environment(server.pid)
     if isinstance(server, GitDaemon):
         assert "GIT_CONFIG_NOSYSTEM=1" in words and "GIT_CONFIG_KEY_0=gc.auto" in words
 

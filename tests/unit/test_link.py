@@ -108,7 +108,7 @@ def test_line_loses_packets_in_both_directions(shaper):
 SERVED = f"""{OPENED}
 import subprocess
 from pathlib import Path
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.deployment.link import SERVER_HOST
 from vcsbench.measure.server_kinds import SERVER_KINDS
 folder, default = Path(sys.argv[6]), Path(sys.argv[7])
@@ -122,10 +122,10 @@ revision = subprocess.run(argv, capture_output=True, text=True).stdout
 with networks.in_server_network():
     devices = subprocess.run(["ip", "-j", "link"], capture_output=True, text=True).stdout
 print(json.dumps({{
-    "pids": processes.family(os.getpid()),
+    "pids": process_facts.family(os.getpid()),
     "server": server.pid,
     "uid": os.stat(f"/proc/{{server.pid}}").st_uid,
-    "argv": server.argv == processes.command_line(server.pid),
+    "argv": server.argv == process_facts.command_line(server.pid),
     "networks": [os.readlink(f"/proc/{{pid}}/ns/net") for pid in (os.getpid(), server.pid)],
     "interfaces": [device["ifname"] for device in json.loads(devices)],
     "port": server.port,

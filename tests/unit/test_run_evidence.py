@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from project import needs, wait_for
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.measure import instructions
 from vcsbench.measure.run_evidence import EvidenceCollector, describe_binary
 from vcsbench.measure.runs import Hyperfine, Invocation
@@ -172,13 +172,13 @@ def test_evidence_of_forking_svnserve_has_its_cpu_time_and_no_peak_memory(folder
     collector = EvidenceCollector(None, None, server, "", group=group)
     try:
         collector.begin(os.getpid(), is_timed=True)
-        ticks = processes.usage([server.pid]).cpu_s
+        ticks = process_facts.usage([server.pid]).cpu_s
         for _ in range(20):
             subprocess.run(["svn", "log", "-q", "--non-interactive", url], check=True)
         # The last process may end after its client.
-        wait_for(lambda: len(processes.family(server.pid)) == 1)
+        wait_for(lambda: len(process_facts.family(server.pid)) == 1)
         evidence = collector.end(os.getpid())
-        ticks = processes.usage([server.pid]).cpu_s - ticks
+        ticks = process_facts.usage([server.pid]).cpu_s - ticks
     finally:
         server.close()
     assert evidence["server_same"] and evidence["server_processes_changed"]
@@ -245,7 +245,7 @@ def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
         program.unlink(missing_ok=True)
         shutil.copy(f"/usr/bin/{tool}", program)
         with subprocess.Popen([program, "-f" if tool == "tail" else "60"]) as process:
-            wait_for(lambda: processes.command_line(process.pid)[:1] == [str(program)])
+            wait_for(lambda: process_facts.command_line(process.pid)[:1] == [str(program)])
             seen.append(describe_binary(process.pid))
             if tool == "tail":
                 program.unlink()

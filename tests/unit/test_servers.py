@@ -20,13 +20,13 @@ from project import (
     start_python,
     wait_for,
 )
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST
 from vcsbench.measure.server_kinds import SERVER_KINDS
-from vcsbench.processes import SERVER_GROUP
 from vcsbench.programs import Programs
+from vcsbench.server_user import SERVER_GROUP
 
 DEFAULT = CONFIG / "servers" / "default"
 KINDS = [
@@ -81,10 +81,10 @@ def test_server_wrong_file_is_named_by_the_user_s_path(server, folder):
 def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server):
     server.start()
     assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
-    assert " ".join(server.argv) in " ".join(processes.command_line(server.pid))
+    assert " ".join(server.argv) in " ".join(process_facts.command_line(server.pid))
     if os.geteuid() == 0:
         assert Path(f"/proc/{server.pid}").stat().st_uid != 0
-    assert processes.usage([server.pid]).cpu_s > 0
+    assert process_facts.usage([server.pid]).cpu_s > 0
     table = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     rows = [line.split() for line in table.splitlines()]
     listening = {row[1] for row in rows if row[3] == "0A"}
@@ -92,7 +92,7 @@ def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server):
     assert {row for row in listening if row.endswith(port)} == {f"0100007F{port}"}
     pid = server.pid
     server.stop()
-    assert processes.command_line(pid) == [] and server.pid == 0
+    assert process_facts.command_line(pid) == [] and server.pid == 0
 
 
 def test_server_start_on_taken_port_raises(server):
@@ -135,17 +135,17 @@ time.sleep(3600)
 
 def test_server_ends_with_its_owner(server, folder):
     owner = start_python(OWNER, server.kind, folder)
-    family = processes.family(int(owner.stdout.readline()))
-    assert processes.command_line(family[0])
+    family = process_facts.family(int(owner.stdout.readline()))
+    assert process_facts.command_line(family[0])
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
-    wait_for(lambda: not any(map(processes.command_line, family)))
+    wait_for(lambda: not any(map(process_facts.command_line, family)))
 
 
 WITHOUT_PTRACE_STARTED = f"""
 import sys
 from pathlib import Path
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import UserError
 from vcsbench.measure.server_kinds import SERVER_KINDS
 from vcsbench.programs import Programs
@@ -154,7 +154,7 @@ programs = Programs(prefix=sys.argv[3])
 server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run", programs)
 try:
     server.start()
-    used = processes.usage([server.pid])
+    used = process_facts.usage([server.pid])
     print("started", bool(used.rchar and used.syscr), server.pid in server.listeners)
     print("owner", Path(f"/proc/{{server.pid}}").stat().st_uid != 0)
 except UserError as error:
@@ -217,7 +217,7 @@ def test_server_environment_has_allowed_names_only(server, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     server.start()
-    variables = dict(word.split("=", 1) for word in processes.environment(server.pid))
+    variables = dict(word.split("=", 1) for word in process_facts.environment(server.pid))
     assert variables.pop("LD_LIBRARY_PATH") == "/opt/lib"
     assert variables.pop("LC_ALL") == "C.UTF-8"
     assert variables.keys() - {"VCSBENCH_RUN_ROOT"} == {"PATH", "VCSBENCH_SERVER"}

@@ -22,7 +22,7 @@ from project import (
     write_program,
 )
 from unit.study_grid import study_environment
-from vcsbench import processes, programs
+from vcsbench import process_facts, programs, server_user
 from vcsbench.axes import axis_of
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.axes.cache_states import STATES
@@ -148,7 +148,7 @@ def session(server):
     argv = ["ssh", "-F", server.run / "ssh_config", HOST]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
         assert client.stdout.read(len(GREETING)) == GREETING
-        yield processes.family(server.pid)[-1]
+        yield process_facts.family(server.pid)[-1]
         client.stdin.close()
 
 
@@ -159,8 +159,8 @@ def test_session_has_environment_of_a_server_only(server, monkeypatch):
     argv = ["ssh", "-F", server.run / "ssh_config", "-o", "SetEnv=LANG=de_DE", HOST]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
         client.stdout.read(1)
-        pid = processes.family(server.pid)[-1]
-        variables = dict(word.split("=", 1) for word in processes.environment(pid))
+        pid = process_facts.family(server.pid)[-1]
+        variables = dict(word.split("=", 1) for word in process_facts.environment(pid))
         client.stdin.close()
     assert variables.pop("LD_LIBRARY_PATH") == "/opt/lib"
     assert variables.pop("LC_ALL") == "C.UTF-8"
@@ -169,7 +169,7 @@ def test_session_has_environment_of_a_server_only(server, monkeypatch):
 
 @needs_root
 def test_session_runs_as_the_user_of_the_servers(session):
-    ids = processes.server_ids()
+    ids = server_user.server_ids()
     status = Path(f"/proc/{session}/status").read_text()
     assert f"Uid:\t{ids.uid}\t{ids.uid}" in status and f"Gid:\t{ids.gid}\t{ids.gid}" in status
 
@@ -256,7 +256,7 @@ def test_folder_with_a_character_of_settings_is_refused(folder):
 OWNER = f"""
 import os, subprocess, sys
 from pathlib import Path
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.measure.sshd import Sshd
 folder = Path(sys.argv[1])
 server = Sshd(folder / "root", Path({str(SERVERS / "default")!r}), folder / "run")
@@ -264,9 +264,9 @@ server.start()
 argv = ["ssh", "-F", server.run / "ssh_config", "127.0.0.1"]
 with processes.background(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
     client.stdout.read(1)
-    print(*processes.family(server.pid), flush=True)
+    print(*process_facts.family(server.pid), flush=True)
     if sys.argv[2:]:
-        print(os.getuid(), *(os.stat(f"/proc/{{pid}}").st_uid for pid in processes.family(server.pid)))
+        print(os.getuid(), *(os.stat(f"/proc/{{pid}}").st_uid for pid in process_facts.family(server.pid)))
         print(server.session_argv[:2], flush=True)
     sys.stdin.read()
 server.close()
@@ -276,10 +276,10 @@ server.close()
 def test_sessions_end_with_a_killed_run(folder):
     owner = start_python(OWNER, folder)
     family = [int(pid) for pid in owner.stdout.readline().split()]
-    assert len(family) >= 4 and all(map(processes.command_line, family))
+    assert len(family) >= 4 and all(map(process_facts.command_line, family))
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
-    wait_for(lambda: not any(map(processes.command_line, family)))
+    wait_for(lambda: not any(map(process_facts.command_line, family)))
 
 
 @needs_root

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from project import HANGING_S, needs, wait_for
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure.runs import Invocation
@@ -29,7 +29,7 @@ EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 def wait_for_end(argv):
     """Wait until no process has this command line. A killed process takes a moment to go."""
-    wait_for(lambda: argv not in map(processes.command_line, processes.all_pids()))
+    wait_for(lambda: argv not in map(process_facts.command_line, process_facts.all_pids()))
 
 
 def run_capture(folder, *argv, limit_s=HANGING_S):
@@ -50,7 +50,7 @@ def test_capture_counts_io_before_the_end_and_without_tracing_not_at_all(tmp_pat
         )
         return "" if has_ended else read(path, *arguments)
 
-    monkeypatch.setattr(processes, "read", read_like_ordinary_user)
+    monkeypatch.setattr(process_facts, "read", read_like_ordinary_user)
     argv = ("head", "-c", "20000", "/dev/zero")
     assert run_capture(tmp_path, *argv).io["wchar"] == 20000
     monkeypatch.setattr("vcsbench.measure.untimed_runs._ptrace", lambda *_: False)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import project
-from vcsbench import processes
+from vcsbench import server_user
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.prepare import loader, subversion_loader
@@ -329,12 +329,12 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     copy_and_compare([copying], place.make("making"), 0, 1)
     for user in (project.AS_USER, project.NOBODY):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
-    uid, gid = processes.server_ids() or (0, 0)
+    uid, gid = server_user.server_ids() or (0, 0)
     servers = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
     every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
     assert sorted(can_read(servers, copying.destination)) == every
     place.check_protected()
-    assert processes.closed_folder(repositories) is None
+    assert server_user.closed_folder(repositories) is None
 
 
 def test_make_after_a_kill_opens_the_folder_to_the_servers(storage):

@@ -19,7 +19,7 @@ from project import (
     wait_for,
 )
 from recovery import CELLS, PART, Recovery, environment, run_folders, slow_program, working
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.run import workflow
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
@@ -117,8 +117,8 @@ def test_run_signal_to_snakemake_alone_ends_the_run(tiny, number):
 
 
 def snakemake_of(run):
-    for pid in processes.family(run.pid):
-        if any(word.endswith("/snakemake") for word in processes.command_line(pid)[:2]):
+    for pid in process_facts.family(run.pid):
+        if any(word.endswith("/snakemake") for word in process_facts.command_line(pid)[:2]):
             return pid
     raise AssertionError("no Snakemake runs")
 
@@ -142,7 +142,7 @@ def test_run_after_kill_of_everything_keeps_results(tiny, plain):
 
 
 def kill_all(project, run):
-    processes.send([*processes.family(run.pid), *working(project)], signal.SIGKILL)
+    processes.send([*process_facts.family(run.pid), *working(project)], signal.SIGKILL)
     run.wait()
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from vcsbench import processes, progress, words
+from vcsbench import process_facts, progress, words
 from vcsbench.cell_rounds import CellRound
 from vcsbench.environment import RUN_ROOT
 from vcsbench.isolation import describe_process, lock_holder
@@ -235,13 +235,13 @@ def _other_holder() -> int:
     """Return the process of another run that holds the machine's lock; 0 without one."""
     root = os.environ.get(RUN_ROOT)
     holder = lock_holder() if root else 0
-    is_ours = f"{RUN_ROOT}={root}" in processes.environment(holder) if holder else False
+    is_ours = f"{RUN_ROOT}={root}" in process_facts.environment(holder) if holder else False
     return 0 if is_ours else holder
 
 
 def _describe_holder(pid: int) -> str:
     """Return the folder of another measurement, or the process if its folder is not readable."""
-    for variable in processes.environment(pid):
+    for variable in process_facts.environment(pid):
         name, _, value = variable.partition("=")
         if name == RUN_ROOT:
             return value

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular
 from vcsbench.files import why_no_file
@@ -114,11 +114,13 @@ def describe_process(pid: int) -> str:
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
         user = f"user {uid}"
-        since = datetime.fromtimestamp(processes.started_at(pid)).strftime(", started at %H:%M:%S")
+        since = datetime.fromtimestamp(process_facts.started_at(pid)).strftime(
+            ", started at %H:%M:%S"
+        )
         with suppress(KeyError):
             user = pwd.getpwuid(uid).pw_name
     # A process chooses its command line itself: control characters are escaped, and the end is cut.
-    command = one_line(" ".join(processes.command_line(pid)) or "?", COMMAND_LENGTH)
+    command = one_line(" ".join(process_facts.command_line(pid)) or "?", COMMAND_LENGTH)
     return f"process {pid} of {user} ({command}{since})"
 
 

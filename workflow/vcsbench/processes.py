@@ -1,31 +1,24 @@
-"""Run programs, start processes that end with their parent, and read the kernel's facts about them."""
+"""Run programs to their end, and start processes that end with their parent."""
 
 import contextlib
 import fcntl
 import io
 import os
-import pwd
 import select
 import signal as signals
-import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
+from vcsbench import process_facts, server_user
 from vcsbench.environment import program_environment
 from vcsbench.errors import REMEDY_BY_ERRNO, ProgramError, UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernel import check_result, libc, number_in, read
+from vcsbench.kernel import check_result, libc
 
-# Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
-# their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
-UNPRIVILEGED = "nobody"
-SERVER_GROUP = 65531
-ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 GRACE_S = 3.0
-FAMILY_TRIES = 3
 # The most that is read of a log, and of the errors of a program.
 LOG_TAIL = 1 << 16
 ERROR_BYTES = 1 << 16
@@ -34,45 +27,12 @@ INPUT_BYTES = 1 << 20
 # How much of a program's errors is printed.
 ERROR_LINES = 3
 ERROR_LINE = 500
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Of prctl(2).
 PR_SET_CHILD_SUBREAPER = 36
 
 PIPE = subprocess.PIPE
 DEVNULL = subprocess.DEVNULL
 Process = subprocess.Popen[bytes]
-
-
-class ServerIds(NamedTuple):
-    """The user and the group of root's servers."""
-
-    uid: int
-    gid: int
-
-
-def server_ids() -> ServerIds | None:
-    """Return the ids of root's servers; None if this process is not root's.
-
-    In a container that has no such group id, it is the user's group.
-    """
-    if os.geteuid() != 0:
-        return None
-    user = pwd.getpwnam(UNPRIVILEGED)
-    gid = SERVER_GROUP if _can_use_group(SERVER_GROUP) else user.pw_gid
-    return ServerIds(user.pw_uid, gid)
-
-
-def _can_use_group(gid: int) -> bool:
-    # A line is a range of ids, as in `0 100000 65536`. It has the first id inside of the container, its id
-    # outside, and the number of ids. A kernel without user namespaces does not have this file.
-    lines = read("/proc/self/gid_map").splitlines()
-    if not lines:
-        return True
-    for line in lines:
-        first, _, count = map(int, line.split())
-        if first <= gid < first + count:
-            return True
-    return False
 
 
 class Completed(NamedTuple):
@@ -356,7 +316,7 @@ def kill_group(group: int) -> None:
 def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
     """Return a command line with which the kernel sends `signal` to the process when its parent dies."""
     setpriv = ["setpriv", "--pdeathsig", signal]
-    ids = server_ids() if unprivileged else None
+    ids = server_user.server_ids() if unprivileged else None
     if ids:
         setpriv += ["--reuid", str(ids.uid), "--regid", str(ids.gid), "--clear-groups"]
     return [*setpriv, "--", *argv]
@@ -376,54 +336,6 @@ def check_setpriv() -> None:
         )
 
 
-def grant(path: Path | int, mode: int) -> None:
-    """Set the mode of a file or folder, and its group to the group of root's servers.
-
-    Servers of other users run as these users: the group gets no rights then. `path` may be a descriptor. Its
-    access-control list is removed: with the mode of a group, the users in an inherited list get rights, too.
-    """
-    for name in ACCESS_LISTS:
-        # It may have no such list, or the file system may have none at all.
-        with contextlib.suppress(OSError):
-            os.removexattr(path, name)
-    ids = server_ids()
-    if ids:
-        os.chown(path, -1, ids.gid)
-        os.chmod(path, mode)
-    else:
-        os.chmod(path, mode & 0o700)
-
-
-def has_access_list(path: Path) -> bool:
-    try:
-        names = os.listxattr(path, follow_symlinks=False)
-    except OSError:
-        return False
-    return not set(ACCESS_LISTS).isdisjoint(names)
-
-
-def closed_folder(path: Path) -> Path | None:
-    """Return the folder of a path that the user of root's servers cannot enter, or None."""
-    ids = server_ids()
-    if not ids:
-        return None
-    for folder in (path, *path.parents):
-        if folder.exists() and not _can_enter(folder.stat(), ids):
-            return folder
-    return None
-
-
-def _can_enter(status: os.stat_result, ids: ServerIds) -> bool:
-    # The kernel takes the right of the first class that fits: owner, group, others.
-    if status.st_uid == ids.uid:
-        right = stat.S_IXUSR
-    elif status.st_gid == ids.gid:
-        right = stat.S_IXGRP
-    else:
-        right = stat.S_IXOTH
-    return bool(status.st_mode & right)
-
-
 def end(process: Process) -> None:
     """End a server with SIGTERM, and with SIGKILL if it has not ended after GRACE_S seconds.
 
@@ -432,10 +344,12 @@ def end(process: Process) -> None:
     """
     if process.poll() is not None:
         return
-    descendants = family(process.pid)[1:]
+    descendants = process_facts.family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
     deadline = time.monotonic() + GRACE_S
-    while any(_is_running(pid) for pid in descendants) and time.monotonic() <= deadline:
+    while (
+        any(process_facts.is_running(pid) for pid in descendants) and time.monotonic() <= deadline
+    ):
         time.sleep(0.001)
     process.terminate()
     if not wait_for_end(process, GRACE_S):
@@ -443,242 +357,11 @@ def end(process: Process) -> None:
         process.wait()
 
 
-def _is_running(pid: int) -> bool:
-    # The state is Z if a process has ended, and its parent has not noticed that.
-    return _stat(pid)[STATE] not in (MISSING, "Z")
-
-
 def send(pids: Iterable[int], signal: int) -> None:
     """Send a signal to processes, as far as they exist and belong to this user."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal)
-
-
-def ancestors() -> list[int]:
-    """Return the parent of this process, its parent, and so on, without the first process of the system."""
-    pids: list[int] = []
-    parent = os.getppid()
-    while parent > 1:
-        pids.append(parent)
-        parent = int(_stat(parent)[PARENT])
-    return pids
-
-
-def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def family(pid: int) -> list[int]:
-    """Return a process and its descendants."""
-    pids = [pid]
-    # The loop appends the children of each process to the list that it goes through, so it visits them later.
-    for parent in pids:
-        # A process may have ended by now.
-        with contextlib.suppress(OSError):
-            # A child belongs to the thread that has started it.
-            for thread in os.listdir(f"/proc/{parent}/task"):
-                children = read(f"/proc/{parent}/task/{thread}/children").split()
-                pids += [int(child) for child in children]
-    return pids
-
-
-@contextlib.contextmanager
-def as_server_user() -> Iterator[None]:
-    """Read /proc in this thread as the user of root's servers. Other users stay who they are.
-
-    Without CAP_SYS_PTRACE, as in a container, root may not read the open files, I/O counts and maps of
-    another user's process. The user of the process may, and the kernel compares the file-system ids.
-    """
-    ids = server_ids()
-    if not ids:
-        yield
-        return
-    # The group first: the user may not change it.
-    libc.setfsgid(ids.gid)
-    libc.setfsuid(ids.uid)
-    try:
-        yield
-    finally:
-        libc.setfsuid(os.geteuid())
-        libc.setfsgid(os.getegid())
-
-
-def read_of(pid: int, name: str, errors: str = "replace") -> str:
-    """Return the content of /proc/PID/name; "" if it cannot be read, and if the process has ended."""
-    path = f"/proc/{pid}/{name}"
-    content = read(path, errors)
-    if not content:
-        with as_server_user():
-            content = read(path, errors)
-    return content
-
-
-def listening_files(pid: int, port: int) -> set[str]:
-    """Return the links of /proc/PID/fd to the sockets that listen on a port in the network of a process."""
-    sockets = set()
-    # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
-    for line in read_of(pid, "net/tcp").splitlines()[1:]:
-        fields = line.split()
-        local_address = fields[1]
-        is_listening = fields[3] == "0A"
-        inode = fields[9]
-        # The address ends with the port in hexadecimal.
-        if is_listening and local_address.endswith(f":{port:04X}"):
-            sockets.add(f"socket:[{inode}]")
-    return sockets
-
-
-def holders(file: str) -> list[int]:
-    """Return the other processes that hold a file open.
-
-    `file` is a link of /proc/PID/fd, for example "pipe:[4711]".
-    """
-    return [pid for pid in all_pids() if pid != os.getpid() and file in open_files(pid)]
-
-
-def open_files(pid: int) -> set[str]:
-    """Return the links of /proc/PID/fd; none if they cannot be read, and if the process has ended."""
-    links = _read_links(pid)
-    if not links:
-        with as_server_user():
-            links = _read_links(pid)
-    return links
-
-
-def _read_links(pid: int) -> set[str]:
-    links = set()
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            # The process may have closed the file since it was listed.
-            with contextlib.suppress(OSError):
-                links.add(os.readlink(entry.path))
-    return links
-
-
-class Usage(NamedTuple):
-    """Resources that processes and their ended children have used. None is a count that cannot be read.
-
-    CPU seconds; bytes of reads and writes (`rchar`, `wchar`), and of devices (`read_bytes`, `write_bytes`,
-    counted when pages become dirty); number of read calls (`syscr`).
-    """
-
-    cpu_s: float | None = None
-    rchar: int | None = None
-    wchar: int | None = None
-    read_bytes: int | None = None
-    write_bytes: int | None = None
-    syscr: int | None = None
-
-
-IO_COUNTS = Usage._fields[1:]
-
-
-def usage(pids: Sequence[int]) -> Usage:
-    """Return the sums over processes. A sum is None if one of the processes has no such count."""
-    all_counts = [io_counts(pid) for pid in pids]
-    sums = {}
-    for name in IO_COUNTS:
-        sums[name] = _sum_or_none([counts[name] for counts in all_counts])
-    cpu_s = _sum_or_none([_cpu_s(pid) for pid in pids])
-    return Usage(cpu_s, **sums)
-
-
-def _sum_or_none(numbers: Sequence[Any]) -> Any:
-    return None if None in numbers else sum(numbers)
-
-
-def family_usage(pid: int) -> tuple[list[int], Usage]:
-    """Return a process with its descendants, and their usage.
-
-    A descendant that ends in between is counted by its parent, which was read before: all are read again.
-    """
-    for _ in range(FAMILY_TRIES):
-        members = family(pid)
-        used = usage(members)
-        if None not in used and members == family(pid):
-            break
-    return members, used
-
-
-def _cpu_s(pid: int) -> float | None:
-    """Return the CPU time of a process, to the nanosecond, and of its ended children, in ticks."""
-    try:
-        # The clock id of another process, as in clock_getcpuclockid(3).
-        used_s = time.clock_gettime((~pid << 3) | 2)
-    except OSError:
-        return None
-    fields = _stat(pid)
-    children_ticks = int(fields[CHILDREN_USER_TICKS]) + int(fields[CHILDREN_SYSTEM_TICKS])
-    return used_s + children_ticks / TICKS_PER_S
-
-
-def ended_children_faults(pids: Sequence[int]) -> int:
-    """Return the page faults of the ended children of processes: it grows with the end of each child."""
-    return sum(int(_stat(pid)[CHILDREN_FAULTS]) for pid in pids)
-
-
-def start_ticks(pid: int) -> int:
-    """Return the start of a process in ticks since boot; 0 if it has ended."""
-    return int(_stat(pid)[START_TICKS])
-
-
-def started_at(pid: int) -> float:
-    """Return the start of a process in seconds since 1970."""
-    uptime_s = float(read("/proc/uptime").split()[0])
-    return time.time() - uptime_s + start_ticks(pid) / TICKS_PER_S
-
-
-def command_line(pid: int) -> list[str]:
-    """Return the argv of a process; [] if it has ended, and for a kernel thread."""
-    return read(f"/proc/{pid}/cmdline", "surrogateescape").split("\0")[:-1]
-
-
-def environment(pid: int) -> list[str]:
-    return read_of(pid, "environ", "surrogateescape").split("\0")[:-1]
-
-
-def io_counts(pid: int) -> dict[str, int | None]:
-    """Return the counts of a process and of its ended children by IO_COUNTS.
-
-    All are None if the kernel does not count, or gives them to root only: so it does once the process ended.
-    """
-    counts: dict[str, int | None] = dict.fromkeys(IO_COUNTS)
-    # `rchar: 4711`
-    for line in read_of(pid, "io").splitlines():
-        name, number = line.split(": ")
-        if name in counts:
-            counts[name] = int(number)
-    return counts
-
-
-def peak_memory_bytes(pid: int) -> int | None:
-    """Return the sum of the peaks of a process and of its living descendants; None if it cannot be read."""
-    total = own_peak_bytes(pid)
-    if total is None:
-        return None
-    for member in family(pid)[1:]:
-        # A descendant may have ended by now.
-        total += own_peak_bytes(member) or 0
-    return total
-
-
-def own_peak_bytes(pid: int) -> int | None:
-    kibibytes = number_in(f"/proc/{pid}/status", "VmHWM:")
-    return None if kibibytes is None else kibibytes << 10
-
-
-# Fields of /proc/PID/stat after the command.
-STATE, PARENT, CHILDREN_FAULTS = 0, 1, 8
-CHILDREN_USER_TICKS, CHILDREN_SYSTEM_TICKS, START_TICKS = 13, 14, 19
-MISSING = "0"
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the command. All are MISSING if the process has ended."""
-    # The command is in parentheses, and may contain anything.
-    _, _, fields = read(f"/proc/{pid}/stat").rpartition(") ")
-    return fields.split() or [MISSING] * 50
 
 
 def signal_of(code: int | None) -> str:

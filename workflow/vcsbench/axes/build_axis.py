@@ -15,7 +15,6 @@ from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.deployment.deployed_server import deployment_of
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
-from vcsbench.processes import closed_folder
 from vcsbench.programs import (
     GIT_SERVERS,
     MODULE,
@@ -34,6 +33,7 @@ from vcsbench.programs import (
     why_no_ssh_folder,
 )
 from vcsbench.records import Recipe
+from vcsbench.server_user import closed_folder
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 

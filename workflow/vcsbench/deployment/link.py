@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import NamedTuple
 
-from vcsbench import isolation, processes
+from vcsbench import isolation, process_facts, processes
 from vcsbench.deployment import link_check
 from vcsbench.deployment.link_check import LinkMeasurement
 from vcsbench.programs import BUILT
@@ -244,7 +244,7 @@ class LinkedNetworks:
 
     def cpu_s(self) -> float:
         """Return the CPU time of the relay in seconds; 0.0 without one."""
-        return processes.usage([self._relay.pid]).cpu_s or 0.0 if self._relay else 0.0
+        return process_facts.usage([self._relay.pid]).cpu_s or 0.0 if self._relay else 0.0
 
     def describe(self) -> dict[str, object]:
         """Return what was set, for the context of a round."""

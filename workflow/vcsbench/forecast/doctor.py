@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from vcsbench import kernel, processes, words
+from vcsbench import kernel, process_facts, words
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report, side_effects, trials
 from vcsbench.machine import host
@@ -281,8 +281,8 @@ def _check_services() -> Iterator[Check]:
     # Servers of measurements are no services of the user's.
     servers_of_vcsbench = find_other_servers(())
     numbers: Counter[str] = Counter()
-    for pid in processes.all_pids():
-        command = processes.command_line(pid)
+    for pid in process_facts.all_pids():
+        command = process_facts.command_line(pid)
         # Threads of the kernel have no command line.
         if command and " ".join(command) not in servers_of_vcsbench:
             # Some programs append their state to their name: `postgres: checkpointer`.

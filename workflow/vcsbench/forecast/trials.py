@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcsbench import isolation, kernel, processes
+from vcsbench import isolation, kernel, process_facts, processes, server_user
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.deployment.link import Shaper
@@ -125,9 +125,9 @@ def try_server(plan: Plan) -> Iterator[Lack]:
         yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
     try:
         with tempfile.TemporaryDirectory() as folder:
-            processes.grant(Path(folder), 0o770)
+            server_user.grant(Path(folder), 0o770)
     except KeyError:
-        user = processes.UNPRIVILEGED
+        user = server_user.UNPRIVILEGED
         text = f"root's servers run as {user}, and there is no such user"
         yield Lack(text, f"run `useradd {user}`")
         return
@@ -152,7 +152,7 @@ def _try_server_process() -> Iterator[Lack]:
             process.stdin.write(b"ready\n")
             process.stdin.flush()
             answer = process.stdout.readline()
-            has_visible_files = bool(processes.open_files(process.pid))
+            has_visible_files = bool(process_facts.open_files(process.pid))
             process.terminate()
         except BrokenPipeError:
             # The program was not started: standard error has the reason.

@@ -2,7 +2,7 @@
 
 import threading
 
-from vcsbench import processes
+from vcsbench import process_facts
 
 # To read the memory of a server with 64 processes takes 5 ms.
 INTERVAL_S = 0.2
@@ -31,7 +31,7 @@ class MemorySampler(threading.Thread):
             self._sample()
 
     def _sample(self) -> None:
-        sum_bytes = processes.peak_memory_bytes(self.pid)
+        sum_bytes = process_facts.peak_memory_bytes(self.pid)
         if sum_bytes is not None:
             self.peak_bytes = max(self.peak_bytes or 0, sum_bytes)
 

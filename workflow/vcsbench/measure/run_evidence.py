@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from vcsbench import kernel, processes
+from vcsbench import kernel, process_facts, server_user
 from vcsbench.deployment.link import LinkedNetworks
 from vcsbench.measure import caches, counters, instructions
 from vcsbench.measure.counters import EvidencePart, MachineCounters, count_growth, subtract
@@ -56,7 +56,7 @@ class ServerCounters(NamedTuple):
     """
 
     identity: ServerIdentity
-    used: processes.Usage
+    used: process_facts.Usage
     pids: list[int]
     ended_faults: int
     group_cpu_s: float | None
@@ -70,7 +70,7 @@ class Snapshot(NamedTuple):
     """
 
     machine: MachineCounters
-    client: processes.Usage
+    client: process_facts.Usage
     own_cpu_s: float
     network: NetworkCounts | None
     server: ServerCounters | None
@@ -193,7 +193,7 @@ class EvidenceCollector:
         sides = {"client": [hyperfine]}
         server_pids: list[int] = []
         if self.server and self.server.pid:
-            server_pids = processes.family(self.server.pid)
+            server_pids = process_facts.family(self.server.pid)
             sides["server"] = server_pids
         self.begin_evidence = {
             "memory_available_bytes": kernel.memory().available,
@@ -201,7 +201,7 @@ class EvidenceCollector:
         }
         # The shell of this hook still runs, and its counts until now do not belong to the run. When it ends,
         # the kernel adds its counts to hyperfine's counts. So both are read here, and hyperfine alone later.
-        self.before = self._snapshot(processes.family(hyperfine))
+        self.before = self._snapshot(process_facts.family(hyperfine))
         # hyperfine starts the run as soon as this hook ends.
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
@@ -285,7 +285,7 @@ class EvidenceCollector:
             # An untimed run is a child of this process, so its counts are added to the counts of this process
             # when it ends.
             pids.append(os.getpid())
-        client = processes.usage(pids)
+        client = process_facts.usage(pids)
         folders = []
         for subject in (self.input, self.output):
             if subject:
@@ -306,15 +306,15 @@ class EvidenceCollector:
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
-        identity = ServerIdentity(pid, processes.start_ticks(pid))
+        identity = ServerIdentity(pid, process_facts.start_ticks(pid))
         group_cpu_s = None
         if self.group:
             if self.grouped != identity:
                 self.group.add(pid)
                 self.grouped = identity
             group_cpu_s = self.group.cpu_s()
-        family, used = processes.family_usage(pid)
-        ended_faults = processes.ended_children_faults(family)
+        family, used = process_facts.family_usage(pid)
+        ended_faults = process_facts.ended_children_faults(family)
         return ServerCounters(identity, used, sorted(family), ended_faults, group_cpu_s)
 
     def _describe_run(
@@ -328,7 +328,7 @@ class EvidenceCollector:
         if not self.owns_network:
             # Other programs of the machine use the same interfaces.
             evidence["wire_bytes"] = None
-        evidence |= count_growth(before.client, after.client, processes.IO_COUNTS, "client_")
+        evidence |= count_growth(before.client, after.client, process_facts.IO_COUNTS, "client_")
         if before.network and after.network:
             evidence |= count_growth(
                 before.network, after.network, NetworkCounts._fields, "network_"
@@ -411,7 +411,7 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return {}
     used_before, used_after = before.server.used, after.server.used
-    return count_growth(used_before, used_after, processes.Usage._fields, "server_")
+    return count_growth(used_before, used_after, process_facts.Usage._fields, "server_")
 
 
 def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
@@ -472,10 +472,10 @@ def _describe_server(
         "server_processes_changed": have_changed,
     }
     if is_same:
-        facts["server_age_s"] = round(time.time() - processes.started_at(pid), 3)
-        facts["server_argv"] = processes.command_line(pid)
+        facts["server_age_s"] = round(time.time() - process_facts.started_at(pid), 3)
+        facts["server_argv"] = process_facts.command_line(pid)
         facts["server_build"] = describe_binary(pid)
-        peak_bytes = None if have_changed else processes.peak_memory_bytes(pid)
+        peak_bytes = None if have_changed else process_facts.peak_memory_bytes(pid)
         facts["server_peak_memory_bytes"] = peak_bytes
     return facts
 
@@ -510,7 +510,7 @@ def describe_binary(pid: int) -> str:
     Example: "/usr/bin/svnserve sha256:0123456789abcdef".
     """
     try:
-        with processes.as_server_user():
+        with server_user.as_server_user():
             path = os.readlink(f"/proc/{pid}/exe")
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]

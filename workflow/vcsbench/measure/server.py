@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
-from vcsbench import processes
+from vcsbench import process_facts, processes, server_user
 from vcsbench.deployment import credentials
 from vcsbench.deployment.credentials import Certificate, Credentials
 from vcsbench.deployment.deployed_server import (
@@ -183,7 +183,7 @@ class Server:
         if not self.is_per_connection:
             return
         deadline = time.monotonic() + CONNECTION_END_S
-        while self.pid and len(processes.family(self.pid)) > 1 and time.monotonic() < deadline:
+        while self.pid and len(process_facts.family(self.pid)) > 1 and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
     @property
@@ -245,7 +245,7 @@ class Server:
         if OUTPUT not in self.descriptors:
             flags = _NEW | os.O_APPEND | os.O_RDWR
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
-            processes.grant(self.descriptors[OUTPUT], 0o660)
+            server_user.grant(self.descriptors[OUTPUT], 0o660)
         log = self.descriptors[OUTPUT]
         with self.in_network():
             self.process = processes.start_process(
@@ -322,10 +322,10 @@ class Server:
         """
         # Another program may have taken the port, and would answer as well. So the listening socket has to be
         # among the open files of this server.
-        sockets = processes.listening_files(self.pid, self.port)
+        sockets = process_facts.listening_files(self.pid, self.port)
         if not sockets:
             return []
-        open_files = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}
+        open_files = {pid: process_facts.open_files(pid) for pid in process_facts.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
         # If the server still runs, it has open files. If none of them is visible, this process may not read
         # them. A server that has ended (`pid` is 0) has no open files for another reason.
@@ -343,7 +343,7 @@ class Server:
 
     def _check_options(self) -> None:
         """Raise UserError unless the process that listens has the options of the command line."""
-        reported = processes.command_line(self.pid)
+        reported = process_facts.command_line(self.pid)
         if self.pid not in self.listeners:
             raise UserError(
                 f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it. End it with "
@@ -366,7 +366,7 @@ class Server:
         path = self.run / name
         with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
             file.write(content)
-        processes.grant(path, 0o640)
+        server_user.grant(path, 0o640)
         return path
 
     def _write(self, name: str, content: bytes) -> str:
@@ -383,7 +383,7 @@ class Server:
         """Let the server open files of the run by their names, if it cannot open descriptors."""
         # To search these folders, not to list them: the run's folder and the folder around it are private.
         for folder in (self.run.parent, self.run):
-            processes.grant(folder, 0o710)
+            server_user.grant(folder, 0o710)
 
     def _make_writable(self) -> str:
         """Make the one folder that the server may write, and return its path for the server.
@@ -392,7 +392,7 @@ class Server:
         """
         writable = self.run / WRITABLE_FOLDER
         writable.mkdir(mode=0o700)
-        processes.grant(writable, 0o770)
+        server_user.grant(writable, 0o770)
         return self._hand_over(WRITABLE_FOLDER, os.O_PATH | os.O_DIRECTORY)
 
 
@@ -438,13 +438,13 @@ class Svnserve(Server):
         """Make the folder with SASL's configuration and database, and set its place in `variables`."""
         folder = self.run / "sasl"
         folder.mkdir(mode=0o700)
-        processes.grant(folder, 0o750)
+        server_user.grant(folder, 0o750)
         path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
         configuration, database = folder / "svn.conf", folder / "sasldb"
         credentials.make_sasl_database(database, user)
         configuration.write_text(credentials.sasl_configuration(f"{path}/{database.name}"))
         for file in (configuration, database):
-            processes.grant(file, 0o640)
+            server_user.grant(file, 0o640)
         self.variables["SASL_CONF_PATH"] = path
 
 
@@ -506,7 +506,7 @@ class Httpd(Server):
         files = {}
         if self._certificate:
             for name, path in self._certificate._asdict().items():
-                processes.grant(path, 0o640)
+                server_user.grant(path, 0o640)
                 files[name] = self._hand_over(path.name, os.O_RDONLY)
         if self.credentials:
             hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
@@ -593,8 +593,8 @@ WORK_FOLDER = "/vcsbench-"
 def find_other_servers(exclude: Collection[int]) -> list[str]:
     """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids."""
     commands = []
-    for pid in set(processes.all_pids()).difference(exclude):
-        argv = processes.command_line(pid)
+    for pid in set(process_facts.all_pids()).difference(exclude):
+        argv = process_facts.command_line(pid)
         # A process that has ended has no command line.
         if argv and (_serves_work_folder(argv) or _has_marker(pid)):
             commands.append(" ".join(argv))
@@ -612,4 +612,4 @@ def _serves_work_folder(argv: list[str]) -> bool:
 
 def _has_marker(pid: int) -> bool:
     # The environment of another user's server may be unreadable: it is empty then.
-    return any(word.startswith(f"{SERVER_MARKER}=") for word in processes.environment(pid))
+    return any(word.startswith(f"{SERVER_MARKER}=") for word in process_facts.environment(pid))

@@ -9,7 +9,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.kernel import groups, number_in, read
 
 NAME = "vcsbench-server-"
@@ -36,7 +36,7 @@ class ServerGroup:
         members = f"{self._folder}/cgroup.procs"
         for _ in range(TRIES):
             added = read(members).split()
-            missing = [member for member in processes.family(pid) if str(member) not in added]
+            missing = [member for member in process_facts.family(pid) if str(member) not in added]
             if not missing:
                 return True
             for member in missing:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from vcsbench import processes
+from vcsbench import process_facts, processes, server_user
 from vcsbench.deployment.deployed_server import svnserve_configuration
 from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
@@ -87,14 +87,14 @@ class Sshd(Server):
         Root's checkout may be in its home, which no other user can enter.
         """
         # Set-up's folder may be a link, whose own place is open.
-        if not processes.closed_folder(UNPACKED_SSHD.resolve()):
+        if not server_user.closed_folder(UNPACKED_SSHD.resolve()):
             return UNPACKED_SSHD
         copy = self.run / "openssh"
         shutil.copytree(UNPACKED_SSHD, copy)
         for folder, _, names in os.walk(copy):
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 if not os.path.islink(path):
-                    processes.grant(Path(path), 0o750)
+                    server_user.grant(Path(path), 0o750)
         return copy
 
     def _reachable(self, path: str, name: str) -> str:
@@ -183,8 +183,8 @@ class Sshd(Server):
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
                 # sshd has a process for the connection, this one a child, and this one svnserve.
-                session = processes.family(self.pid)[-1]
-                self.session_argv = processes.command_line(session)
+                session = process_facts.family(self.pid)[-1]
+                self.session_argv = process_facts.command_line(session)
                 self.session_files = read_mapped_files(session)
             # svnserve ends at the end of its input.
             client.stdin.close()
@@ -227,14 +227,14 @@ class Sshd(Server):
         for name in ("host_key", "client_key"):
             options = ["-q", "-t", "ed25519", "-N", "", "-C", ""]
             processes.run_program([Programs().get("ssh-keygen"), *options, "-f", self.run / name])
-        processes.grant(self.run / "host_key", 0o640)
+        server_user.grant(self.run / "host_key", 0o640)
         self.write_file("authorized_keys", (self.run / "client_key.pub").read_bytes())
         host_key = (self.run / "host_key.pub").read_text()
         (self.run / "known_hosts").write_text(f"{USER} {host_key}")
 
     def _write_users(self) -> None:
         """Write sshd's own list of users and groups, in the form of passwd(5) and group(5)."""
-        ids = processes.server_ids() or processes.ServerIds(os.geteuid(), os.getegid())
+        ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
         user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
         self.write_file("passwd", user.encode())
         self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())

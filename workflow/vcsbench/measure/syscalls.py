@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure.prepared_cell import PreparedCell
@@ -249,7 +249,7 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     if not cell.server:
         return trace_command(request), None
     # Attached before the client starts, so that all calls which the client causes are counted.
-    server_strace = Strace.attach(processes.family(cell.server.pid))
+    server_strace = Strace.attach(process_facts.family(cell.server.pid))
     client = trace_command(request)
     cell.server.await_connections()
     return client, server_strace.end()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
-from vcsbench import processes
+from vcsbench import process_facts, processes
 from vcsbench.errors import ProgramError
 from vcsbench.kernel import libc, read
 from vcsbench.measure.git_trace import GitTrace
@@ -38,7 +38,7 @@ SUBVERSION_LIBRARY = re.compile(r"/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/]*$"
 class Captured(NamedTuple):
     """The fingerprint of an untimed run, its I/O as the kernel counts it, its peak memory, its mapped files.
 
-    `io` has the counts by processes.IO_COUNTS, None each if they cannot be read. `peak_bytes` and `mapped`
+    `io` has the counts by IO_COUNTS, None each if they cannot be read. `peak_bytes` and `mapped`
     are None if the kernel allows no tracing. The last three are added by the caller (measure.cell_round), who
     knows the server: its bytes (`server_rchar`, `server_wchar`), its peak memory, and the trace of git.
     """
@@ -128,7 +128,7 @@ class _UntimedRun:
         # The ended process stays in /proc until process.wait() in close().
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
         # Without tracing, only root can read the counts, because the process has ended.
-        return self.tracer.io or processes.io_counts(self.process.pid)
+        return self.tracer.io or process_facts.io_counts(self.process.pid)
 
     def close(self) -> None:
         """End the command and all that hold its output. It may be that an exception has ended the run."""
@@ -146,7 +146,7 @@ class _UntimedRun:
         """
         processes.kill_group(self.process.pid)
         if not self.reader.wait(OUTPUT_LIMIT_S):
-            processes.send(processes.holders(self.output), signal.SIGKILL)
+            processes.send(process_facts.holders(self.output), signal.SIGKILL)
 
 
 class _OutputReader(threading.Thread):
@@ -250,13 +250,13 @@ class ExitTracer(threading.Thread):
             _ptrace(CONT, pid, os.WSTOPSIG(status))
 
     def _read_counts(self, pid: int) -> None:
-        peak_bytes = processes.own_peak_bytes(pid)
+        peak_bytes = process_facts.own_peak_bytes(pid)
         if peak_bytes is not None:
             self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
         self.maps += read(f"/proc/{pid}/maps") + "\n"
         if pid == self.pid:
             # After its end, only root can read them.
-            self.io = processes.io_counts(pid)
+            self.io = process_facts.io_counts(pid)
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:
@@ -285,7 +285,7 @@ def trace_mapped_files(argv: Sequence[str], environment: Mapping[str, str]) -> l
 
 def read_mapped_files(pid: int) -> list[str] | None:
     """Return the program files that a process and its descendants have mapped; None if they are unknown."""
-    maps = [processes.read_of(member, "maps") for member in processes.family(pid)]
+    maps = [process_facts.read_of(member, "maps") for member in process_facts.family(pid)]
     return find_mapped_files("\n".join(maps))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from vcsbench import processes
+from vcsbench import process_facts
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
 # A job made this file before it stopped the session.
@@ -95,8 +95,8 @@ def stop_workflow(root: Path) -> None:
     """Stop the session of this job: its Snakemake starts no other job."""
     with contextlib.suppress(OSError):
         (root / STOPPED).touch()
-    for pid in processes.ancestors():
+    for pid in process_facts.ancestors():
         # As in "python -m snakemake ..." and "/usr/bin/python /x/bin/snakemake ...".
-        if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
+        if any(word.endswith("snakemake") for word in process_facts.command_line(pid)[:4]):
             os.kill(pid, signal.SIGTERM)
             return

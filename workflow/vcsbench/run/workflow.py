@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import processes, words
+from vcsbench import process_facts, processes, words
 from vcsbench.config.validation import read_mapping
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
@@ -356,8 +356,10 @@ def end_processes(root: Path) -> int:
 
 def run_processes(root: Path) -> list[int]:
     """Return the processes of a session in a checkout, without this one and those that started it."""
-    ours = {os.getpid(), *processes.ancestors()}
+    ours = {os.getpid(), *process_facts.ancestors()}
     variable = f"{RUN_ROOT}={os.path.realpath(root)}"
     return [
-        pid for pid in set(processes.all_pids()) - ours if variable in processes.environment(pid)
+        pid
+        for pid in set(process_facts.all_pids()) - ours
+        if variable in process_facts.environment(pid)
     ]

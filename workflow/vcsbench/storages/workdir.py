@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from vcsbench import processes
+from vcsbench import server_user
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, take_lock, write_json
@@ -175,7 +175,7 @@ class WorkDir:
         A file system without owners and modes ignores that: see check_protected().
         """
         status = os.fstat(folder)
-        server_ids = processes.server_ids()
+        server_ids = server_user.server_ids()
         if server_ids:
             has_group = status.st_gid == server_ids[1]
             mode = MODE
@@ -186,14 +186,14 @@ class WorkDir:
         has_mode = stat.S_IMODE(status.st_mode) == mode
         # Nothing is changed if group and mode are correct already, and no access-control list is set. The
         # folder may inherit a list from the storage, and it can let other users in.
-        if not (has_group and has_mode) or processes.has_access_list(self.path):
+        if not (has_group and has_mode) or server_user.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
-                processes.grant(folder, MODE)
+                server_user.grant(folder, MODE)
 
     def check_protected(self) -> None:
         """Raise UserError if other users could read a private repository in the work folder."""
         is_open = stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
-        if is_open or processes.has_access_list(self.path):
+        if is_open or server_user.has_access_list(self.path):
             raise UserError(
                 f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
                 f"which they cannot now. Use another folder in `storages` or `scratch`."
@@ -201,7 +201,7 @@ class WorkDir:
 
     def check_reachable(self) -> None:
         """Raise UserError if the user of root's servers cannot enter the work folder."""
-        if folder := processes.closed_folder(self.path):
+        if folder := server_user.closed_folder(self.path):
             raise UserError(
                 f"{self.storage}: the servers run as nobody, who cannot enter {folder}. Use a folder in "
                 f"`storages` that everybody can enter, such as /var/tmp, or chmod o+x it."

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import formats, processes
+from vcsbench import formats, server_user
 from vcsbench.deployment import hooks
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import copy_tree, remove_path
@@ -64,7 +64,7 @@ class CommittedRepository(Repository):
         self.path.parent.mkdir(parents=True)
         # Only this user and root's servers enter them.
         for folder in (self.private, self.path.parent):
-            processes.grant(folder, READABLE)
+            server_user.grant(folder, READABLE)
         # By requests to it, a server shows that it refuses what its settings forbid.
         copy_tree(self.prepared.with_name(self.idle_name), self.path.with_name(self.idle_name))
 
@@ -87,14 +87,14 @@ class CommittedRepository(Repository):
         changing = []
         for folder, entries in walk(self.path):
             is_writable = folder not in ("hooks", "conf")
-            processes.grant(self.path / folder, WRITABLE if is_writable else READABLE)
+            server_user.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
                 file = join(folder, name)
                 if not stat.S_ISREG(status.st_mode) or fsfs.is_shard(file):
                     continue
                 changing.append(file)
                 if is_writable:
-                    processes.grant(self.path / file, WRITABLE_FILE)
+                    server_user.grant(self.path / file, WRITABLE_FILE)
         return changing
 
     def check_run(self) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench import processes
+from vcsbench import server_user
 from vcsbench.errors import UserError
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.subjects import Words
@@ -164,16 +164,16 @@ class GitPushTarget(_TemplateTarget):
     def restore(self) -> None:
         super().restore()
         self.path.mkdir()
-        processes.grant(self.path, 0o750)
+        server_user.grant(self.path, 0o750)
         copy = self.folders[0]
         copy_tree(self.repository.path, copy)
         # Only this copy accepts a push.
         for service in ("http.receivepack", "daemon.receivepack"):
             run_git(copy, "config", service, "true")
         for folder, _, names in os.walk(copy):
-            processes.grant(Path(folder), 0o770)
+            server_user.grant(Path(folder), 0o770)
             for name in names:
-                processes.grant(Path(folder, name), 0o660)
+                server_user.grant(Path(folder, name), 0o660)
 
 
 class GitRef(NamedTuple):

@@ -1,0 +1,116 @@
+"""The user of root's servers: its ids, and the rights that vcsbench gives it to files and folders."""
+
+import contextlib
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from vcsbench.kernel import libc, read
+
+# Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
+# their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
+UNPRIVILEGED = "nobody"
+SERVER_GROUP = 65531
+ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
+
+
+class ServerIds(NamedTuple):
+    """The user and the group of root's servers."""
+
+    uid: int
+    gid: int
+
+
+def server_ids() -> ServerIds | None:
+    """Return the ids of root's servers; None if this process is not root's.
+
+    In a container that has no such group id, it is the user's group.
+    """
+    if os.geteuid() != 0:
+        return None
+    user = pwd.getpwnam(UNPRIVILEGED)
+    gid = SERVER_GROUP if _can_use_group(SERVER_GROUP) else user.pw_gid
+    return ServerIds(user.pw_uid, gid)
+
+
+def _can_use_group(gid: int) -> bool:
+    # A line is a range of ids, as in `0 100000 65536`. It has the first id inside of the container, its id
+    # outside, and the number of ids. A kernel without user namespaces does not have this file.
+    lines = read("/proc/self/gid_map").splitlines()
+    for line in lines:
+        first, _, count = map(int, line.split())
+        if first <= gid < first + count:
+            return True
+    return not lines
+
+
+def grant(path: Path | int, mode: int) -> None:
+    """Set the mode of a file or folder, and its group to the group of root's servers.
+
+    `path` may be a descriptor. If this process is not root's, its servers run as its own user, and the group
+    gets no rights. The access-control list is removed, because an inherited one would give rights to others.
+    """
+    for name in ACCESS_LISTS:
+        # The file may have no such list, and the file system may support none.
+        with contextlib.suppress(OSError):
+            os.removexattr(path, name)
+    ids = server_ids()
+    if ids:
+        os.chown(path, -1, ids.gid)
+        os.chmod(path, mode)
+    else:
+        os.chmod(path, mode & 0o700)
+
+
+def has_access_list(path: Path) -> bool:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return not set(ACCESS_LISTS).isdisjoint(names)
+
+
+def closed_folder(path: Path) -> Path | None:
+    """Return the folder of a path that the user of root's servers cannot enter; None if it can enter all."""
+    ids = server_ids()
+    if not ids:
+        return None
+    for folder in (path, *path.parents):
+        if folder.exists() and not _can_enter(folder.stat(), ids):
+            return folder
+    return None
+
+
+def _can_enter(status: os.stat_result, ids: ServerIds) -> bool:
+    # The kernel takes the right of the first class that fits: owner, group, others.
+    if status.st_uid == ids.uid:
+        right = stat.S_IXUSR
+    elif status.st_gid == ids.gid:
+        right = stat.S_IXGRP
+    else:
+        right = stat.S_IXOTH
+    return bool(status.st_mode & right)
+
+
+@contextlib.contextmanager
+def as_server_user() -> Iterator[None]:
+    """Read /proc in this thread as the user of root's servers. Nothing changes if this process is not root's.
+
+    Without CAP_SYS_PTRACE, as in a container, root may not read the open files, I/O counts and maps of
+    another user's process. The user of the process may, and the kernel compares the file-system ids.
+    """
+    ids = server_ids()
+    if not ids:
+        yield
+        return
+    # The group first: the user may not change it.
+    libc.setfsgid(ids.gid)
+    libc.setfsuid(ids.uid)
+    try:
+        yield
+    finally:
+        libc.setfsuid(os.geteuid())
+        libc.setfsgid(os.getegid())
