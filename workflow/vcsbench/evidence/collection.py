@@ -33,30 +33,20 @@ LAST_COLUMNS = (
     # JSON, equal text for equal work; "" if unknown.
     "work",
     # The columns of run_columns.build_columns().
-    "client",
-    "client_version",
-    "server",
-    "server_version",
-    "binaries",
-    "client_mapped",
-    "server_mapped",
+    "client", "client_version", "server", "server_version", "binaries",
+    "client_mapped", "server_mapped",
     # The flags of invalid attempts before this run, a comma between attempts.
     "set_aside",
     "copy",
     # The position among all cell-rounds, and the seed of their order.
-    "order",
-    "seed",
-    "scale",
-    "storage_kind",
-    "host",
+    "order", "seed",
+    "scale", "storage_kind", "host",
     # The starts of the run and of its cell-round.
-    "started_at",
-    "cell_round_started_at",
+    "started_at", "cell_round_started_at",
     # Seconds: waiting for other measurements on the machine, and the whole cell-round.
-    "waited_s",
-    "cell_round_s",
+    "waited_s", "cell_round_s",
     "flags",
-)
+)  # fmt: skip
 # Equal content gives equal text.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -32,14 +32,8 @@ HOT_RESIDENT_SHARE = 0.98
 # a real server adds that.
 DELAYED_ACK_S = 0.04
 WAIT_COLUMNS = (
-    "elapsed_s",
-    "user_s",
-    "system_s",
-    "server_cpu_s",
-    "busy_s",
-    "cores",
-    "delayed_acks",
-)
+    "elapsed_s", "user_s", "system_s", "server_cpu_s", "busy_s", "cores", "delayed_acks",
+)  # fmt: skip
 
 Thresholds = Mapping[str, float]
 

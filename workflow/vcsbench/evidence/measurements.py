@@ -21,23 +21,12 @@ from vcsbench.metrics import NEEDED_COLUMNS
 
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (
-    "round",
-    "run",
-    *TIMES,
-    *run_columns.COUNT_COLUMNS,
-    *run_columns.CLIENT_COLUMNS,
-    *run_columns.TRAFFIC_COLUMNS,
-    *run_columns.TRACE_COLUMNS,
-    *run_columns.SPACE_COLUMNS,
-    "fixed_cost_s",
-    "fixed_share",
-    "sync_s",
-    "scale",
-    "waited_s",
-    "cell_round_s",
+    "round", "run", *TIMES, "fixed_cost_s", "fixed_share", "sync_s", "scale", "waited_s",
+    "cell_round_s", *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS,
+    *run_columns.TRAFFIC_COLUMNS, *run_columns.TRACE_COLUMNS, *run_columns.SPACE_COLUMNS,
     # The columns of a new metric are numbers without an entry here.
     *NEEDED_COLUMNS,
-)
+)  # fmt: skip
 RESTORE = "Restore the file, or make it again."
 
 

@@ -56,32 +56,27 @@ CLIENT_COLUMNS = (
     # The CPU time of all clients together.
     "clients_cpu_s",
     # The longest and the shortest time of one client.
-    "slowest_client_s",
-    "fastest_client_s",
+    "slowest_client_s", "fastest_client_s",
     # The rest of the elapsed time, in which the launcher started the clients.
     "launching_s",
     # The time between the first and the last start of a client.
     "went_apart_s",
     "cores",
-)
+)  # fmt: skip
 # Columns of traffic: many clients send requests for some time.
 TRAFFIC_COLUMNS = (
     # All requests that ended, and the readers and committers together.
-    "requests",
-    "senders",
+    "requests", "senders",
     # Requests that ended within the time. Those after it were sent while fewer and fewer clients were left.
     "throughput_per_s",
     # Percentiles of all requests of readers, also of those that ended after the time.
-    "latency_p50_ms",
-    "latency_p95_ms",
-    "latency_p99_ms",
+    "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
     # The same of committers.
     "commit_p95_ms",
     # Requests that waited for a client, and those that still waited when the time was over.
-    "late_requests",
-    "unstarted_requests",
+    "late_requests", "unstarted_requests",
     "generator_cpu_s",
-)
+)  # fmt: skip
 # The disk space of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
@@ -90,18 +85,9 @@ _RENAMES = ("rename", "renameat", "renameat2")
 _FLUSHES = ("fsync", "fdatasync", "sync_file_range", "sync", "syncfs")
 _BYTES = ("bytes_read", "bytes_written")
 TRACE_COLUMNS = (
-    "opens_read_only",
-    "opens_read_write",
-    "opens_failed",
-    "seeks",
-    "reads",
-    "writes",
-    "stats",
-    *_BYTES,
-    "renames",
-    "flush_calls",
-    "all_calls",
-)
+    "opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats",
+    *_BYTES, "renames", "flush_calls", "all_calls",
+)  # fmt: skip
 
 
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:

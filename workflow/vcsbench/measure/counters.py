@@ -34,14 +34,9 @@ THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 EvidencePart = dict[str, Any]
 # The fields of MachineCounters whose growth in a run is a column of the same name.
 EVENTS = (
-    "rpcs",
-    "delayed_acks",
-    "wire_bytes",
-    "swapped_in_pages",
-    "swapped_out_pages",
-    "throttled",
-    "quota_throttled_us",
-)
+    "rpcs", "delayed_acks", "wire_bytes", "swapped_in_pages", "swapped_out_pages",
+    "throttled", "quota_throttled_us",
+)  # fmt: skip
 
 # The files are the same before and after each run.
 _list_files = cache(glob.glob)
