@@ -91,23 +91,23 @@ def collect(
         path = cell["cell"]
         if cell["skip"]:
             continue
-        of_cell = {name: cell[name] for name in ("cell", *axes)}
+        cell_columns = {name: cell[name] for name in ("cell", *axes)}
+        trace_columns: RunColumns = {}
+        if traces is not None:
+            trace_columns = run_columns.trace_columns(traces.get(path, {}))
         for number in range(1, rounds[path] + 1):
+            result = result_of.get((path, number))
             try:
-                if (path, number) not in result_of:
+                if not result:
                     raise _Failure(_why_missing(CellRound(study, path, number, folder)))
-                runs = _read_cell_round(result_of[path, number], thresholds)
+                runs = _read_cell_round(result, thresholds)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
                 continue
-            for run in runs:
-                row = {**of_cell, "round": number, **run}
-                if traces is not None:
-                    row |= run_columns.trace_columns(traces.get(path, {}))
-                rows.append(row)
+            rows += [{**cell_columns, "round": number, **run, **trace_columns} for run in runs]
 
-    every_run = comparison_flags.flag_other_libraries(_frame_of_runs(rows, axes))
-    frame, fixed = separate_fixed_cost(every_run, axes)
+    all_runs = comparison_flags.flag_other_libraries(_frame_of_runs(rows, axes))
+    frame, fixed = separate_fixed_cost(all_runs, axes)
     if not frame.empty:
         frame["flags"] = comparison_flags.find_all_flags(frame, axes, thresholds["min_run_s"])
     # Nothing is decided by the runs on the empty repository, so these are not compared with each other.
