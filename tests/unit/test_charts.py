@@ -5,32 +5,39 @@ import json
 import pytest
 
 from vcsbench.advice.decision import Pair
-from vcsbench.report import charts
+from vcsbench.report import chart_specs, charts
 from vcsbench.report.card_rows import CardRow
 from vcsbench.report.charts import FindingDot, LinePoint, RoundDot
 
 PICKS = ["access", "format"]
 
 
-def card_row(label, ratio, low=None, high=None):
-    low = ratio / 1.1 if low is None else low
-    high = ratio * 1.1 if high is None else high
-    pair = Pair("f6", "f7", ratio, low, high)
-    return CardRow(
-        pair=pair,
-        where={"access": "svn"},
-        label=label,
-        text="f7 faster",
-        times=[],
-        interval="",
-        note="",
-        style="candidate",
-        flags=[],
+def forest(*rows, picks=()):
+    """Return the forest plot of rows: each a label, a ratio, and for some the ends of the interval."""
+    made = []
+    for label, ratio, *ends in rows:
+        low, high = ends or (ratio / 1.1, ratio * 1.1)
+        row = CardRow(
+            pair=Pair("f6", "f7", ratio, low, high),
+            where={"access": "svn"},
+            label=label,
+            text="f7 faster",
+            times=[],
+            interval="",
+            note="",
+            style="candidate",
+            flags=[],
+        )
+        made.append(row)
+    return chart_specs.forest_chart(
+        name="card-format",
+        title="F",
+        rows=made,
+        sides=("f6", "f7"),
+        compared="format",
+        picks=picks,
+        margin=1.1,
     )
-
-
-def layers(chart):
-    return chart.spec["layer"]
 
 
 def rows_of(chart, field):
@@ -51,60 +58,47 @@ def rows_of(chart, field):
     ],
 )
 def test_factor_ticks_have_powers_of_ten_and_stay_inside(low, high, numbers):
-    ticks = charts.factor_ticks(low, high)
+    ticks = chart_specs.factor_ticks(low, high)
     assert numbers <= {*ticks}
     assert all(low <= tick <= high for tick in ticks)
 
 
 def test_forest_chart_has_a_row_for_each_comparison_in_order():
-    chart = charts.forest_chart(
-        "card-format",
-        "F",
-        [card_row("b", 2.0), card_row("a", 0.5)],
-        ("f6", "f7"),
-        "format",
-        PICKS,
-        1.1,
-    )
+    chart = forest(("b", 2.0), ("a", 0.5), picks=PICKS)
     rows = rows_of(chart, "ratio")
     assert [(row["label"], row["ratio"]) for row in rows] == [("b", 2.0), ("a", 0.5)]
     (band,) = rows_of(chart, "from")
     assert (band["from"], band["to"]) == (1 / 1.1, 1.1)
-    sorts = {
-        tuple(layer["encoding"]["y"]["sort"]) for layer in layers(chart) if "y" in layer["encoding"]
-    }
-    assert sorts == {("b", "a")}
+    encodings = [layer["encoding"] for layer in chart.spec["layer"]]
+    assert {tuple(e["y"]["sort"]) for e in encodings if "y" in e} == {("b", "a")}
     assert [param["name"] for param in chart.spec["params"]] == ["pick_access", "pick_format"]
 
 
 def test_forest_chart_has_whole_labels_on_several_lines():
     label = " ".join(["1 GiB cache + revprops + block read + no compression"] * 3)
-    chart = charts.forest_chart("c", "C", [card_row(label, 2.0)], ("x", "y"), "format", [], 1.1)
+    chart = forest((label, 2.0))
     (row,) = rows_of(chart, "ratio")
     lines = row["label"].split("\n")
     assert " ".join(lines) == row["case"] == label
-    assert len(lines) == 3 and max(map(len, lines)) <= charts.LABEL_LINE
-    assert chart.spec["height"]["step"] >= 3 * charts.FOREST_LINE
+    assert len(lines) == 3 and max(map(len, lines)) <= chart_specs.LABEL_LINE
+    assert chart.spec["height"]["step"] >= 3 * chart_specs.FOREST_LINE
 
 
 def test_forest_chart_without_an_interval_has_its_ends_at_the_ratio():
-    chart = charts.forest_chart(
-        "c", "C", [card_row("a", 2.0, low=0.0, high=0.0)], ("x", "y"), "format", [], 1.1
-    )
-    (row,) = rows_of(chart, "ratio")
+    (row,) = rows_of(forest(("a", 2.0, 0.0, 0.0)), "ratio")
     assert (row["low"], row["high"]) == (2.0, 2.0)
 
 
 def test_pick_filter_fits_rows_without_the_axis_and_both_sides():
-    text = charts._pick_filter(PICKS, "format")
+    text = chart_specs.pick_filter(PICKS, "format")
     assert "!datum['access'] || datum['access'] === pick_access" in text
     assert "datum.baseline === pick_format || datum.candidate === pick_format" in text
 
 
 def test_axis_of_factors_holds_values_far_outside():
-    low, high = charts._domain([1000.0, 0.00001, None, 0.0, float("inf")])
-    assert high == pytest.approx(charts.MAX_FACTOR * charts.AXIS_MARGIN)
-    assert low == pytest.approx(1 / charts.MAX_FACTOR / charts.AXIS_MARGIN)
+    low, high = chart_specs.factor_domain([1000.0, 0.00001, None, 0.0, float("inf")])
+    assert high == pytest.approx(chart_specs.MAX_FACTOR * chart_specs.AXIS_MARGIN)
+    assert low == pytest.approx(1 / chart_specs.MAX_FACTOR / chart_specs.AXIS_MARGIN)
 
 
 def finding(verdict, **changes):
@@ -113,10 +107,9 @@ def finding(verdict, **changes):
     return FindingDot(label=f"It is {verdict}", verdict=verdict, **{**values, **changes})
 
 
-def test_findings_chart_groups_by_verdict_and_ends_open_ranges():
-    dots = [finding("reproduced"), finding("reversed", expected_low=None, expected_high=0.9)]
-    chart = charts.findings_chart(dots, ["reversed", "reproduced"])
-    first, second = rows_of(chart, "measured_at")
+def test_findings_chart_ends_open_ranges():
+    dots = [finding("reversed", expected_low=None, expected_high=0.9), finding("reproduced")]
+    first, second = rows_of(chart_specs.findings_chart(dots), "measured_at")
     assert (first["verdict"], second["verdict"]) == ("reversed", "reproduced")
     assert first["expected_low"] < 0.9 == first["expected_high"]
     assert second["expected_low"] == 1.05 < second["expected_high"]
@@ -128,27 +121,32 @@ def test_noise_chart_has_the_noisiest_cell_first():
         for name, size in (("a", 1), ("b", 9))
         for n in (0, 1)
     ]
-    chart = charts.noise_chart(dots, PICKS)
+    chart = chart_specs.noise_chart(dots, PICKS)
     assert chart.spec["encoding"]["y"]["sort"] == ["b", "a"]
 
 
 def test_charts_are_drawn_and_written_with_their_specification(tmp_path):
     points = [LinePoint("a", "1", 0.5), LinePoint("a", "8", 2.0), LinePoint("a", "9", 0.0)]
-    drawn = [
-        charts.line_chart("level-a", "A", points, ["1", "8"], ("clients", "seconds")),
-        charts.time_chart({"measuring": 7.0, "waiting": 1.0}),
-    ]
+    lines = chart_specs.line_chart(
+        name="level-a",
+        title="A",
+        points=points,
+        places=["1", "8"],
+        place_title="clients",
+        value_title="seconds",
+    )
+    drawn = [lines, chart_specs.time_chart({"measuring": 7.0, "waiting": 1.0})]
     svgs = charts.draw(drawn)
     charts.write_charts(drawn, svgs, tmp_path)
     names = {"level-a.svg", "level-a.vl.json", "time.svg", "time.vl.json"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    assert json.loads((tmp_path / "level-a.vl.json").read_text()) == drawn[0].spec
+    assert json.loads((tmp_path / "level-a.vl.json").read_text()) == lines.spec
     # The policy of the page forbids styles, and an SVG in a page can have no script.
     for svg in svgs.values():
         assert svg.startswith("<svg")
         assert "style=" not in svg
         assert "<script" not in svg
-    assert len(rows_of(drawn[0], "value")) == 2
+    assert len(rows_of(lines, "value")) == 2
 
 
 def test_bundle_works_in_a_script_element_and_has_the_interpreter():

@@ -27,21 +27,6 @@ def test_parse_format_invalid_is_refused(value):
     assert {*known} >= {*formats.RELEASES}
 
 
-@pytest.mark.parametrize(
-    ("version", "made"),
-    [
-        ("1.14.2", "f8"),
-        ("1.10.0", "f8"),
-        ("1.9.7", "f7"),
-        ("1.8", "f6"),
-        ("1.7.22", "f4"),
-        ("", ""),
-    ],
-)
-def test_default_format_of_a_version_is_its_own(version, made):
-    assert formats.default_format(version) == made
-
-
 @needs_svnadmin
 @pytest.mark.parametrize("fmt", formats.RELEASES)
 def test_upgrade_keeps_layout_and_addressing(fmt, tmp_path):

@@ -38,9 +38,8 @@ from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import make_estimate
 from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.page import build_page, describe_page
-from vcsbench.report.quality_section import judge_noise, make_quality_tables
+from vcsbench.report.quality_section import judge_noise
 from vcsbench.report.results import Provenance
-from vcsbench.report.summary import find_disturbance
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -60,8 +59,13 @@ def page(results):
 
 
 @pytest.fixture(scope="module")
-def tree(results):
-    return parse(build_page(results))
+def html(results):
+    return build_page(results)
+
+
+@pytest.fixture(scope="module")
+def tree(html):
+    return parse(html)
 
 
 def card_on(page, axis):
@@ -78,12 +82,12 @@ def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(re
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
     assert duplicates and rest.endswith(f" and {len(duplicates)} duplicates")
+    assert [s for s in page.remarks if s.startswith(f"{len(duplicates)} cells have a duplicate")]
 
 
-def test_page_of_the_same_results_is_the_same_and_requests_nothing(results):
-    text = build_page(results)
-    assert text == build_page(results)
-    assert not re.findall(r"""(?:src|href)=["']?https?:""", text)
+def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, html):
+    assert html == build_page(results)
+    assert not re.findall(r"""(?:src|href)=["']?https?:""", html)
 
 
 def test_page_has_picks_first_then_reasons_of_failures_and_details_of_numbers(results, page, tree):
@@ -129,7 +133,7 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     ("cold", "hot", "text"),
     [
         (0, 0, ""),
-        (4, 0, "Other programs disturbed 2 % of the runs; cold results suffer most."),
+        (4, 0, "Other programs disturbed 2 % of the runs."),
         (6, 6, "6 % of the runs: measure again on a quiet machine"),
     ],
 )
@@ -141,8 +145,6 @@ def test_page_has_the_share_of_disturbed_runs(results, cold, hot, text):
         for number in range(100):
             flags = "cpu-busy" if number < disturbed else ""
             runs.append({**template, "cache": cache, "flags": flags})
-    disturbance = find_disturbance(replace(results, measurements=runs))
-    assert disturbance.share == pytest.approx((cold + hot) / 200)
     page = parse(build_page(replace(results, measurements=runs)))
     answers = page.by_id("answer").text
     assert text in answers if text else "Other programs disturbed" not in answers
@@ -297,7 +299,7 @@ def test_answer_without_picks_has_a_row_for_each_change_and_splits_a_range(page,
     assert [row.label for row in change.rows] == ["all cases"]
     texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
     assert all(re.fullmatch(r"f6 1\.2.*x, f7 2\.\dx.* faster", text) for text in texts)
-    assert texts and "1.4x to 3.5x" in dict(answer.key)
+    assert texts
     # A reader who has f7 sees one range.
     (change,) = answer_on(changed, {"format": "f7"}).changes
     texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
@@ -347,19 +349,11 @@ def test_columns_have_their_command_and_the_state_of_the_caches(page):
     assert dict(answers.states)["cold"].startswith("nothing is in memory")
 
 
-def test_legend_has_the_marks_that_occur_once(results, page):
+def test_legend_has_each_mark_once(page):
     entries = page.answers.legend
-    styles = [entry.style for entry in entries if entry.style]
-    assert {row.style for view in page.answers.cards for row in view.rows} <= {*styles}
+    styles = {entry.style for entry in entries}
+    assert {row.style for view in page.answers.cards for row in view.rows} <= styles
     assert len({entry.word for entry in entries}) == len(entries)
-    # Without a comparison that is nearly equal, the legend has no word for it.
-    assert "nearly equal" not in {entry.word for entry in entries}
-    card = card_on(page, "packing").card
-    bounded = Pair("nopack", "pack", 1.05, call=Call.BOUNDED, result=Result.BOUNDED, within=1.12)
-    more = replace(card, cases=[replace(card.cases[0], pairs=(bounded,)), *card.cases[1:]])
-    entries = describe_page(with_card(results, more)).answers.legend
-    (meaning,) = [entry.meaning for entry in entries if entry.word == "nearly equal"]
-    assert " 15 %" in meaning
 
 
 def test_verdicts_in_the_chart_and_those_left_out_add_up_to_the_table(page):
@@ -448,17 +442,6 @@ def test_page_has_the_time_of_each_step(results):
     assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
 
 
-def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
-    kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
-    rows = [
-        {"command": c, "access": access, "cache": "cold", "detectable": d} for c, access, d in kinds
-    ]
-    rows.append({**rows[0], "detectable": 9.0, "withheld": "hosts-differ"})
-    found = make_quality_tables(replace(results, tables={"f6-vs-f7": rows}))
-    (table,) = (table for table in found if table.title == "Smallest detectable differences")
-    assert table.rows == [("log, cold, svn", "3", "8 %"), ("dump, cold", "1", "20 %")]
-
-
 def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     results = results_of(make_files(tmp_path, axes=SMALL, rounds=1, twins=1))
     blocks = [BlockAccount(rounds=1, seconds=60.0)]
@@ -528,24 +511,19 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
     assert "invalid" not in page.missing
 
 
-def test_words_of_the_page_are_all_terms_and_the_values_of_its_grid(results):
-    tree = parse(build_page(results))
-    (section,) = (one for one in tree.all("section") if one.attributes.get("id") == "words")
-    shown = {dt.text for dt in section.all("dt")}
-    assert {*load_vocabulary().terms} <= shown
-    assert {"f6", "not packed", "server cache warm"} <= shown
+def test_words_of_the_page_are_all_terms_and_the_values_of_its_grid(page):
+    assert {*load_vocabulary().terms, "f6", "not packed", "server cache warm"} <= {*page.words}
     # It is in no cell of the grid.
-    assert "f1" not in shown
+    assert "f1" not in page.words
 
 
-def test_policy_of_the_page_has_the_digests_of_its_script_and_style(results):
-    text = build_page(results)
-    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+def test_policy_of_the_page_has_the_digests_of_its_script_and_style(html):
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
     directives = dict(part.split(" ", 1) for part in unescape(policy).split("; "))
-    assert "unsafe" not in policy and " style=" not in text
+    assert "unsafe" not in policy and " style=" not in html
     assert {directives[name] for name in ("default-src", "base-uri", "form-action")} == {"'none'"}
     for tag in ("script", "style"):
-        contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        contents = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
         digests = [base64.b64encode(hashlib.sha256(c.encode()).digest()).decode() for c in contents]
         assert directives[f"{tag}-src"].split() == [f"'sha256-{digest}'" for digest in digests]
 
@@ -571,8 +549,3 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}
     points = [point for table in page.tables.sections for point in table.measured_points]
     assert {point.keys["repo"] for point in points} == {"ruby"}
-
-
-def test_page_prints_how_much_duplicates_differ(tmp_path):
-    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=3, twins=1)
-    assert "1 cell has a duplicate" in build_page(results_of(made))

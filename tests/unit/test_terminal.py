@@ -118,28 +118,23 @@ CONFIG = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
 GENERATED = {"provenance": Provenance(config=CONFIG), "grid": [{"repo": "ruby", "skip": ""}]}
 
 
-def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
+def test_larger_repository_is_offered_for_small_and_short_runs_after_more_rounds():
     counts = {"different": 1, "equal": 0, "too small": 3, "undecided": 0}
-    account = replace(ACCOUNT, tables={"t": counts}, outlook=outlook((0, 0)))
-    assert lines(summary(account=account)) == [
+    small = replace(ACCOUNT, tables={"t": counts}, outlook=outlook((0, 0)))
+    assert lines(summary(account=small)) == [
         "Answered    1 of 4 comparisons, 3 too small to compare",
         "Next        measure a larger repository: some runs are mostly start-up",
     ]
-    printed = joined(summary(account=account, **GENERATED))
+    printed = joined(summary(account=small, **GENERATED))
     assert " Next runs 4 times as long " in printed and printed.endswith(LARGER)
-
-
-def test_builds_whose_runs_are_too_short_are_offered_a_larger_repository():
-    """Two builds can differ by less than the smallest effect worth noting."""
-    account = replace(ACCOUNT, tables={"t": {"equal": 1}}, outlook=outlook((0, 0)))
+    # Two builds can differ by less than the smallest effect worth noting.
+    equal = replace(ACCOUNT, tables={"t": {"equal": 1}}, outlook=outlook((0, 0)))
     question = CardQuestion("format", "Build?", aggregate=True)
     build = card(row(1.01, "equal", flags="too-short"), question=question)
-    printed = joined(summary(build, account=account, **GENERATED))
+    printed = joined(summary(build, account=equal, **GENERATED))
     assert f"show smaller differences, in up to 56 min: {LARGER}" in printed
-    assert LARGER not in joined(summary(packing(), account=account, **GENERATED))
-
-
-def test_more_rounds_that_decide_come_before_a_larger_repository():
+    assert LARGER not in joined(summary(packing(), account=equal, **GENERATED))
+    # More rounds that decide come first.
     printed = joined(summary(**GENERATED))
     assert printed.index("MINUTES=") < printed.index(LARGER)
 
@@ -199,7 +194,7 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config measure=nothing", "make report"),
         ("--report-only", "make report"),
         ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
-        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
+        ("--config seed=2 measure=nothing -n", "make report ARGS='-n --config seed=2'"),
         ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
         ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
         ("'", "make report"),

@@ -30,23 +30,6 @@ PACKINGS = (NOT_PACKED, PARTLY_PACKED, PACKED)
 _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20
-
-
-def default_format(version: str) -> str:
-    """Return the format that a version such as `1.14.2` makes by default, "" if it is unknown."""
-    number = re.match(r"(\d+)\.(\d+)", version)
-    if not number:
-        return ""
-    installed = (int(number[1]), int(number[2]))
-    newest = ""
-    for name, release in RELEASES.items():
-        major, minor = release.split(".")
-        # Each release makes the newest format that it knows.
-        if installed >= (int(major), int(minor)):
-            newest = name
-    return newest
-
-
 # db/fsfs.conf: the section of each option that decides how revisions are written or read.
 SECTIONS = {
     "enable-rep-sharing": "rep-sharing",

@@ -13,11 +13,11 @@ async function drawChart(place, specification) {
 async function drawCharts() {
   const specifications = document.getElementById("charts");
   if (!window.vegaEmbed || !specifications) return;
-  const known = JSON.parse(specifications.textContent);
+  const specificationByName = JSON.parse(specifications.textContent);
   for (const box of document.querySelectorAll("[data-chart]")) {
     const place = Object.assign(made("div"), { className: "live" });
     box.append(place);
-    const specification = known[box.dataset.chart];
+    const specification = specificationByName[box.dataset.chart];
     const parameters = (specification.params ?? []).map(({ name }) => name);
     views.push({ view: await drawChart(place, specification), parameters });
     box.classList.add("drawn");

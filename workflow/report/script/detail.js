@@ -1,7 +1,8 @@
 // The details behind a measured number, in a dialog with its own address.
 
 const detail = document.getElementById("detail");
-let known = null;
+// What cell_details.collect_details returns, null until it is unpacked.
+let pageData = null;
 
 // Quotes an argument for a shell.
 function quoted(text) {
@@ -10,14 +11,14 @@ function quoted(text) {
 
 // The variables of make for this study. make expands dollar signs in ARGS, and its shell splits the words.
 function withArgs(args) {
-  const { own, tree, study } = known.of;
+  const { own, tree, study } = pageData.of;
   const given = `${own && `REPO=${quoted(own)} `}${tree && `TREE=${quoted(tree)} `}STUDY=${quoted(study)}`;
   return `${given}${args && ` ARGS=${quoted(args.trim().replaceAll("$", "$$$$"))}`}`;
 }
 
 // The commands that show, repeat and measure cells, each with its purpose.
 function commandsOf(cells) {
-  const { study, args, files: configuration } = known.of;
+  const { study, args, files: configuration } = pageData.of;
   const commands = [];
   const exports = [];
   for (const cell of cells) {
@@ -40,9 +41,9 @@ function tableOf(headings, rows, caption) {
 }
 
 function runsOf(cell, metric) {
-  const [start, count] = known.cells[cell].runs;
+  const [start, count] = pageData.cells[cell].runs;
   return Array.from({ length: count }, (_, n) => ({
-    round: known.runs.round[start + n], value: known.runs[metric][start + n], flags: known.runs.flags[start + n],
+    round: pageData.runs.round[start + n], value: pageData.runs[metric][start + n], flags: pageData.runs.flags[start + n],
   }));
 }
 
@@ -66,10 +67,10 @@ function runsShown(sides, table) {
 }
 
 function timeAndCounts(sides) {
-  const cells = sides.map(({ cell }) => known.cells[cell]);
+  const cells = sides.map(({ cell }) => pageData.cells[cell]);
   const rows = ["Elapsed", "Client CPU", "Server CPU", "Waiting"]
     .map((part, n) => [part, ...cells.map((cell) => written(cell.spent[n], "s"))]);
-  Object.entries(known.counted).forEach(([title, unit], n) => {
+  Object.entries(pageData.counted).forEach(([title, unit], n) => {
     if (cells.some((cell) => cell.counted[n] !== null)) rows.push([title, ...cells.map((cell) => written(cell.counted[n], unit))]);
   });
   return tableOf(["", ...sides.map(({ name }) => name)], rows,
@@ -77,7 +78,7 @@ function timeAndCounts(sides) {
 }
 
 function evidenceOf({ name, cell }) {
-  const { evidence, rounds, runs, words } = known.cells[cell];
+  const { evidence, rounds, runs, words } = pageData.cells[cell];
   return [made("h3", `${name}: evidence`), made("p", `${words}: ${written(rounds, "rounds")}, ${written(runs[1], "runs")}. In commands: `, made("code", cell)),
           made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
@@ -98,16 +99,16 @@ function publishedShown(number, name, table) {
   return published ? [made("p", `Published: ${published.firstChild.textContent} ${table.printed}, on another machine.`)] : [];
 }
 
-// Fills the dialog with what is known of a number. Returns false for a number without cells.
+// Fills the dialog with the runs, evidence and commands behind a number. Returns false for a number without cells.
 function fillDetail({ cell: number, keys, name }) {
-  const table = known.tables[name.slice(0, name.indexOf("/"))];
+  const table = pageData.tables[name.slice(0, name.indexOf("/"))];
   const cells = number.dataset.cells?.split("|");
   if (!cells) return false;
   // A comparison has the cells of both sides, the baseline's first.
   const names = cells.length > 1
     ? [labelOf(table.compared, table.baseline), labelOf(table.compared, keys.candidate)]
     : [table.name];
-  const sides = cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
+  const sides = cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => pageData.cells[cell]);
   const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
   const close = Object.assign(made("button", "Close"), { type: "button" });
   close.addEventListener("click", () => detail.close());
@@ -129,8 +130,8 @@ function fillDetail({ cell: number, keys, name }) {
 listeners.push((given) => {
   const name = given.get("number");
   const cells = grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap((row) => row.cells);
-  const one = name && cells.find((cell) => cell.name === name);
-  if (known && one && fillDetail(one)) {
+  const place = name && cells.find((cell) => cell.name === name);
+  if (pageData && place && fillDetail(place)) {
     if (!detail.open) detail.showModal();
     detail.scrollTop = 0;
   } else if (detail.open) {
@@ -148,6 +149,6 @@ detail.addEventListener("close", () => {
 detail.addEventListener("click", (event) => { if (event.target === detail) detail.close(); });
 
 async function readDetails() {
-  known = await unpacked("details");
-  if (known) document.querySelectorAll("figure.measured td[data-cells]").forEach((cell) => { cell.classList.add("behind"); });
+  pageData = await unpacked("details");
+  if (pageData) document.querySelectorAll("figure.measured td[data-cells]").forEach((cell) => { cell.classList.add("behind"); });
 }

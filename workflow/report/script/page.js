@@ -3,8 +3,6 @@
 const mine = document.getElementById("case");
 const note = document.getElementById("note");
 const labels = JSON.parse(document.getElementById("labels").textContent);
-// Each commit of a load waits for the disk. Measured once: 143 s on ext4, 17 s in memory.
-const LONGER_ON_DISK = 8;
 
 window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
 window.addEventListener("unhandledrejection", (event) => { document.documentElement.dataset.error = String(event.reason); });
@@ -94,80 +92,18 @@ function applyCase() {
 }
 
 function makeCase() {
-  document.getElementById("revisions")?.addEventListener("change", ({ target }) => select({ revisions: target.value }));
   if (!mine) return;
   mine.addEventListener("submit", (event) => event.preventDefault());
-  mine.addEventListener("change", ({ target }) => { if (target.name) select({ [target.name]: target.value }); });
+  mine.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
   mine.addEventListener("reset", (event) => {
     event.preventDefault();
-    select(Object.fromEntries([...mine.elements].map(({ name, id }) => [name || id, ""])));
+    select(Object.fromEntries([...mine.elements].map(({ name }) => [name, ""])));
   });
   const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
   if (!state().given.size && presets.length) {
     const given = new URLSearchParams(presets.map(({ name, dataset }) => [name, dataset.preset]));
     history.replaceState(null, "", `#${[encodeURIComponent(state().anchor), given].filter(String).join("&")}`);
   }
-}
-
-// The estimate for the reader's number of revisions
-
-function durationOf(seconds) {
-  if (seconds < 1) return "less than 1 s";
-  const minutes = Math.round(seconds / 60);
-  return seconds < 90 ? `${Number(seconds.toPrecision(2))} s` : minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
-}
-
-// A size in a binary unit with two digits.
-function sizeOf(bytes) {
-  const power = Math.min(4, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
-  return `${written(Number((bytes / 1024 ** power).toPrecision(2)), ["bytes", "KiB", "MiB", "GiB", "TiB"][power])}`;
-}
-
-// The reader's number of revisions, 0 if the address has none.
-function revisionsOf(given) {
-  const count = Math.round(Number(given.get("revisions")));
-  return count > 0 && count < 1e9 ? count : 0;
-}
-
-// The length of all files by format: ["f6 290 MiB loaded or 110 MiB packed", ...]. Only of the picked format, if it is known.
-function sizesAt(scale, bytes) {
-  const states = { nopack: "loaded", pack: "packed" };
-  const pickedFormat = picked().format;
-  const sizes = [];
-  for (const [format, bytesOfStates] of Object.entries(bytes)) {
-    if (bytes[pickedFormat] && format !== pickedFormat) continue;
-    const parts = Object.entries(bytesOfStates).sort().map(([state, size]) => `${sizeOf(size * scale)} ${states[state] ?? state}`);
-    sizes.push(`${labelOf("format", format)} ${parts.join(" or ")}`);
-  }
-  return sizes;
-}
-
-// The times of a load and of packing, and the length of all files, for the reader's number of revisions.
-function estimateFor(count, { revisions, seconds, pack_seconds: packSeconds, in_memory: isInMemory, bytes }) {
-  const scale = count / revisions;
-  let load = `load ${durationOf(seconds * scale)}`;
-  if (isInMemory) load += ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk`;
-  const parts = [load];
-  if (packSeconds) {
-    let pack = `pack ${durationOf(packSeconds * scale)}`;
-    if (isInMemory) pack += " in memory, not measured on a disk";
-    parts.push(pack);
-  }
-  const sizes = sizesAt(scale, bytes);
-  if (sizes.length) parts.push(`size of the files (not packed, they take more on disk) ${sizes.join(", ")}`);
-  const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
-  return `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`;
-}
-
-function applyEstimate(given) {
-  const input = document.getElementById("revisions");
-  if (!input) return;
-  const count = revisionsOf(given);
-  input.value = count || "";
-  const line = input.closest("p");
-  line.querySelector("output").textContent = count
-    ? estimateFor(count, JSON.parse(line.dataset.estimate))
-    : "Estimates the time of svnadmin load and pack, and the size of the files.";
 }
 
 // Paper cannot unfold. Published tables would fill most of it; only the advised commands stay.
@@ -187,7 +123,7 @@ async function start() {
   await readDetails();
   makeCase();
   makeFilter(labels);
-  listeners.unshift(applyCase, applyEstimate, applyFilter);
+  listeners.unshift(applyCase, applyFilter);
   update();
   goToAnchor();
   document.documentElement.dataset.ready = "yes";

@@ -2,7 +2,7 @@
 // A link restores it.
 "use strict";
 
-const OURS = ["only", "marks", "number", "revisions"];
+const OURS = ["only", "marks", "number"];
 const listeners = [];
 
 // Returns a text of an address that any reader can have written. One that is no valid encoding stays as it is.
@@ -85,13 +85,6 @@ async function unpacked(id) {
   if (!packed) return null;
   const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-}
-
-// The elements of a list by their keys, in the order of the first of each.
-function groupedBy(list, keyOf) {
-  const groups = new Map();
-  for (const one of list) groups.set(keyOf(one), [...groups.get(keyOf(one)) ?? [], one]);
-  return groups;
 }
 
 // An axis that a case lacks fits any value; of the compared axis, either side fits.

@@ -112,7 +112,7 @@ function makeFilter(labels) {
       if (value && axis !== "candidate") (valuesOfAxis[axis] ??= new Set()).add(value);
     }
   }
-  // Each one is put before those so far.
+  // Each list is put before the earlier ones, so the last axis comes first.
   for (const [axis, values] of Object.entries(valuesOfAxis).reverse()) {
     if (values.size < 2 || document.querySelector(`#case [name="${axis}"]`)) continue;
     const options = [...values].map((value) => new Option(labels[axis]?.[value] ?? value, value));
@@ -141,7 +141,7 @@ function stops(grid) {
 }
 
 function moveStop(grid, cell) {
-  grid.table.querySelectorAll('[tabindex="0"]').forEach((one) => { one.tabIndex = -1; });
+  grid.table.querySelectorAll('[tabindex="0"]').forEach((stop) => { stop.tabIndex = -1; });
   if (cell) cell.tabIndex = 0;
 }
 
@@ -162,7 +162,7 @@ function onKey(grid, event) {
     return;
   }
   const rows = stops(grid);
-  const row = rows.findIndex((one) => one.includes(event.target));
+  const row = rows.findIndex((cells) => cells.includes(event.target));
   if (row < 0 || !STEPS[event.key]) return;
   event.preventDefault();
   const [down, right] = STEPS[event.key];

@@ -1,8 +1,6 @@
 """The account of a study: its time, the results of its comparisons, and the gain of more time.
 
-A block is a group of cells that get their rounds together, because they are compared with each other.
-
-`make_tables` writes it into results/budget/<study>.json (statistics.budget.budget_report).
+The rule `tables` writes it into results/budget/<study>.json (statistics.budget.budget_report).
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from vcsbench.statistics import texts
 
 @dataclass(frozen=True)
 class BlockAccount:
-    """The number of rounds of a block that were measured, and the seconds that all of them took."""
+    """The measured rounds of a block, and their seconds. A block has cells that are compared together."""
 
     rounds: int
     seconds: float
@@ -28,9 +26,9 @@ class BlockAccount:
 
 @dataclass(frozen=True)
 class OutlookMoment:
-    """The comparisons of each table that are still undecided after further `seconds` of measuring.
+    """The comparisons that are still undecided after further `seconds` of measuring.
 
-    `left` maps the name of a table to their number.
+    `left` has their number by table: `{"f6-vs-f7": 3}`.
     """
 
     seconds: float
@@ -43,26 +41,26 @@ class OutlookMoment:
 
 @dataclass(frozen=True)
 class Account:
-    """The account of a study. The defaults fit a study without any result.
+    """The account of a study. The defaults are those of a study without any result."""
 
-    `taken_s` are the seconds of all sessions, `spent_s` the seconds of their steps, and `timed_s` the
-    seconds of the timed runs. `scatter_pct` is the standard deviation of a single run, 0 if it is unknown.
-    `tables` counts the comparisons of each table by result. `more_rounds` has a number for each open
-    comparison that more rounds can decide: the further rounds of all cells that it needs, the least first.
-    `outlook` has the comparisons that stay undecided after further times, the shortest time first. `minutes`
-    is the limit of a session, None if it had a number of rounds instead. `why` is the reason for the end of
-    the measuring (codes.StopReason), "" if the session was interrupted or had a number of rounds.
-    """
-
+    # The seconds of all sessions, of each of their steps, and of the timed runs.
     taken_s: float = 0.0
     spent_s: Mapping[str, float] = field(default_factory=dict)
     timed_s: float = 0.0
+    # The standard deviation of a single run, 0 if it is unknown.
     scatter_pct: float = 0.0
     blocks: Sequence[BlockAccount] = ()
+    # The number of comparisons by table and result.
     tables: Mapping[str, Mapping[Result, int]] = field(default_factory=dict)
+    # For each open comparison that more rounds can decide: the further rounds of all cells that it needs. The
+    # least number is first.
     more_rounds: Sequence[int] = ()
+    # The shortest further time is first.
     outlook: Sequence[OutlookMoment] = ()
+    # The limit of a session, None if it had a number of rounds in place of a limit.
     minutes: float | None = None
+    # The reason for the end of the measuring (codes.StopReason), "" if the session was interrupted, or had a
+    # number of rounds.
     why: str = ""
 
     def count_results(self) -> Counter[Result]:
@@ -96,11 +94,10 @@ def describe_results(account: Account) -> str:
     Example: `74 of 82 comparisons, 4 too small to compare, 4 undecided`. It is "" without comparisons.
     """
     counts = account.count_results()
-    total = counts.total()
-    if not total:
+    if not counts.total():
         return ""
     answered = counts[Result.DIFFERENT] + counts[Result.EQUAL]
-    parts = [f"{answered} of {words.count_of(total, 'comparison')}"]
+    parts = [f"{answered} of {words.count_of(counts.total(), 'comparison')}"]
     for result in (Result.BOUNDED, Result.TOO_SMALL, Result.UNDECIDED):
         if counts[result]:
             parts.append(f"{counts[result]} {texts.RESULTS[result]}")

@@ -16,11 +16,9 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
-from vcsbench.axis_names import ACCESS_AXIS, BUILD_AXIS, COMMAND_AXIS, FORMAT_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY_FLAGS, Flag
-from vcsbench.formats import default_format
-from vcsbench.report import charts
 from vcsbench.report.build_guard import make_guard
 from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
@@ -70,7 +68,7 @@ class CardView:
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
     """Return the cards in the order of the advice. Those without an answer are last.
 
-    `opposites` are results whose published ones have the other sign.
+    `opposites` are comparisons whose published results are the opposite.
     """
     flags = shown_flags(results)
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
@@ -82,70 +80,27 @@ def shown_flags(results: Results) -> set[str]:
 
     Flags are left out if more than NEARLY_ALL of the comparisons have them, because a mark on each row tells
     a reader nothing. So are PLAIN_FLAGS. The page has one sentence on the runs that other programs
-    disturbed (flags BUSY).
+    disturbed (flags BUSY_FLAGS).
     """
     number_of_pairs = 0
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
+        unnamed = () if card.question.aggregate else DOUBTS
         for case in card.cases:
             for pair in case.pairs:
                 number_of_pairs += 1
-                for flag in pair.flags:
-                    if card.question.aggregate or flag not in DOUBTS:
-                        counts[flag] += 1
+                counts.update(flag for flag in pair.flags if flag not in unnamed)
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
     return shown - PLAIN_FLAGS - BUSY_FLAGS
-
-
-def list_build_versions(results: Results) -> list[str]:
-    """Return each build with its versions: `trunk 1.15.0`, in the order of the axis of builds.
-
-    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. Return [] for a study without
-    builds.
-    """
-    versions_of_build: dict[str, list[str]] = {
-        name: [] for name in results.order.get(BUILD_AXIS, ())
-    }
-    for context in results.contexts:
-        build = context["build"]
-        versions = versions_of_build.get(build.get("name", ""))
-        # Without the axis, the only build has no name.
-        if versions is None:
-            continue
-        for side_name in ("client", "server"):
-            # A local command has no server.
-            side = build.get(side_name)
-            if side and side.get("version"):
-                versions.append(side["version"])
-    texts = []
-    for name, versions in versions_of_build.items():
-        if versions:
-            texts.append(f"{name} {', '.join(unique_values(versions))}")
-    return texts
-
-
-def find_installed_format(results: Results) -> str:
-    """Return the repository format that the measured Subversion makes by default, such as `f8`.
-
-    Return "" if its version is unknown.
-    """
-    for context in results.contexts:
-        format_name = default_format(context["versions"].get("svn", ""))
-        if format_name:
-            return format_name
-    return ""
 
 
 def _make_card_view(
     card: Card, results: Results, flags: Collection[str], opposites: Sequence[Reversal]
 ) -> CardView:
-    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags).
-
-    An aggregate card also gets a command that fails in CI if a candidate is slower.
-    """
+    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags)."""
     axis = card.question.axis
     # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-    tested = [pair for case in card.counted_cases for pair in case.pairs if not pair.is_noise_check]
+    tested = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
     actions = _find_actions(card)
     if card.question.aggregate and tested:
         guard = make_guard(results, axis, tested)
@@ -161,6 +116,11 @@ def _make_card_view(
         opposites=_describe_opposites(card, opposites),
         costs=describe_costs(results, axis),
     )
+
+
+def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
+    """Return each comparison that the answer of a card counts, with its case."""
+    return [(case, pair) for case in card.counted_cases for pair in case.pairs]
 
 
 def _name_side(axis: str, values: Sequence[str]) -> str:
@@ -190,19 +150,14 @@ def _find_actions(card: Card) -> list[ValueAction]:
 def _make_lines(card: Card, results: Results) -> list[str]:
     """Return the remarks of a card: its own, then values that the grid lacks, then those without a result.
 
-    Only values that the study names can be missing in the grid. Example: `This run did not measure f8.`
+    Example: `This run did not measure f8.`
     """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
-    values = results.study.axes.get(axis, ())
-    # In a study, an axis has a list of values, or a text: the name of a configuration key, where the user has
-    # chosen the values. And a question that is about some values only needs no others.
-    has_fixed_values = not isinstance(values, str) and not card.question.values
-    if has_fixed_values:
-        in_grid = {cell.get(axis) for cell in results.grid}
-        outside = [value for value in values if value not in in_grid]
-        if outside:
-            lines.append(_describe_outside(card, outside, find_installed_format(results)))
+    outside = _values_outside_of_grid(card, results)
+    if outside:
+        names = words.enumeration([value_label(axis, value) for value in outside])
+        lines.append(f"This run did not measure {names}.")
     if card.uncounted_cases:
         lines.append(_describe_uncounted(card))
     # The lines of an aggregate card already say which values have no result.
@@ -210,6 +165,20 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
     return lines
+
+
+def _values_outside_of_grid(card: Card, results: Results) -> list[str]:
+    """Return the values of a card's axis that the study names and the grid lacks, such as `["f8"]`."""
+    axis = card.question.axis
+    values = results.study.axes.get(axis, ())
+    # A text is the name of a configuration key, such as `builds`: the user has chosen the values.
+    if isinstance(values, str):
+        return []
+    # A question about some values needs no others.
+    if card.question.values:
+        return []
+    in_grid = {cell.get(axis) for cell in results.grid}
+    return [value for value in values if value not in in_grid]
 
 
 def _describe_uncounted(card: Card) -> str:
@@ -223,33 +192,16 @@ def _describe_uncounted(card: Card) -> str:
     subject = words.count_of(
         number, f"comparison of {commands} is", f"comparisons of {commands} are"
     )
-    reason = (
-        LESS_CLIENT_WORK if card.question.axis == ACCESS_AXIS else "no other command is decided"
-    )
+    reason = "no other command is decided"
+    if card.question.axis == ACCESS_AXIS:
+        reason = LESS_CLIENT_WORK
     return f"{subject} in the tables only: {reason}."
-
-
-def _describe_outside(card: Card, outside: Sequence[str], installed_format: str) -> str:
-    """Return a sentence on values that the grid lacks.
-
-    A format that svnadmin makes here is named with the command that measures it.
-
-    An example: `This run did not measure f8. The installed svnadmin makes f8: ... measures it.`
-    """
-    axis = card.question.axis
-    names = words.enumeration([value_label(axis, value) for value in outside])
-    sentence = f"This run did not measure {names}."
-    measuring = card.question.how_to_measure
-    if axis == FORMAT_AXIS and installed_format in outside and measuring:
-        command = measuring.steps[0].command
-        sentence += f" The installed svnadmin makes {installed_format}: `{command}` measures it."
-    return sentence
 
 
 def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
     """Return a sentence on the comparisons of a card whose published results are the opposite, or ""."""
     axis = card.question.axis
-    pairs = [(case, pair) for case in card.counted_cases for pair in case.pairs]
+    pairs = _list_pairs(card)
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     texts = []
     for case, pair in pairs:
@@ -269,28 +221,22 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     Decided comparisons are first, then the others, and noise checks (A/A tests) are last. Of each kind, the
     largest factor in either direction is first. `flags` are those that rows may name.
     """
-
-    def rank(case_and_pair: tuple[Case, Pair]) -> tuple[bool, bool, float]:
-        """Return what to sort by. False is before True. By its logarithm, 1/2 is as large a factor as 2."""
-        _, pair = case_and_pair
-        return pair.is_noise_check, not pair.is_decided, -abs(math.log(pair.ratio))
-
-    compared = [(case, pair) for case in card.counted_cases for pair in case.pairs]
-    compared.sort(key=rank)
-    # If all rows have the same side, the axis of the chart names it once.
-    names_candidate = len({pair.candidate for _, pair in compared}) > 1
-    names_baseline = len({pair.baseline for _, pair in compared}) > 1
-    # A case has the values of all axes except the axis of the question. With a side's value it is a
-    # cell, whose runs are found by its values.
     axis = card.question.axis
     axes = list(results.order)
-    runs_of_values = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
+    runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
+    pairs = _list_pairs(card)
+    # By its logarithm, a ratio of 1/2 is as large as one of 2.
+    pairs.sort(key=lambda item: -abs(math.log(item[1].ratio)))
+    # Sorting is stable, and False is before True.
+    pairs.sort(key=lambda item: (item[1].is_noise_check, not item[1].is_decided))
+    # If all rows have the same side, the axis of the chart names it once.
+    names_candidate = len({pair.candidate for _, pair in pairs}) > 1
+    names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
-    for case, pair in compared:
-        runs_of_sides = []
-        for value in pair.sides:
-            values = values_in({**case.where, axis: value}, axes)
-            runs_of_sides.append(runs_of_values.get(values, []))
+    for case, pair in pairs:
+        # A case has the values of all axes except that of the question. With a side's value, it is a cell.
+        cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
+        runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         side = _label_sides(axis, pair, names_candidate, names_baseline)
         rows.append(make_card_row(card, case, pair, side, flags, runs_of_sides))
     return rows
@@ -306,16 +252,3 @@ def _label_sides(axis: str, pair: Pair, names_candidate: bool, names_baseline: b
     if names_baseline:
         side += f" against {value_label(axis, pair.baseline)}"
     return side
-
-
-def make_forest_chart(view: CardView, picks: Sequence[str]) -> charts.Chart:
-    """Return the forest plot of a card, which follows the picks. `picks` are the axes of the picker."""
-    return charts.forest_chart(
-        name=view.anchor,
-        title=view.card.question.text,
-        rows=view.rows,
-        sides=(view.left, view.right),
-        compared=view.card.question.axis,
-        picks=picks,
-        margin=1 + view.card.min_effect_pct / 100,
-    )

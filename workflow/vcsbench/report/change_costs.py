@@ -16,7 +16,7 @@ from vcsbench.report.results import Results
 
 
 class LoadEstimate(TypedDict):
-    """The basis of an estimate for a reader's number of revisions, which a script of the page makes.
+    """The time and the bytes of a repository that this run loaded.
 
     `seconds` and `pack_seconds` are the times of the load with the most revisions, 0 for an unknown packing.
     `in_memory` is True if it was loaded into memory, where it is faster than on a disk. `bytes` has the

@@ -40,6 +40,8 @@ class PageFacts:
 
 
 PAGE_FACTS = TypeAdapter(PageFacts)
+# By the name of a page's file. The value is None if another version of vcsbench wrote the facts.
+Entries = dict[str, PageFacts | None]
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,12 @@ class StudyView:
     findings: list[FindingFacts]
 
 
-def read_entries(folder: Path) -> dict[str, PageFacts | None]:
-    """Return the facts of each page in a folder by the name of its file, the last measured one first.
+def read_entries(folder: Path) -> Entries:
+    """Return the facts of each page in a folder, the last measured one first.
 
-    The facts are None if another version of vcsbench wrote them in another form. A file without facts is no
-    page of vcsbench, so it is left out.
+    A file without facts is no page of vcsbench, so it is left out.
     """
-    entries: dict[str, PageFacts | None] = {}
+    entries: Entries = {}
     for path in sorted(folder.glob("*.html")):
         if path.name == INDEX:
             continue
@@ -70,23 +71,16 @@ def read_entries(folder: Path) -> dict[str, PageFacts | None]:
             entries[path.name] = PAGE_FACTS.validate_json(unescape(match[1]))
         except ValidationError:
             entries[path.name] = None
-
-    def date(entry: tuple[str, PageFacts | None]) -> str:
-        """Return what to sort by. Pages without a date come last, because the order is reversed."""
-        _, facts = entry
-        return facts.date if facts else ""
-
-    return dict(sorted(entries.items(), key=date, reverse=True))
+    dates = {name: facts.date if facts else "" for name, facts in entries.items()}
+    # The order is reversed, so pages without a date are last.
+    return {name: entries[name] for name in sorted(entries, key=lambda n: dates[n], reverse=True)}
 
 
-def build_index(
-    entries: dict[str, PageFacts | None], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
-) -> str:
-    """Return the HTML of the index.
+def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row]]] = ()) -> str:
+    """Return the HTML of the index. `entries` are those of read_entries, the newest page first.
 
-    `entries` has the facts of each page by file, the newest first (read_entries). `studies` has the name, the
-    title and the definitions of the findings of each study. The index shows each finding with the verdict of
-    the newest page of its study, `not measured` without one.
+    `studies` has the name, the title and the definitions of the findings of each study. The index shows each
+    finding with the verdict of the newest page of its study, `not measured` without one.
     """
     newest: dict[str, tuple[str, PageFacts]] = {}
     for file, facts in entries.items():
@@ -101,7 +95,6 @@ def build_index(
             measured = {finding.id: finding for finding in facts.findings}
         findings = []
         for definition in definitions:
-            # A finding that the page does not have is not measured yet.
             not_measured = FindingFacts(definition["id"], definition["statement"])
             findings.append(measured.get(definition["id"], not_measured))
         views.append(StudyView(name, title, file, findings))

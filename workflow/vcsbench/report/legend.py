@@ -1,28 +1,20 @@
-"""The legend of a page's answers: the marks of its table and charts that occur, each with its meaning."""
+"""The words and marks of a page that need an explanation, each with its meaning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import is_benchmark
+from vcsbench.advice.decision import Where
 from vcsbench.advice.vocabulary import load_vocabulary
-from vcsbench.axis_names import COMMAND_AXIS
+from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
 from vcsbench.report.answers import CardView
 from vcsbench.report.card_rows import row_key
-from vcsbench.report.pick_answers import PickAnswer
-from vcsbench.report.results import unique_values
+from vcsbench.report.findings_section import MEANINGS
+from vcsbench.report.results import Results, unique_values
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import BOUNDED_MARGINS
-
-# By the CSS class of chips and dots: the word in the legend, and its meaning.
-STYLE_WORDS = {
-    "candidate": ("blue", "the change is faster; in a chart, the side on the right"),
-    "reference": ("orange", "the change is slower; in a chart, the side on the left is faster"),
-    "equal": ("equal", "any difference is shown to be below {min_effect}"),
-    "undecided": ("undecided", "neither a difference nor equality is shown"),
-    "small": ("too small", "mostly start-up (over half of the time), decides nothing"),
-}
 
 
 @dataclass(frozen=True)
@@ -34,32 +26,36 @@ class LegendEntry:
     meaning: str
 
 
-def make_legend(
-    cards: Sequence[CardView], pick_answers: Sequence[PickAnswer], min_effect_pct: float
-) -> list[LegendEntry]:
-    """Return the entries for the marks that occur in the cards or in the answers for some picks."""
-    rows = [row for view in cards for row in view.rows]
-    styles = {row.style for row in rows}
-    for answer in pick_answers:
-        for change in answer.changes:
-            for proof in change.rows:
-                styles.update(chip.style for chips in proof.cells for chip in chips)
+def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[LegendEntry]:
+    """Return the entries for the marks of the cards and of the table of changes, [] without a comparison.
 
-    min_effect = f"{min_effect_pct:g} %"
-    entries = []
-    for style, (word, meaning) in STYLE_WORDS.items():
-        if style in styles:
-            entries.append(LegendEntry(style, word, meaning.format(min_effect=min_effect)))
-    if any(row.pair.result == Result.BOUNDED for row in rows):
-        bound = f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %"
-        meaning = f"{bound}; a chart has its bound, such as: at most 1.14x apart"
-        entries.append(LegendEntry("", texts.RESULTS[Result.BOUNDED], meaning))
-    if rows:
-        band = f"below {min_effect}. A coloured dot in it is a sure but small difference."
-        entries.append(LegendEntry("", "Line", "95 % interval."))
-        entries.append(LegendEntry("", "Grey band:", band))
-    for word, meaning in row_key(rows):
-        entries.append(LegendEntry("", word, meaning))
+    The words and flags in the notes of the comparisons, and the commands of svnbench, have an entry if they
+    occur.
+    """
+    rows = [row for view in cards for row in view.rows]
+    if not rows:
+        return []
+    faster = "the change is faster; in a chart, the side on the right"
+    slower = "the change is slower; in a chart, the side on the left is faster"
+    equal = f"any difference is shown to be below {min_effect_pct:g} %"
+    bounded = (
+        f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
+        "a chart has its bound, such as: at most 1.14x apart"
+    )
+    small = "mostly start-up (over half of the time), decides nothing"
+    band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
+    # The CSS classes are those of chips and dots.
+    entries = [
+        LegendEntry("candidate", "blue", faster),
+        LegendEntry("reference", "orange", slower),
+        LegendEntry("equal", "equal", equal),
+        LegendEntry("undecided", "undecided", "neither a difference nor equality is shown"),
+        LegendEntry("small", "too small", small),
+        LegendEntry("", texts.RESULTS[Result.BOUNDED], bounded),
+        LegendEntry("", "Line", "95 % interval."),
+        LegendEntry("", "Grey band:", band),
+    ]
+    entries += [LegendEntry("", word, meaning) for word, meaning in row_key(rows)]
     # The commands of svnbench are in charts only, whose labels do not explain them.
     commands = [row.where[COMMAND_AXIS] for row in rows if is_benchmark(row.where)]
     for command in unique_values(commands):
@@ -67,3 +63,38 @@ def make_legend(
         label = labels.value_label(COMMAND_AXIS, command)
         entries.append(LegendEntry("", label, meaning))
     return entries
+
+
+def explain_cache_states(operations: Sequence[Where]) -> list[tuple[str, str]]:
+    """Return the label and the meaning of each state of the caches in which an operation was measured."""
+    explained = []
+    for state in unique_values(operation.get(CACHE_AXIS, "") for operation in operations):
+        meaning = load_vocabulary().value(CACHE_AXIS, state).meaning
+        if meaning:
+            explained.append((labels.value_label(CACHE_AXIS, state), meaning))
+    return explained
+
+
+def list_words(results: Results) -> dict[str, str]:
+    """Return the words of the page with their meanings: verdicts, general words, and values of the grid.
+
+    Verdicts are left out on a page without findings. Example of a value: `{"not packed": "... (nopack in
+    commands and files)"}`.
+    """
+    meanings: dict[str, str] = {}
+    if results.findings or results.expectations:
+        for verdict, meaning in MEANINGS.items():
+            meanings[texts.VERDICTS[verdict]] = meaning
+    vocabulary = load_vocabulary()
+    meanings |= vocabulary.terms
+    for axis in results.order:
+        for value in unique_values(cell.get(axis, "") for cell in results.grid):
+            meaning = vocabulary.value(axis, value).meaning
+            if not meaning:
+                continue
+            label = labels.value_label(axis, value)
+            # A reader who types a command needs the value itself.
+            if label != value:
+                meaning = f"{meaning} ({value} in commands and files)"
+            meanings[label] = meaning
+    return {word: meaning.replace("`", "") for word, meaning in meanings.items()}

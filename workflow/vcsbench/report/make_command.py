@@ -6,26 +6,23 @@ that they measure the same study with the same options.
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from vcsbench.plan.result_state import NOTHING
 
-# The options of `vcsbench run` that are variables of make, by the fields of MakeCommand.
-VARIABLE_OPTIONS = {
-    "--repository": "repository",
-    "--tree": "tree",
-    "--server-log": "server_log",
-    "--study": "study",
+# The variables of make by the fields of MakeCommand, in the order in which a command has them.
+VARIABLES = {
+    "repository": "REPO",
+    "tree": "TREE",
+    "server_log": "LOG",
+    "study": "STUDY",
+    "arguments": "ARGS",
+    "minutes": "MINUTES",
+    "baseline": "NAME",
 }
-# They limit one run. A repeated run gets its own limits.
-LIMITING_OPTIONS = ("--minutes", "--cores")
-MEASURE_NOTHING = f"measure={NOTHING}"
-# A run with one of these only made the report. The repeated command is to measure, so it has none of them.
-WITHOUT_MEASURING = (MEASURE_NOTHING, f"--config={MEASURE_NOTHING}", "--report-only")
-CONFIG_OPTIONS = ("--config", "-C")
 
 
 @dataclass(frozen=True)
@@ -46,19 +43,11 @@ class MakeCommand:
 
     def text(self, target: str = "report") -> str:
         """Return the command for a shell: `make report STUDY=fsfs-san-2014 ARGS='--config seed=2'`."""
-        variables = {
-            "REPO": self.repository,
-            "TREE": self.tree,
-            "LOG": self.server_log,
-            "STUDY": self.study,
-            "ARGS": self.arguments,
-            "MINUTES": self.minutes,
-            "NAME": self.baseline,
-        }
         parts = ["make", target]
-        for name, value in variables.items():
+        for field, variable in VARIABLES.items():
+            value = getattr(self, field)
             if value:
-                parts.append(f"{name}={shlex.quote(value)}")
+                parts.append(f"{variable}={shlex.quote(value)}")
         return " ".join(parts)
 
     def with_arguments(self, arguments: str) -> MakeCommand:
@@ -83,11 +72,11 @@ class MakeCommand:
 
 
 def parse_command(command_line: str) -> MakeCommand:
-    """Return the command of make that repeats a command line, without its limits of time and cores.
+    """Return the command of make that repeats a command line.
 
-    Options that make has as variables (VARIABLE_OPTIONS) become variables, all other ones become ARGS.
-    Options that suppress the measuring are left out. `vcsbench run --study=builds --minutes=9 -k` gives `make
-    report STUDY=builds ARGS=-k`. A command line that is empty or has an unbalanced quote gives `make report`.
+    Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Limits of
+    time and cores, and options that suppress the measuring, are left out. A command line that is empty or has
+    an unbalanced quote gives `make report`.
     """
     try:
         typed = shlex.split(command_line)
@@ -95,30 +84,26 @@ def parse_command(command_line: str) -> MakeCommand:
         typed = []
     # The program and its action precede the first option: `vcsbench run`, `snakemake`.
     options = dropwhile(lambda word: not word.startswith("-"), typed)
-    variables: dict[str, str] = {}
-    arguments: list[str] = []
-    for word in options:
-        option, equals_sign, value = word.partition("=")
-        if option in VARIABLE_OPTIONS or option in LIMITING_OPTIONS:
-            # `--study=builds` has the value in the same word, `--study builds` in the next one.
-            if not equals_sign:
-                value = next(options, "")
-            if option in VARIABLE_OPTIONS:
-                variables[VARIABLE_OPTIONS[option]] = value
-        elif word not in WITHOUT_MEASURING:
-            arguments.append(word)
-    return MakeCommand(arguments=shlex.join(_without_empty_config(arguments)), **variables)
 
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    # With nargs="?", a damaged record without a value is no error.
+    for option in ("--repository", "--tree", "--server-log", "--study"):
+        parser.add_argument(option, nargs="?", default="", const="")
+    # These limit one run. A repeated run gets its own limits.
+    for option in ("--minutes", "--cores"):
+        parser.add_argument(option, nargs="?")
+    # A run with this option or with `--config measure=nothing` only made the report.
+    parser.add_argument("--report-only", action="store_true")
+    parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
+    known, arguments = parser.parse_known_args(list(options))
 
-def _without_empty_config(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without a `--config` that has no value: to Snakemake that is an error.
-
-    `--config measure=nothing -k` has become `--config -k`, because `measure=nothing` is not repeated.
-    """
-    remaining = []
-    for position, argument in enumerate(arguments):
-        is_last = position + 1 == len(arguments)
-        has_value = not is_last and not arguments[position + 1].startswith("-")
-        if has_value or argument not in CONFIG_OPTIONS:
-            remaining.append(argument)
-    return remaining
+    settings = [setting for setting in known.config if setting != f"measure={NOTHING}"]
+    if settings:
+        arguments += ["--config", *settings]
+    return MakeCommand(
+        repository=known.repository,
+        tree=known.tree,
+        server_log=known.server_log,
+        study=known.study,
+        arguments=shlex.join(arguments),
+    )

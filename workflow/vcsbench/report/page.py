@@ -17,7 +17,7 @@ from vcsbench.config.study import Study
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts, page_texts, quality_section, summary
 from vcsbench.report.cell_details import collect_details
-from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
+from vcsbench.report.change_costs import measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
 from vcsbench.report.finding_tables import find_opposites, make_reversed_table
@@ -29,14 +29,17 @@ from vcsbench.report.findings_section import (
     summarise_reasons,
 )
 from vcsbench.report.index_page import PAGE_FACTS, PageFacts
-from vcsbench.report.legend import LegendEntry, make_legend
-from vcsbench.report.page_charts import make_charts
-from vcsbench.report.pick_answers import PickAnswer, choose_operations, make_pick_answers
+from vcsbench.report.legend import (
+    LegendEntry,
+    explain_cache_states,
+    list_words,
+    make_legend,
+)
+from vcsbench.report.pick_answers import PickAnswer, make_pick_answers
 from vcsbench.report.picks import (
     MAX_COMBINATIONS,
     Pick,
     SituationRow,
-    explain_states,
     find_operations,
     find_picks,
     label_situations,
@@ -61,35 +64,36 @@ LINE_CHARTS = ("level", "history")
 
 @dataclass(frozen=True)
 class AnswerSection:
-    """The answers of a page: the reader's picks, the cards, and the next runs.
+    """The answers of a page: the reader's picks, the cards, and the next runs."""
 
-    `wishes` are the changes that would gain most on the reader's own repository, [] if it was not
-    measured. `condition` is a warning that gains differ from published ones, "" without one. `min_effect`
-    is the smallest effect worth noting, such as `10 %`. `labels` maps axes and values to words, for the
-    script. `estimate` is for the size of the reader's repository, None without a measured load. `own_command`
-    measures the reader's own repository, "" if it is already measured. `command_lines` has the timed command
-    of each operation by its label, `states` the states of the caches with their meanings.
-    """
-
+    # The changes that would gain most on the reader's own repository, [] if it was not measured.
     wishes: Sequence[Wish]
+    # A warning that gains differ from published ones, "" without one.
     condition: str
+    # The smallest effect worth noting, such as `10 %`.
     min_effect: str
-    threshold: str
     picks: Sequence[Pick]
+    # For the script: the words of each axis, under "", and of its values.
     labels: Mapping[str, Mapping[str, str]]
-    estimate: LoadEstimate | None
     cards: Sequence[answers.CardView]
     pick_answers: Sequence[PickAnswer]
+    # The timed command of each operation by its label: `{"cold log": "svn log -v URL"}`.
     command_lines: Mapping[str, str]
+    # The states of the caches with their meanings.
     states: Sequence[tuple[str, str]]
     legend: Sequence[LegendEntry]
     has_operations: bool
     situations: Sequence[SituationRow]
     less_work: Sequence[str]
-    disturbance: summary.Disturbance
+    # Such as `8 % of the runs`, "" if other programs disturbed none; and True if that is much.
+    disturbed: str
+    is_much_disturbed: bool
+    # Sentences on the comparisons without an answer.
     uncertain: Sequence[str]
     next_steps: Sequence[summary.NextStep]
+    # By the target of make: report, baseline and check.
     commands: Mapping[str, str]
+    # It measures the reader's own repository. "" if that is already measured.
     own_command: str
 
 
@@ -112,7 +116,10 @@ class FindingSection:
 
 @dataclass(frozen=True)
 class TablePart:
-    """The tables of the study, the titles of those without a cell, and where both numbers come from."""
+    """The tables of the study, the titles of those without a cell, and where both numbers come from.
+
+    Example: measured `here, 2026`, published `2014, SAN`.
+    """
 
     sections: Sequence[TableSection]
     absent: Sequence[str]
@@ -122,38 +129,39 @@ class TablePart:
 
 @dataclass(frozen=True)
 class Page:
-    """The data of a page, for the template.
-
-    `meta` has the texts of the page's head, such as `facts` for the index. `charts` maps a chart's name to
-    it, `cells` a cell's path to its label. `packed_details` is gzipped JSON (pack_json) with the runs behind
-    each number, for the script.
-
-    `packed_details` is "" if nothing was measured. `images` has the address of each chart's image.
-    """
+    """The data of a page, for the template."""
 
     study: Study
     own_repository: str
     facts: PageFacts
+    # The lines below the title, and a line on what has no result.
     header: Sequence[str]
     missing: str
     answers: AnswerSection
     findings: FindingSection
     tables: TablePart
+    # By the chart's name.
     charts: Mapping[str, Chart]
     history: PlainTable | None
     setup: Setup
     time: Sequence[str]
     noise: str
     quality: Sequence[PlainTable]
+    # Sentences on the quality of the data.
     remarks: Sequence[str]
+    # The file of all timed runs.
     raw: Download | None
     limits: Sequence[str]
     words: Mapping[str, str]
     citation: Mapping[str, str]
     bibtex: str
+    # The label of each cell, by its path.
     cells: Mapping[str, str]
+    # Gzipped JSON with the runs behind each number, for the script. "" if nothing was measured.
     packed_details: str
-    meta: Mapping[str, str]
+    # JSON with the facts, which index_page reads from the head of the page.
+    packed_facts: str
+    # The address of each chart's image, by the chart's name.
     images: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -175,9 +183,8 @@ def build_page(results: Results) -> str:
 def build_page_with_charts(results: Results, folder: Path) -> str:
     """Return the page of a study, and write its charts into a folder."""
     page = describe_page(results)
-    drawn = list(page.charts.values())
-    svgs = charts.draw(drawn)
-    charts.write_charts(drawn, svgs, folder)
+    svgs = charts.draw(page.charts.values())
+    charts.write_charts(page.charts.values(), svgs, folder)
     return _render_page(page, svgs)
 
 
@@ -192,10 +199,10 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of a page, section by section. Parts without data are empty.
+    """Return the data of a page, section by section. Parts without data are empty."""
+    # Altair takes time to import, and only the jobs that write pages need it.
+    from vcsbench.report.page_charts import make_charts
 
-    The numbers behind each cell (`packed_details`) are made only if something was measured.
-    """
     study = results.study
     setup = describe_setup(results)
     tables = table_sections(results)
@@ -204,7 +211,6 @@ def describe_page(results: Results) -> Page:
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
     facts = _describe_facts(results, setup, findings.views)
-    details = pack_json(collect_details(results, tables)) if facts.measured else ""
     return Page(
         study=study,
         own_repository=results.own_repository,
@@ -225,12 +231,12 @@ def describe_page(results: Results) -> Page:
             results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"
         ),
         limits=page_texts.describe_limits(results, setup),
-        words=page_texts.list_words(results),
+        words=list_words(results),
         citation=cite_results(results, setup),
         bibtex=make_bibtex(results, setup),
         cells=name_cells(results),
-        packed_details=details,
-        meta={"facts": PAGE_FACTS.dump_json(facts).decode()},
+        packed_details=pack_json(collect_details(results, tables)) if facts.measured else "",
+        packed_facts=PAGE_FACTS.dump_json(facts).decode(),
     )
 
 
@@ -242,58 +248,60 @@ def _describe_answers(
     The answers are decided here for each combination of picks. The script of the page only shows the answers
     of the combination that the reader picked.
     """
+    advice = results.advice
     opposites = find_opposites(results, tables)
     cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
-    operations = choose_operations(find_operations(results, cards))
-    has_costs = any(view.costs for view in cards)
-    command = results.command
-    steps = summary.suggest_next_steps(results, command) if originals(results.measurements) else []
-    compared_in_cards = sum(len(view.rows) for view in cards)
-    min_effect = f"{results.advice.min_effect_pct:g} %"
-    # `make baseline` saves results and measures nothing, so limits and options of a run mean nothing to it.
-    # Only its configuration files matter.
-    saving = replace(command, baseline="before", arguments=command.configfile_arguments)
+    operations = find_operations(results, cards)
+    pick_answers = make_pick_answers(
+        advice, combinations, list(values_by_axis), operations, opposites
+    )
     wishes: Sequence[Wish] = []
     if results.own_repository:
         # The preset values of the picks are the values of the reader's repository.
         values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
-        wishes = find_wishes(results.advice, values_now, measured_work(results))
-    pick_answers = make_pick_answers(
-        results.advice,
-        combinations,
-        list(values_by_axis),
-        operations,
-        opposites,
-    )
+        wishes = find_wishes(advice, values_now, measured_work(results))
+    next_steps: Sequence[summary.NextStep] = []
+    if originals(results.measurements):
+        next_steps = summary.suggest_next_steps(results, results.command)
+    disturbed_share = summary.disturbed_share(results.valid_runs)
+    number_in_cards = sum(len(view.rows) for view in cards)
     return AnswerSection(
         wishes=wishes,
         condition=page_texts.describe_condition(results, setup) if results.findings else "",
-        min_effect=min_effect,
-        threshold=f"A difference below {min_effect} is no reason to change.",
+        min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
-        estimate=make_estimate(results) if has_costs else None,
         cards=cards,
         pick_answers=pick_answers,
         command_lines=list_command_lines(operations, setup.commands),
-        states=explain_states(operations),
-        legend=make_legend(cards, pick_answers, results.advice.min_effect_pct),
+        states=explain_cache_states(operations),
+        legend=make_legend(cards, advice.min_effect_pct),
         has_operations=bool(operations),
         situations=label_situations(results),
-        less_work=results.advice.less_work,
-        disturbance=summary.find_disturbance(results),
-        uncertain=page_texts.describe_uncertain(results, compared_in_cards, steps),
-        next_steps=steps,
-        commands={
-            "report": command.text(),
-            "baseline": saving.text("baseline"),
-            "check": command.text("check"),
-        },
+        less_work=advice.less_work,
+        disturbed=summary.describe_disturbance(disturbed_share),
+        is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED,
+        uncertain=page_texts.describe_uncertain(results, number_in_cards, next_steps),
+        next_steps=next_steps,
+        commands=_list_commands(results),
         own_command="" if results.own_repository else OWN_REPOSITORY,
     )
+
+
+def _list_commands(results: Results) -> dict[str, str]:
+    """Return the commands that measure again, save the results, and check them, by their target of make."""
+    command = results.command
+    # `make baseline` measures nothing, so limits and options of a run mean nothing to it. Only the
+    # configuration files matter.
+    saving = replace(command, baseline="before", arguments=command.configfile_arguments)
+    return {
+        "report": command.text(),
+        "baseline": saving.text("baseline"),
+        "check": command.text("check"),
+    }
 
 
 def _label_values(results: Results) -> dict[str, dict[str, str]]:
@@ -332,8 +340,7 @@ def _describe_findings(
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
     """Return the tables, and for measured and published numbers their machine and year, as far as known.
 
-    Measured numbers have `here, 2026`, published ones the year first. A table without a section is listed by
-    its title.
+    A table without a section is listed by its title.
     """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]

@@ -7,23 +7,17 @@ from dataclasses import replace
 from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.codes import Verdict
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
-from vcsbench.plan.grid import originals
-from vcsbench.report import charts
+from vcsbench.report import chart_specs
 from vcsbench.report.account import Account
-from vcsbench.report.answers import CardView, make_forest_chart
+from vcsbench.report.answers import CardView
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
 from vcsbench.report.findings_section import MEANINGS, FindingView
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
 from vcsbench.report.summary import describe_verdicts
 
-# The steps of a session in an account, with their words.
-STEPS = {
-    "preparation": "preparation",
-    "measuring": "measuring",
-    "waiting": "waiting between cell-rounds",
-}
+# The words of the steps in an account, if they differ from its keys.
+STEPS = {"waiting": "waiting between cell-rounds"}
 OTHER_STEPS = "start, analysis and report"
 
 
@@ -38,26 +32,36 @@ def make_charts(
     They are, in this order: a forest plot of each card, all findings, line plots, the noise, and the use of
     time. `picks` are the axes on which a reader can pick a value.
     """
-    made = [make_forest_chart(view, picks) for view in cards if view.rows]
+    charts = []
+    for view in cards:
+        if view.rows:
+            chart = chart_specs.forest_chart(
+                name=view.anchor,
+                title=view.card.question.text,
+                rows=view.rows,
+                sides=(view.left, view.right),
+                compared=view.card.question.axis,
+                picks=picks,
+                margin=1 + view.card.min_effect_pct / 100,
+            )
+            charts.append(chart)
     dots = [view.dot for view in findings if view.dot]
     if dots:
-        verdicts = {dot.verdict for dot in dots}
-        chart = charts.findings_chart(
-            dots, [verdict for verdict in MEANINGS if verdict in verdicts]
-        )
-        made.append(replace(chart, key=f"{chart.key}{describe_undrawn(findings)}"))
-    made += _make_level_charts(results)
-    made += _make_history_charts(results)
+        verdicts = [str(verdict) for verdict in MEANINGS]
+        chart = chart_specs.findings_chart(sorted(dots, key=lambda d: verdicts.index(d.verdict)))
+        charts.append(replace(chart, key=f"{chart.key}{_describe_undrawn(findings)}"))
+    charts += _make_level_charts(results)
+    charts += _make_history_charts(results)
     rounds = _make_round_dots(results)
     if rounds:
-        made.append(charts.noise_chart(rounds, picks))
-    seconds = split_time(results.account)
+        charts.append(chart_specs.noise_chart(rounds, picks))
+    seconds = _split_time(results.account)
     if seconds:
-        made.append(charts.time_chart(seconds))
-    return made
+        charts.append(chart_specs.time_chart(seconds))
+    return charts
 
 
-def describe_undrawn(findings: Sequence[FindingView]) -> str:
+def _describe_undrawn(findings: Sequence[FindingView]) -> str:
     """Return the verdicts of the measured findings that the plot lacks, because their number is no factor.
 
     Example: ` Not in the chart, because their number is no factor: 1 reproduced.` It is "" without any. With
@@ -75,7 +79,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
 
     The axis is the key `over` of the table. The other axes with several values distinguish the lines.
     """
-    made = []
+    charts = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
@@ -83,19 +87,19 @@ def _make_level_charts(results: Results) -> list[Chart]:
             continue
         # Values that are not in the table would leave gaps on the axis of the chart.
         present = {row[over] for row in rows}
-        values_in_order = [value for value in results.order[over] if value in present]
         line_axes = varying(rows, [axis for axis in results.order if axis != over])
         metric = metric_in(definition)
         axis_label = labels.axis_label(over)
-        chart = charts.line_chart(
-            f"level-{words.slug(name)}",
-            f"{metric.title} ({metric.unit}) by {axis_label}",
-            _make_line_points(rows, over, line_axes),
-            values_in_order,
-            (axis_label, f"{metric.title}, {metric.unit}"),
+        chart = chart_specs.line_chart(
+            name=f"level-{words.slug(name)}",
+            title=f"{metric.title} ({metric.unit}) by {axis_label}",
+            points=_make_line_points(rows, over, line_axes),
+            places=[value for value in results.order[over] if value in present],
+            place_title=axis_label,
+            value_title=f"{metric.title}, {metric.unit}",
         )
-        made.append(chart)
-    return made
+        charts.append(chart)
+    return charts
 
 
 def _make_history_charts(results: Results) -> list[Chart]:
@@ -112,17 +116,18 @@ def _make_history_charts(results: Results) -> list[Chart]:
     axes = [axis for axis in results.order if axis not in study.block]
     # A line joins comparable numbers only: of one host, and with the same settings.
     line_axes = varying(points, [*axes, "host", "settings"])
-    made = []
+    charts = []
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
-        chart = charts.line_chart(
-            f"history-{words.slug(block)}" if block else "history",
-            f"Elapsed seconds over time: {block}",
-            _make_line_points(rows, "time", line_axes),
-            times,
-            ("saved baseline", "elapsed time, s"),
+        chart = chart_specs.line_chart(
+            name=f"history-{words.slug(block)}" if block else "history",
+            title=f"Elapsed seconds over time: {block}",
+            points=_make_line_points(rows, "time", line_axes),
+            places=times,
+            place_title="saved baseline",
+            value_title="elapsed time, s",
         )
-        made.append(chart)
-    return made
+        charts.append(chart)
+    return charts
 
 
 def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[LinePoint]:
@@ -144,18 +149,22 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
     Both means are geometric: 1.1 s in a cell with a mean of 1.0 s is 10 per cent above it. Invalid runs and
     duplicates are left out.
     """
-    valid = []
-    for run in originals(results.measurements):
-        is_known = words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
-        if is_known and not is_invalid(run["flags"]):
-            valid.append(run)
+    # A time of 0 has no logarithm.
+    valid = [
+        run
+        for run in results.valid_runs
+        if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
+    ]
     axes = list(results.order)
     label_axes = varying(valid, axes)
     dots = []
     for runs in grouped_by(valid, lambda run: run["cell"]).values():
+        # By the number of a round: the mean of ln(seconds). Its exponential is the geometric mean.
         logs = {}
         for number, members in grouped_by(runs, lambda run: run["round"]).items():
-            logs[int(number)] = _average_log(members)
+            logs[int(number)] = math.fsum(math.log(run["elapsed_s"]) for run in members) / len(
+                members
+            )
         # Each round has the same weight, also if some of its runs are invalid.
         mean = math.fsum(logs.values()) / len(logs)
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
@@ -171,12 +180,7 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
     return dots
 
 
-def _average_log(runs: Rows) -> float:
-    """Return the mean of ln(seconds). Its exponential is the geometric mean of the times."""
-    return math.fsum(math.log(run["elapsed_s"]) for run in runs) / len(runs)
-
-
-def split_time(account: Account) -> Mapping[str, float]:
+def _split_time(account: Account) -> Mapping[str, float]:
     """Return the seconds of all sessions by step, {} if they are unknown.
 
     The rest of the time, which no step covers, is OTHER_STEPS. Example: `{"preparation": 60, "measuring":

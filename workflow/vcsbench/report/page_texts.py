@@ -1,20 +1,17 @@
 """Sentences of a page about its run as a whole: its head, missing and undecided results, time, and limits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import value_label
-from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.codes import Result, StopReason
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account, describe_results
-from vcsbench.report.answers import list_build_versions
-from vcsbench.report.findings_section import MEANINGS
 from vcsbench.report.quality_section import count_runs
 from vcsbench.report.results import Results, grouped_by, unique_values
 from vcsbench.report.setup_section import Setup
@@ -22,9 +19,12 @@ from vcsbench.report.summary import MORE_ROUNDS, NextStep
 from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics import comparisons, texts
 
-ALL_DECIDED = "The measuring ended because all comparisons are answered or too small."
-TIME_IS_UP = "The measuring ended because the {minutes} of this study were over."
-UNREACHABLE = "The measuring ended because more rounds cannot answer the rest."
+# By codes.StopReason.
+WHY_ENDED: Mapping[str, str] = {
+    StopReason.ALL_DECIDED: "all comparisons are answered or too small",
+    StopReason.TIME_IS_UP: "the time limit{limit} was reached",
+    StopReason.UNREACHABLE: "more rounds cannot answer the rest",
+}
 SIDE_BY_SIDE = (
     "Times of different machines, published ones included, are shown side by side only. "
     "Verdicts compare ratios and shares."
@@ -44,40 +44,48 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
             return ["No result is up to date."]
         return ["Nothing has been measured."]
     conditions = setup.conditions
-    subject_parts = []
-    if conditions.repositories:
-        subject_parts.append(conditions.repositories)
-    if conditions.storage:
-        subject_parts.append(f"on {conditions.storage}")
+    storage = f"on {conditions.storage}" if conditions.storage else ""
 
-    run_parts = []
-    place = _describe_place(results, setup)
-    if place:
-        run_parts.append(place)
+    version = ", ".join(_list_build_versions(results)) or conditions.subversion
+    subversion = f"Subversion {version}" if version else ""
+    machine = f"on {conditions.machine}" if conditions.machine else ""
+    time = ""
     if setup.first and setup.last:
         length = words.duration((setup.last - setup.first).total_seconds())
         # The user's limit in minutes counts all steps of a session.
         if results.account.taken_s:
-            taken = words.duration(results.account.taken_s)
-            length = f"{taken} with preparation and report"
-        run_parts.append(f"{words.day(setup.last)}, {length}")
-    run_parts.append(count_runs(results.measurements, " (a command with all its settings)"))
+            length = f"{words.duration(results.account.taken_s)} with preparation and report"
+        time = f"{words.day(setup.last)}, {length}"
+    runs = count_runs(results.measurements, " (a command with all its settings)")
 
-    lines = [", ".join(subject_parts), "; ".join(run_parts)]
-    return [line for line in lines if line]
+    subjects = _join(", ", [conditions.repositories, storage])
+    rest = _join("; ", [_join(" ", [subversion, machine]), time, runs])
+    return [line for line in (subjects, rest) if line]
 
 
-def _describe_place(results: Results, setup: Setup) -> str:
-    """Return `Subversion 1.14.2 on here (2 cores, 4 GiB)`, as far as it is known."""
-    version = ", ".join(list_build_versions(results))
-    if not version:
-        version = setup.conditions.subversion
-    parts = []
-    if version:
-        parts.append(f"Subversion {version}")
-    if setup.conditions.machine:
-        parts.append(f"on {setup.conditions.machine}")
-    return " ".join(parts)
+def _join(separator: str, parts: Sequence[str]) -> str:
+    """Return the parts that are not "", joined."""
+    return separator.join(part for part in parts if part)
+
+
+def _list_build_versions(results: Results) -> list[str]:
+    """Return each build with its versions: `trunk 1.15.0`, in the order of the axis of builds.
+
+    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. Return [] for a study without
+    builds.
+    """
+    versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
+    for context in results.contexts:
+        build = context["build"]
+        # Without the axis, the only build has no name.
+        name = build.get("name", "")
+        if name in versions:
+            # A local command has no server.
+            sides = [side for side in (build.get("client"), build.get("server")) if side]
+            versions[name] += [side["version"] for side in sides if side.get("version")]
+    return [
+        f"{name} {', '.join(unique_values(found))}" for name, found in versions.items() if found
+    ]
 
 
 def describe_condition(results: Results, setup: Setup) -> str:
@@ -94,24 +102,22 @@ def describe_condition(results: Results, setup: Setup) -> str:
     if results.own_repository or not published or not storage or not is_cold:
         return ""
     repositories = [context["repository"] for context in results.contexts]
-    changes = []
+    differences = []
     if published.storage not in storage:
-        changes.append(f"on other storage (published: {published.storage})")
+        differences.append(f"on other storage (published: {published.storage})")
     # The scale is the size as a share of the original: 0.13. A real repository has no scale, or None.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
-        changes.append("with more revisions")
-    if not changes:
+        differences.append("with more revisions")
+    if not differences:
         return ""
-    here = storage
     revisions = max((int(repository.get("youngest", 0)) for repository in repositories), default=0)
     # A tree has no revisions.
-    if revisions:
-        here += f" with {words.count_of(revisions, 'revision')}"
-    change = " or ".join(changes)
+    number = f" with {words.count_of(revisions, 'revision')}" if revisions else ""
+    difference = " or ".join(differences)
     # Not capitalize(), which would change SSD to ssd.
-    change = change[0].upper() + change[1:]
-    return f"Measured on {here}. {change}, cold commands may gain more or less:"
+    difference = difference[0].upper() + difference[1:]
+    return f"Measured on {storage}{number}. {difference}, cold commands may gain more or less:"
 
 
 def describe_missing(results: Results) -> str:
@@ -128,11 +134,10 @@ def describe_missing(results: Results) -> str:
     failed = len(results.failures) - outdated
     if failed:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
-    invalid_cells = 0
-    by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    for runs in by_cell.values():
-        if all(is_invalid(run["flags"]) for run in runs):
-            invalid_cells += 1
+    runs_of_cells = grouped_by(originals(results.measurements), lambda run: run["cell"])
+    invalid_cells = sum(
+        all(is_invalid(run["flags"]) for run in runs) for runs in runs_of_cells.values()
+    )
     if invalid_cells:
         phrases.append(f"all runs of {words.count_of(invalid_cells, 'cell')} are invalid")
     skipped = count_skipped(results)
@@ -169,8 +174,7 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
         )
     if too_small:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    has_more_rounds = any(step.name == MORE_ROUNDS for step in steps)
-    if undecided and not has_more_rounds:
+    if undecided and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
@@ -193,14 +197,10 @@ def describe_time(account: Account) -> list[str]:
             f"cell-rounds), start and report about {start_and_report} s. The timed runs are "
             f"{timed} s of the measuring."
         )
-    if account.count_results().total():
-        if account.why == StopReason.ALL_DECIDED:
-            sentences.append(ALL_DECIDED)
-        elif account.why == StopReason.TIME_IS_UP and account.minutes is not None:
-            minutes = words.duration(60 * account.minutes)
-            sentences.append(TIME_IS_UP.format(minutes=minutes))
-        elif account.why == StopReason.UNREACHABLE:
-            sentences.append(UNREACHABLE)
+    if account.count_results().total() and account.why in WHY_ENDED:
+        limit = "" if account.minutes is None else f" of {words.duration(60 * account.minutes)}"
+        reason = WHY_ENDED[account.why].format(limit=limit)
+        sentences.append(f"The measuring ended because {reason}.")
     return sentences
 
 
@@ -227,31 +227,6 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     return limits
 
 
-def list_words(results: Results) -> dict[str, str]:
-    """Return the words of the page with their meanings: verdicts, general words, and values of the grid.
-
-    Verdicts are left out on a page without findings. Example of a value: `{"not packed": "... (nopack in
-    commands and files)"}`.
-    """
-    meanings: dict[str, str] = {}
-    if results.findings or results.expectations:
-        for verdict, meaning in MEANINGS.items():
-            meanings[texts.VERDICTS[verdict]] = meaning
-    vocabulary = load_vocabulary()
-    meanings |= vocabulary.terms
-    for axis in results.order:
-        for value in unique_values(cell.get(axis, "") for cell in results.grid):
-            meaning = vocabulary.value(axis, value).meaning
-            if not meaning:
-                continue
-            label = value_label(axis, value)
-            # A reader who types a command needs the value itself.
-            if label != value:
-                meaning = f"{meaning} ({value} in commands and files)"
-            meanings[label] = meaning
-    return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
-
-
 def make_history_table(history: Row) -> PlainTable | None:
     """Return a table of the saved baselines and this run; None for fewer than two of them.
 
@@ -267,10 +242,7 @@ def make_history_table(history: Row) -> PlainTable | None:
         first, last = words.moment(time["first"]), words.moment(time["last"])
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(time["hosts"]))
-        outcomes = []
-        for call, number in time["calls"].items():
-            if number:
-                outcomes.append(f"{number} {texts.CALL_TEXTS[call]}")
+        outcomes = [f"{n} {texts.CALL_TEXTS[call]}" for call, n in time["calls"].items() if n]
         calls = ", ".join(outcomes)
         changed = "; ".join(time["changed"])
         # The first baseline of a host has none before it, so its last two columns stay empty.

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
+from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Situation
 from vcsbench.advice.decision import Where
-from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import (
     BUILD_AXIS,
     CACHE_AXIS,
@@ -59,41 +59,45 @@ class SituationRow:
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes on which a reader can pick a value, in the order of the study.
 
-    They are the axes with at least two values that can be measured here, except for those that readers
-    compare, the command and the repository. For the user's own repository, its present values are preset. The
-    first axes are taken until there are MAX_COMBINATIONS combinations. Return [] if all cards are aggregates:
-    their one answer over all cells follows no pick.
+    They are the axes with at least two values that can be measured here, without the command, the repository
+    and COMPARED_AXES. The first axes are taken until there are MAX_COMBINATIONS combinations. Return [] if
+    all cards are aggregates: their one answer over all cells follows no pick.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
     study = results.study
     left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
+    measurable = [cell for cell in results.grid if not cell.get("skip")]
     picks = []
     combinations = 1
     for axis, values_in_order in results.order.items():
-        measurable = {cell.get(axis) for cell in results.grid if not cell.get("skip")}
-        values = [value for value in values_in_order if value in measurable]
+        present = {cell.get(axis) for cell in measurable}
+        values = [value for value in values_in_order if value in present]
         if axis in left_out or len(values) < 2:
             continue
         # A reader picks one of the values, or none.
         combinations *= len(values) + 1
         if combinations > MAX_COMBINATIONS:
             break
-        preset = ""
-        # The first value of these axes is the present state of the user's repository. The access or the
+        # The first value of these axes is the present state of the user's own repository. The access or the
         # network is no state of it: its users may have any.
-        if results.own_repository and axis in STATE_AXES:
-            preset = values[0]
-        labelled = [(value, labels.value_label(axis, value)) for value in values]
-        picks.append(Pick(axis, labels.axis_label(axis), labelled, preset))
+        is_known = bool(results.own_repository) and axis in STATE_AXES
+        pick = Pick(
+            axis=axis,
+            label=labels.axis_label(axis),
+            values=[(value, labels.value_label(axis, value)) for value in values],
+            preset=values[0] if is_known else "",
+        )
+        picks.append(pick)
     return picks
 
 
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
-    """Return the command and the state of the caches of each operation that a card compares.
+    """Return the operations that the cards compare, in the order of the grid.
 
-    An example: `[{"command": "log", "cache": "cold"}]`. They are in the order of the grid. Rows of aggregate
-    cards do not count.
+    An operation has the values of the axes command and cache: `{"command": "log", "cache": "cold"}`. Rows of
+    aggregate cards do not count. Nobody runs the commands of svnbench at work, so the result has them only if
+    it would be empty without them.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     compared: set[tuple[str, ...]] = set()
@@ -104,22 +108,23 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
     for values in unique_values(values_in(cell, axes) for cell in results.grid):
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
-    return operations
+    run_at_work = [operation for operation in operations if not is_benchmark(operation)]
+    return run_at_work or operations
 
 
 def list_command_lines(
     operations: Sequence[Where], commands: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the timed command of each operation, by the operation's label.
+    """Return the timed command of each operation, by the operation's label: `{"cold log": "svn log -v URL"}`.
 
     `commands` has each command with its arguments, where words in braces differ between cells:
-    `("log", "{svn} log -v {url}")`. An example of the result: `{"cold log": "svn log -v URL"}`.
+    `("log", "{svn} log -v {url}")`. A command without arguments gives "".
     """
     arguments = dict(commands)
     lines = {}
     for operation in operations:
         argv = arguments.get(operation.get(COMMAND_AXIS, ""), "")
-        # The first word is a program, and the others are places of cells.
+        # The first word in braces is a program, `{svn}`. The others are places that each cell fills in.
         program, _, rest = argv.partition(" ")
         places = re.sub(r"\{(\w+)\}", lambda word: word[1].upper(), rest)
         line = f"{program.strip('{}')} {places}".strip()
@@ -127,29 +132,15 @@ def list_command_lines(
     return lines
 
 
-def explain_states(operations: Sequence[Where]) -> list[tuple[str, str]]:
-    """Return each state of the caches in which an operation was measured, with its meaning."""
-    states = unique_values(operation.get(CACHE_AXIS, "") for operation in operations)
-    vocabulary = load_vocabulary()
-    return [
-        (labels.value_label(CACHE_AXIS, state), vocabulary.value(CACHE_AXIS, state).meaning)
-        for state in states
-        if vocabulary.value(CACHE_AXIS, state).meaning
-    ]
-
-
 def label_situations(results: Results) -> list[SituationRow]:
     """Return each situation of the advice with a label of the values on which situations differ."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
-    return [
-        SituationRow(
-            label=labels.case_label(situation.where, shown),
-            where=_without_empty(situation.where),
-            situation=situation,
-        )
-        for situation in situations
-    ]
+    rows = []
+    for situation in situations:
+        label = labels.case_label(situation.where, shown)
+        rows.append(SituationRow(label, _without_empty(situation.where), situation))
+    return rows
 
 
 def _without_empty(where: Where) -> Where:

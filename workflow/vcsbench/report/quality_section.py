@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import case_label, detectable_text, seconds
+from vcsbench.advice.labels import case_label, seconds
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
@@ -17,14 +17,12 @@ from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.card_rows import ROW_KEY
 from vcsbench.report.results import (
     Results,
     Rows,
     grouped_by,
     unique_values,
     values_in,
-    values_label,
     varying,
 )
 from vcsbench.report.table_sections import PlainTable
@@ -53,34 +51,32 @@ ERROR = "The error of every comparison includes that."
 class FlagUse(NamedTuple):
     """A flag with the number of runs that have it, and the paths of their cells.
 
-    A flag is a code of a doubt about a run, such as `cpu-busy`.
+    A flag is a code of a doubt about a run, such as `cpu-busy`. `is_summed_up` is True for a flag of nearly
+    all runs, unless it makes them invalid: a list of all cells is no help, so it only has a sentence.
     """
 
     flag: str
     runs: int
     cells: Sequence[str]
+    is_summed_up: bool
 
 
 def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables of the section that have a row."""
-    runs = results.measurements
+    heads = ["Reason", "Cells"]
     tables = [
         _make_flag_table(results),
-        _make_reason_table("Failed rounds", count_reasons(results.failures, "reason")),
-        _make_reason_table("Not measurable here", count_reasons(results.grid, "skip")),
-        _make_reason_table("Measured again", list_set_aside(runs)),
+        PlainTable("Failed rounds", heads, count_reasons(results.failures, "reason")),
+        PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
+        PlainTable("Measured again", heads, list_set_aside(results.measurements)),
         _make_fixed_cost_table(results),
         _make_work_table(results),
-        _make_detectable_table(results),
     ]
     return [table for table in tables if table.rows]
 
 
 def describe_quality(results: Results) -> list[str]:
-    """Return the sentences of the section: invalid runs, noise, the method, and flags of nearly all runs.
-
-    Other flags are in a table (_make_flag_table).
-    """
+    """Return the sentences of the section: invalid runs, noise, the method, and flags of nearly all runs."""
     runs = results.measurements
     invalid = sum(is_invalid(run["flags"]) for run in runs)
     if invalid:
@@ -94,11 +90,10 @@ def describe_quality(results: Results) -> list[str]:
     sentences.append(_describe_duplicates(results))
     sentences.append(CALLS)
     for use in _count_flags(runs):
-        if _is_frequent(use, runs):
+        if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
-            number = words.group_digits(use.runs)
-            total = words.group_digits(len(runs))
-            sentences.append(f"{meaning} ({use.flag}, {number} of {total} runs)")
+            share = f"{words.group_digits(use.runs)} of {words.group_digits(len(runs))} runs"
+            sentences.append(f"{meaning} ({use.flag}, {share})")
     return sentences
 
 
@@ -110,9 +105,8 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     """
     cells = unique_values(run["cell"] for run in runs)
     duplicates = sum(is_duplicate(cell) for cell in cells)
-    number_of_runs = words.count_of(len(runs), "timed run")
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
-    text = f"{number_of_runs} of {number_of_cells}{explanation}"
+    text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
     return f"{text} and {words.count_of(duplicates, 'duplicate')}" if duplicates else text
 
 
@@ -124,15 +118,12 @@ def judge_noise(account: Account) -> str:
     if not account.scatter_pct:
         return ""
     scatter = (
-        f"runs of a typical cell scatter by {account.scatter_pct:.2g} % within and between rounds"
+        f"runs of a typical cell scatter by {account.scatter_pct:.2g} % within and between rounds "
+        f"(acceptable: up to {NOISY_PCT:g} %)"
     )
-    limit = f"acceptable: up to {NOISY_PCT:g} %"
     if account.scatter_pct <= NOISY_PCT:
-        return f"Noise is acceptable: {scatter} ({limit})."
-    return (
-        f"Noise is high: {scatter} ({limit}), so intervals are wide. "
-        f"Measure again on a quiet machine."
-    )
+        return f"Noise is acceptable: {scatter}."
+    return f"Noise is high: {scatter}, so intervals are wide. Measure again on a quiet machine."
 
 
 def _count_flags(runs: Rows) -> list[FlagUse]:
@@ -143,24 +134,19 @@ def _count_flags(runs: Rows) -> list[FlagUse]:
             cells_of_runs.setdefault(flag, []).append(run["cell"])
     uses = []
     for flag, cells in cells_of_runs.items():
-        uses.append(FlagUse(flag, len(cells), unique_values(cells)))
+        is_summed_up = len(cells) > NEARLY_ALL * len(runs) and not is_invalid(flag)
+        uses.append(FlagUse(flag, len(cells), unique_values(cells), is_summed_up))
     return sorted(uses, key=lambda use: (-use.runs, use.flag))
 
 
-def _is_frequent(use: FlagUse, runs: Rows) -> bool:
-    """Return True for a flag of nearly all runs, unless it makes them invalid."""
-    return use.runs > NEARLY_ALL * len(runs) and not is_invalid(use.flag)
-
-
 def _make_flag_table(results: Results) -> PlainTable:
-    """Return the table of flags, with a row for each: its meaning, its cells, and its number of runs.
+    """Return the table of flags, without those that are only summed up in a sentence.
 
-    Flags of nearly all runs are left out, because a list of all cells is no help. They have a sentence
-    (describe_quality). Flags that make a run invalid are always in the table.
+    Example of a row: `("cpu-busy", "Other programs used ...", ["log/svn/ruby", ...], "12")`.
     """
     rows = []
     for use in _count_flags(results.measurements):
-        if _is_frequent(use, results.measurements):
+        if use.is_summed_up:
             continue
         meaning = explain_flag(use.flag, results.thresholds)
         if is_invalid(use.flag):
@@ -190,17 +176,15 @@ def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
     Example: `[("no root", ["log/ruby/...", ...])]`. Rows in which the column is "" are left out.
     """
-    with_reason = [row for row in rows if row[column]]
     reasons = []
-    for reason, members in grouped_by(with_reason, lambda row: row[column]).items():
-        reasons.append((reason, unique_values(row["cell"] for row in members)))
+    for reason, members in grouped_by(rows, lambda row: row[column]).items():
+        if reason:
+            reasons.append((reason, unique_values(row["cell"] for row in members)))
     return sorted(reasons, key=lambda reason: -len(reason[1]))
 
 
 def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why attempts were set aside and measured again, with their cells.
-
-    The reason with most cells is first.
+    """Return the reasons why attempts were set aside and measured again, as count_reasons does.
 
     An attempt is a measurement of a cell-round whose results were not used. The column `set_aside` has the
     flags of each attempt of a cell-round: `cache-not-warm, clock restarted`.
@@ -212,15 +196,11 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
     return count_reasons(attempts, "reason")
 
 
-def _make_reason_table(title: str, reasons: Sequence[tuple[str, list[str]]]) -> PlainTable:
-    return PlainTable(title, ["Reason", "Cells"], reasons)
-
-
 def _make_fixed_cost_table(results: Results) -> PlainTable:
     """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
 
     The fixed cost is the start-up of the command: its time on an empty repository, and waits for delayed
-    acknowledgements. A row is a cell.
+    acknowledgements. Example of a row: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
     runs = [
         run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
@@ -232,24 +212,18 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
         cell = members[0]
         total_s = float(cell["fixed_cost_s"])
         waits_s = median(acknowledgement_s(run) for run in members)
-        row = (
-            case_label(cell, shown),
-            seconds(total_s - waits_s),
-            seconds(waits_s),
-            seconds(total_s),
-            f"{100 * cell['fixed_share']:.0f} %",
-        )
-        rows.append(row)
+        parts_s = (total_s - waits_s, waits_s, total_s)
+        share = f"{100 * cell['fixed_share']:.0f} %"
+        rows.append((case_label(cell, shown), *map(seconds, parts_s), share))
     heads = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
     return PlainTable("Fixed cost", heads, rows, numbers_from=1, note=FIXED_COST, is_folded=True)
 
 
 def _make_work_table(results: Results) -> PlainTable:
-    """Return the table of the output of the commands: most runs must agree on it.
+    """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
-    The output shows whether runs did the same work. Invalid runs do not count. A row has a value
-    of each axis on which the work depends. Then come the output of most runs, their number, and the number of
-    other runs.
+    A row has a value of each axis on which the work depends. Then come the output of most runs, their number,
+    and the number of other runs: `("log", "ruby", "6 000 revisions", "30", "0")`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
@@ -261,12 +235,10 @@ def _make_work_table(results: Results) -> PlainTable:
         # agreeing runs has the usual output.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
         rows.append((*values, output, str(len(agreeing)), str(len(works) - len(agreeing))))
-    heads = [axis.capitalize() for axis in axes]
-    heads += ["Output", "Runs", "Runs with other output"]
     return PlainTable(
-        "Work of the commands",
-        heads,
-        rows,
+        title="Work of the commands",
+        heads=[*(axis.capitalize() for axis in axes), "Output", "Runs", "Runs with other output"],
+        rows=rows,
         numbers_from=len(axes) + 1,
         note=SAME_WORK,
         is_folded=True,
@@ -280,54 +252,22 @@ def _describe_duplicates(results: Results) -> str:
     if the difference is unknown.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
-    # Without two rounds of a cell and its duplicate, the deviation of a comparison is unknown.
+    # Standard deviations of logarithms, which need two rounds of a cell and its duplicate.
     deviations = []
-    for row in _select_elapsed_comparisons(results):
-        if words.is_number(row.get("duplicate_sd")):
-            deviations.append(row["duplicate_sd"])
+    for name, table in results.tables.items():
+        # Only tables that compare with a saved baseline have notes. These say nothing about duplicates.
+        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT_METRIC:
+            found = [row.get("duplicate_sd") for row in table]
+            deviations += [deviation for deviation in found if words.is_number(deviation)]
     if not duplicates or not deviations:
         return NO_DUPLICATES
     verb = "has" if len(duplicates) == 1 else "have"
-    have_duplicate = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    # The deviation is one of logarithms: 0.02 is about 2 %.
+    subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
+    # A deviation of 0.02 of logarithms is about 2 %.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:
-        return f"{have_duplicate}. They differ by no more than the rounds scatter."
+        return f"{subject}. They differ by no more than the rounds scatter."
     return (
-        f"{have_duplicate}. Beyond the scatter of the rounds they differ by "
+        f"{subject}. Beyond the scatter of the rounds they differ by "
         f"{words.significant(largest_pct, 2)} % (standard deviation). {ERROR}"
-    )
-
-
-def _select_elapsed_comparisons(results: Results) -> list[Row]:
-    """Return the rows of all tables of elapsed time, without comparisons with saved baselines."""
-    rows: list[Row] = []
-    for name, table in results.tables.items():
-        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT_METRIC:
-            rows += table
-    return rows
-
-
-def _make_detectable_table(results: Results) -> PlainTable:
-    """Return the table of the smallest detectable differences.
-
-    A row is a group of cells that are assumed to scatter alike (the same values of the study's
-    variance_group). It has the number of comparisons and the median of their detectable differences.
-    """
-    comparisons = []
-    for row in _select_elapsed_comparisons(results):
-        if not row.get("withheld") and words.is_number(row.get("detectable")):
-            comparisons.append(row)
-    group_axes = results.study.variance_group
-    rows = []
-    for name, members in grouped_by(comparisons, lambda row: values_label(row, group_axes)).items():
-        middle = median(row["detectable"] for row in members)
-        rows.append((name or "all cells", str(len(members)), detectable_text(middle)))
-    return PlainTable(
-        "Smallest detectable differences",
-        ["Cells", "Comparisons", "Detectable from (median)"],
-        rows,
-        numbers_from=1,
-        note=f"Detectable: {ROW_KEY['detectable from']}.",
-        is_folded=True,
     )

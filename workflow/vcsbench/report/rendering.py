@@ -20,12 +20,11 @@ SCRIPTS = ("state", "tables", "charts", "detail", "page")
 
 
 def render(template: str, content: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
-    """Return the HTML of a template with `content` and inline `scripts`.
+    """Return the HTML of a template with inline `scripts`. The keys of `content` are names in the template.
 
-    The keys of `content` are names in the template. All text is escaped unless the template marks it as safe,
-    because texts of results are not to be trusted.
+    All text is escaped unless the template marks it as safe, because texts of results are not to be trusted.
     """
-    # Jinja is needed for a page only, and takes time to import.
+    # Jinja takes time to import, and only the jobs that write pages need it.
     import jinja2
 
     environment = jinja2.Environment(
@@ -66,8 +65,8 @@ def read_style() -> str:
 
 def read_scripts() -> str:
     """Return the script of a study's page."""
-    files = [ASSETS / "script" / f"{name}.js" for name in SCRIPTS]
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return "\n".join(scripts)
 
 
 def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:

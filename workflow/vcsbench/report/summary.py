@@ -3,28 +3,24 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import yaml
 
 from vcsbench import words
-from vcsbench.advice.labels import value_label
-from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Result, Verdict
 from vcsbench.evidence.flags import is_disturbed
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account
 from vcsbench.report.make_command import MakeCommand
-from vcsbench.report.results import Results, Rows, grouped_by
+from vcsbench.report.results import Results, Rows
 from vcsbench.statistics import texts
 
 MORE_ROUNDS = "More rounds"
 # A larger share of disturbed runs is a reason to measure again on a quiet machine.
 MUCH_DISTURBED = 0.05
-# A state of the caches suffers most if its share of disturbed runs is this many times the share of all.
-UNEVEN = 1.5
 # No user is advised to measure for longer than that.
 DAY_S = 24 * 3600
 # A longer run has repositories of a scale multiplied by this factor, and its time grows by the same factor.
@@ -43,30 +39,6 @@ class NextStep(NamedTuple):
     command: str
 
 
-class Disturbance(NamedTuple):
-    """The share of the valid runs that other programs disturbed, from 0 to 1.
-
-    `most` is the state of the caches whose runs suffered most, such as `cold`; "" if all suffered alike.
-    """
-
-    share: float
-    most: str = ""
-
-    @property
-    def is_much(self) -> bool:
-        """Return True if the runs should be measured again on a quiet machine."""
-        return self.share > MUCH_DISTURBED
-
-    def describe(self) -> str:
-        """Return `8 % of the runs; cold results suffer most`, "" for undisturbed runs."""
-        if not self.share:
-            return ""
-        percent = 100 * self.share
-        number = f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}"
-        suffering = f"; {self.most} results suffer most" if self.most else ""
-        return f"{number} % of the runs{suffering}"
-
-
 class LongerRun(NamedTuple):
     """A longer run: its further seconds, and the number of comparisons that are still undecided after it.
 
@@ -78,24 +50,20 @@ class LongerRun(NamedTuple):
     rounds: int | None
 
 
-def find_disturbance(results: Results) -> Disturbance:
-    """Return how much other programs disturbed the valid runs of a study."""
-    runs = results.valid_runs
+def disturbed_share(runs: Rows) -> float:
+    """Return the share of runs that other programs disturbed, from 0 to 1; 0 without a run."""
     if not runs:
-        return Disturbance(0.0)
-    share = _disturbed_share(runs)
-    shares = {}
-    for state, members in grouped_by(runs, lambda run: run.get(CACHE_AXIS, "")).items():
-        shares[state] = _disturbed_share(members)
-    most = max(shares, key=lambda state: shares[state])
-    # A state that has no more than others tells a reader nothing. Without the axis of caches, it is "".
-    if not most or shares[most] < UNEVEN * share:
-        return Disturbance(share)
-    return Disturbance(share, value_label(CACHE_AXIS, most))
-
-
-def _disturbed_share(runs: Rows) -> float:
+        return 0.0
     return sum(is_disturbed(run["flags"]) for run in runs) / len(runs)
+
+
+def describe_disturbance(share: float) -> str:
+    """Return `8 % of the runs`, `0.3 % of the runs`, or "" if no run is disturbed."""
+    if not share:
+        return ""
+    percent = 100 * share
+    number = f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}"
+    return f"{number} % of the runs"
 
 
 def describe_verdicts(verdicts: Iterable[str]) -> str:
@@ -124,14 +92,14 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
 
-    if find_disturbance(results).is_much:
+    if disturbed_share(results.valid_runs) > MUCH_DISTURBED:
         taken = words.duration(results.account.taken_s)
         effect = f"on a quiet machine, this measures all cells again, in {taken}"
         again = command.with_arguments("--forcerun cell")
         steps.append(NextStep("Quiet machine", effect, again.text()))
 
     more_rounds = _suggest_more_rounds(results.account, command)
-    if more_rounds:
+    if more_rounds is not None:
         steps.append(more_rounds)
 
     gain = _describe_gain(results, has_more_rounds=more_rounds is not None)
@@ -139,55 +107,57 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if gain and repositories:
         taken = words.duration(LARGER * results.account.taken_s)
         effect = f"runs {LARGER} times as long {gain}, in up to {taken}"
-        lines = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
+        # The shell writes the file that the run then reads.
+        write = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
         run = command.with_arguments(f"--configfile {LARGER_FILE}").text()
-        steps.append(NextStep("Longer runs", effect, f"{lines} >{LARGER_FILE} && {run}"))
+        steps.append(NextStep("Longer runs", effect, f"{write} >{LARGER_FILE} && {run}"))
     return steps
 
 
 def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | None:
     """Return the shortest run that decides most of the open comparisons, None if none does within a day.
 
-    "Most" is three quarters of the comparisons that more rounds can decide: the last ones often need many
-    times as long. Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is
-    the total)`.
+    Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
     """
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
-    if not runs:
+    chosen = _choose_run(runs)
+    if chosen is None:
         return None
-    # The first run is the present state, the last one the longest: nothing decides more than that within a
-    # day.
-    undecided_now = runs[0].undecided
-    never_decided = runs[-1].undecided
-    # The shortest run that leaves at most a quarter of those that can be decided. The last run leaves none of
-    # them, so one is always found.
-    decidable = undecided_now - never_decided
-    chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
-    undecided_then = chosen.undecided
-    # The present state is the shortest run if nothing can be decided.
-    if not chosen.seconds or undecided_then >= undecided_now:
-        return None
-
-    total = ""
     if chosen.rounds is not None:
         longer = command.with_arguments(f"--config rounds={chosen.rounds}")
+        remark = ""
     else:
         minutes = math.ceil((account.taken_s + chosen.seconds) / 60)
         longer = replace(command, minutes=str(minutes))
-        total = " (MINUTES is the total)"
-    # The account counts both kinds apart. Only together are they the comparisons that more rounds decide.
+        remark = " (MINUTES is the total)"
+
     kind = "undecided"
+    # More rounds decide nearly equal comparisons, too.
     if account.count_results()[Result.BOUNDED]:
         kind = f"{texts.RESULTS[Result.BOUNDED]} or {kind}"
-    if undecided_then:
-        decided = undecided_now - undecided_then
-        comparisons = f"{decided} of the {undecided_now} {kind} comparisons"
-    elif undecided_now > 1:
-        comparisons = f"all {undecided_now} {kind} comparisons"
+    total = runs[0].undecided
+    if chosen.undecided:
+        decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
+    elif total > 1:
+        decided = f"all {total} {kind} comparisons"
     else:
-        comparisons = f"the {kind} comparison"
-    effect = f"{words.duration(chosen.seconds)} more decide {comparisons}{total}"
+        decided = f"the {kind} comparison"
+    effect = f"{words.duration(chosen.seconds)} more decide {decided}{remark}"
     return NextStep(MORE_ROUNDS, effect, longer.text())
+
+
+def _choose_run(runs: Sequence[LongerRun]) -> LongerRun | None:
+    """Return the shortest run that decides three quarters of what the longest run decides.
+
+    `runs` begin with the present state and end with the longest run. Return None if no run decides anything.
+    """
+    if not runs or runs[-1].undecided >= runs[0].undecided:
+        return None
+    never_decided = runs[-1].undecided
+    decidable = runs[0].undecided - never_decided
+    # The last comparisons often need many times as long, so a quarter may stay undecided. The longest run
+    # leaves none of the decidable ones, so one run always fits.
+    return next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
 
 
 def _forecast_runs(account: Account) -> list[LongerRun]:
@@ -198,8 +168,7 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
     measured_rounds = max((block.rounds for block in account.blocks), default=0)
     undecided = account.count_open()
     runs = [LongerRun(0.0, undecided, measured_rounds)]
-    # The numbers are sorted. With the first one, one comparison is decided, with the second one two, and so
-    # on.
+    # The first number of further rounds decides one comparison, the second one decides two, and so on.
     for decided, more_rounds in enumerate(account.more_rounds, 1):
         rounds = measured_rounds + more_rounds
         runs.append(LongerRun(account.forecast_seconds(rounds), undecided - decided, rounds))
@@ -207,21 +176,19 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
-    """Return what repositories of a larger scale improve, "" for nothing.
+    """Return the gain of larger repositories, "" without any. It completes "runs 4 times as long ...".
 
-    It completes "runs 4 times as long ...": `answer what is too small`, `show smaller differences`, or `may
-    decide the rest`. `has_more_rounds` is True if a run of more rounds is already advised.
+    `has_more_rounds` is True if a run of more rounds is already advised.
     """
     # A comparison is too small if its time is mostly start-up. More rounds do not change that.
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
+    # An answer over all cells, such as that on builds, also counts differences below the smallest effect
+    # worth noting. Longer runs show them.
     for card in results.advice.cards:
-        # Builds are compared by one answer over all cells. There, even a difference below the smallest effect
-        # worth noting is of interest, and longer runs show it.
-        if card.question.aggregate:
-            pairs = [pair for case in card.cases for pair in case.pairs]
-            if any("too-short" in pair.flags for pair in pairs):
-                return "show smaller differences"
+        pairs = [pair for case in card.cases for pair in case.pairs]
+        if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
+            return "show smaller differences"
     # More rounds do not reduce the noise between duplicates.
     if results.account.count_open() and not has_more_rounds:
         return "may decide the rest"
@@ -238,9 +205,7 @@ def _enlarge_repositories(results: Results) -> list[str]:
     # The user's own repository has the size that it has.
     if config.get("repository"):
         return []
-    grid_values: set[str] = set()
-    for cell in results.grid:
-        grid_values.update(cell.values())
+    grid_values = {value for cell in results.grid for value in cell.values()}
     lines = []
     for name, definition in config.get("repositories", {}).items():
         if name not in grid_values or definition.get("scale", 1) >= 1:

@@ -16,15 +16,15 @@ from vcsbench.evidence import flags
 from vcsbench.external import printable
 from vcsbench.files import read_rows
 from vcsbench.plan.result_state import OUTDATED
-from vcsbench.report import results
+from vcsbench.report import results as result_files
 from vcsbench.report.account import describe_results
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
 from vcsbench.report.summary import (
-    Disturbance,
     NextStep,
+    describe_disturbance,
     describe_verdicts,
-    find_disturbance,
+    disturbed_share,
     suggest_next_steps,
 )
 from vcsbench.statistics import texts
@@ -42,33 +42,37 @@ INDENT = " " * QUESTION_WIDTH
 
 
 class TerminalRow(NamedTuple):
-    """A row of the terminal: `Format?     yes       cold log 2.4x faster`.
+    """A row of the terminal: the question `Format?`, the text `cold log 2.4x faster`, the answer `yes`.
 
     `answer` is "" for a row without an answer, such as `Skipped`. `question` is "" for a row that continues
     the row above.
     """
 
     question: str
-    answer: str
     text: str
+    answer: str = ""
 
 
-def format_summaries(summaries: Sequence[Results], command: MakeCommand) -> list[str]:
+def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[str]:
     """Return the lines that the terminal shows of each study, of at most TERMINAL_COLUMNS characters.
 
     They are its answers, missing results, and the next runs. `command` repeats the last run. With several
     studies, the name of each is above its lines. A long argument of a command stays whole.
     """
     lines: list[str] = []
-    for summary in summaries:
-        name = summary.study.name
-        if len(summaries) > 1:
+    for results in studies:
+        name = results.study.name
+        if len(studies) > 1:
             lines.append(name)
         # Answers over all cells, as on builds, follow no pick.
-        if any(not card.question.aggregate for card in summary.advice.cards):
+        if any(not card.question.aggregate for card in results.advice.cards):
             lines += HEADER
-        steps = suggest_next_steps(summary, replace(command, study=name))
-        lines += _format_rows(list(_make_rows(summary, has_steps=bool(steps))))
+        steps = suggest_next_steps(results, replace(command, study=name))
+        rows = list(_make_rows(results))
+        if not steps and results.account.count_results()[Result.TOO_SMALL]:
+            text = "measure a larger repository: some runs are mostly start-up"
+            rows.append(TerminalRow("Next", text))
+        lines += _format_rows(rows)
         lines += _format_steps(steps)
     return lines
 
@@ -82,17 +86,19 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     longest = max((len(row.answer) for row in rows), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
-    for question, answer, text in rows:
-        head = f"{question:<{QUESTION_WIDTH - 1}} "
+    for row in rows:
+        head = f"{row.question:<{QUESTION_WIDTH - 1}} "
         indent = INDENT
-        if answer:
-            # An answer that is wider than its column is separated by two spaces.
-            head += f"{answer:<{answer_width}}" if len(answer) < answer_width else f"{answer}  "
+        if row.answer:
+            head += row.answer.ljust(answer_width)
+            # An answer that fills its column is separated by two spaces.
+            if len(row.answer) >= answer_width:
+                head += "  "
             indent += " " * answer_width
         # Names such as `hot-os` stay whole.
         wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, indent, break_on_hyphens=False)
         # wrap() returns no line for an empty text.
-        wrapped = wrapper.wrap(printable(text)) or [head]
+        wrapped = wrapper.wrap(printable(row.text)) or [head]
         lines += [line.rstrip() for line in wrapped]
     return lines
 
@@ -121,20 +127,15 @@ def _wrap_command(command: str) -> list[str]:
     return [INDENT + line for line in lines]
 
 
-def _make_rows(summary: Results, has_steps: bool) -> Iterator[TerminalRow]:
-    """Yield the answers, then what is missing and why.
-
-    `has_steps` is True if next runs are printed below. Without them, an advice for small comparisons is
-    yielded.
-    """
-    yield from _make_answer_rows(summary.advice.cards)
-    yield _make_count_row(summary)
-    yield from _make_disturbed_rows(find_disturbance(summary))
-    yield from _make_invalid_rows(summary.measurements)
-    yield from _make_missing_rows(summary)
-    if not has_steps and summary.account.count_results()[Result.TOO_SMALL]:
-        text = "measure a larger repository: some runs are mostly start-up"
-        yield TerminalRow("Next", "", text)
+def _make_rows(results: Results) -> Iterator[TerminalRow]:
+    """Yield the answers, the number of answered comparisons, then what is missing and why."""
+    yield from _make_answer_rows(results.advice.cards)
+    yield _make_count_row(results)
+    disturbed = describe_disturbance(disturbed_share(results.valid_runs))
+    if disturbed:
+        yield TerminalRow("Disturbed", f"{disturbed}, by other programs")
+    yield from _make_invalid_rows(results.measurements)
+    yield from _make_missing_rows(results)
 
 
 def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
@@ -146,43 +147,33 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
     unmeasured = []
     uncompared: dict[str, list[str]] = {}
     for card in cards:
-        short, answer = card.question.short, card.answer
-        # An answer over all cells, such as on builds, has a line for each candidate.
-        candidate_lines = [candidate.effect for candidate in card.candidates]
-        candidate_lines += card.lines
-        if answer.kind == AnswerKind.NOT_MEASURED and not card.lines:
-            unmeasured.append(short)
-        elif answer.kind == AnswerKind.NOT_COMPARED and not card.lines:
-            uncompared.setdefault(" ".join(card.notes), []).append(short)
-        elif candidate_lines:
-            yield TerminalRow(short, "", candidate_lines[0])
-            for text in candidate_lines[1:]:
-                yield TerminalRow("", "", text)
+        question, answer = card.question.short, card.answer
+        # An answer over all cells, such as that on builds, has a line for each candidate.
+        lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
+        if lines:
+            yield TerminalRow(question, lines[0])
+            yield from (TerminalRow("", line) for line in lines[1:])
+        elif answer.kind == AnswerKind.NOT_MEASURED:
+            unmeasured.append(question)
+        elif answer.kind == AnswerKind.NOT_COMPARED:
+            uncompared.setdefault(" ".join(card.notes), []).append(question)
         else:
-            yield TerminalRow(short, answer.short, answer.effect)
-            for note in card.notes:
-                yield TerminalRow("", "", note)
+            yield TerminalRow(question, answer.effect, answer.short)
+            yield from (TerminalRow("", note) for note in card.notes)
     if unmeasured:
-        yield TerminalRow("Unmeasured", "", ", ".join(unmeasured))
+        yield TerminalRow("Unmeasured", ", ".join(unmeasured))
     for reason, questions in uncompared.items():
-        yield TerminalRow("Uncompared", "", f"{', '.join(questions)}: {reason}")
+        yield TerminalRow("Uncompared", f"{', '.join(questions)}: {reason}")
 
 
-def _make_count_row(summary: Results) -> TerminalRow:
+def _make_count_row(results: Results) -> TerminalRow:
     """Return `Answered    70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`."""
-    text = describe_results(summary.account) or "no comparison has a result"
-    verdicts = [finding["verdict"] for finding in summary.findings]
+    text = describe_results(results.account) or "no comparison has a result"
+    verdicts = [finding["verdict"] for finding in results.findings]
     if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
         count = words.count_of(len(verdicts), "finding")
         text += f"; {count}: {describe_verdicts(verdicts)}"
-    return TerminalRow("Answered", "", text)
-
-
-def _make_disturbed_rows(disturbance: Disturbance) -> Iterator[TerminalRow]:
-    """Yield a row with the share of disturbed runs, no row if none is disturbed."""
-    text = disturbance.describe()
-    if text:
-        yield TerminalRow("Disturbed", "", f"{text}, by other programs")
+    return TerminalRow("Answered", text)
 
 
 def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
@@ -199,28 +190,32 @@ def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
         # Sorted, so that the first of equally frequent flags is always the same.
         counts.update(sorted(flags.INVALID.intersection(run["flags"].split())))
     flag, number = counts.most_common(1)[0]
-    share = _describe_share(number, len(invalid))
     runs = f"{len(invalid)} of {words.count_of(len(measurements), 'timed run')}"
-    text = f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}"
-    yield TerminalRow("Invalid", "", text)
+    share = _describe_share(number, len(invalid))
+    yield TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
 
 
-def _make_missing_rows(summary: Results) -> Iterator[TerminalRow]:
+def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     """Yield a row each for skipped, failed and outdated cells: their number and the most frequent reason.
 
     Example of a text: `4 cells (3 of them): no root`. A kind without cells has no row.
     """
-    # A cell counts once, with the reason of its last round.
-    reasons = {row["cell"]: row["reason"] for row in summary.failures}
-    failed = [reason for reason in reasons.values() if reason != OUTDATED]
-    outdated = [texts.OUTDATED_TEXT for reason in reasons.values() if reason == OUTDATED]
-    skipped = [cell["skip"] for cell in summary.grid if cell.get("skip")]
-    for name, members in (("Skipped", skipped), ("Failed", failed), ("Outdated", outdated)):
+    reasons_of_kinds: dict[str, list[str]] = {"Skipped": [], "Failed": [], "Outdated": []}
+    for cell in results.grid:
+        if cell.get("skip"):
+            reasons_of_kinds["Skipped"].append(cell["skip"])
+    # A cell with several failed rounds counts once, with the reason of the last one.
+    reasons = {row["cell"]: row["reason"] for row in results.failures}
+    for reason in reasons.values():
+        if reason == OUTDATED:
+            reasons_of_kinds["Outdated"].append(texts.OUTDATED_TEXT)
+        else:
+            reasons_of_kinds["Failed"].append(reason)
+    for kind, members in reasons_of_kinds.items():
         if members:
             reason, number = Counter(members).most_common(1)[0]
             share = _describe_share(number, len(members))
-            text = f"{words.count_of(len(members), 'cell')}{share}: {reason}"
-            yield TerminalRow(name, "", text)
+            yield TerminalRow(kind, f"{words.count_of(len(members), 'cell')}{share}: {reason}")
 
 
 def _describe_share(number: int, total: int) -> str:
@@ -236,24 +231,24 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
     summaries = []
     for study in studies:
         name = study.name
-        advice = results.read_advice(folder / "advice" / f"{name}.json")
+        advice = result_files.read_advice(folder / "advice" / f"{name}.json")
         if advice is None:
             continue
         # Only flags matter here, so no number of the measurements is converted.
-        measured = folder / "measurements" / f"{name}.csv"
-        runs: Rows = ()
-        if measured.exists():
-            runs = read_rows(measured, results.DELETE_AND_RUN, columns=("cell", "flags"))
+        path = folder / "measurements" / f"{name}.csv"
+        measurements: Rows = ()
+        if path.exists():
+            measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
         summary = Results(
             study=study,
             order={},
-            grid=results.read_cells(folder, name),
-            measurements=runs,
-            failures=results.read_failures(folder, name),
-            findings=results.read_verdicts(folder, "findings", name),
+            grid=result_files.read_cells(folder, name),
+            measurements=measurements,
+            failures=result_files.read_failures(folder, name),
+            findings=result_files.read_verdicts(folder, "findings", name),
             advice=advice,
-            account=results.read_account(folder, name),
-            provenance=results.read_provenance(folder, name),
+            account=result_files.read_account(folder, name),
+            provenance=result_files.read_provenance(folder, name),
         )
         summaries.append(summary)
     return summaries

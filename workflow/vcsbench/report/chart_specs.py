@@ -1,0 +1,472 @@
+"""The specifications of charts, made by altair: forest plots, findings, lines, noise of cells, use of time.
+
+The picks are the axis values that a reader selects at the top of the page, such as the access `svn`. A factor
+is time of the baseline / time of the candidate: above 1, the candidate is faster.
+"""
+
+import json
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair
+
+from vcsbench.report.card_rows import CardRow
+from vcsbench.report.charts import Chart, FindingDot, LinePoint, RoundDot
+from vcsbench.report.results import unique_values
+
+# A row of the data of Vega-Lite.
+Record = dict[str, object]
+# The value of a pick that the reader has not made. It fits every row.
+ANY = "any"
+# Factors above 30 and below 1/30 are drawn at the end of the axis. Their numbers are in the tables.
+MAX_FACTOR = 30.0
+# The least range of an axis of factors: a difference of a few per cent must look small.
+LEAST_FACTOR = 1.3
+# An axis is longer than its values need by this factor at both ends, so that no dot is cut.
+AXIS_MARGIN = 1.08
+BLUE = "#1f6fb2"
+ORANGE = "#b85c00"
+GREY = "#767c84"
+INK = "#1b1d20"
+SOFT = "#5a5f66"
+BAND = "#e3e6ea"
+LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
+# More lines than colours differ by the shapes of their points.
+LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+# By the style of a row (card_rows.STYLES): the colours of the dot's line and of its inside. "candidate" is a
+# faster candidate, "reference" a faster baseline.
+DOT_COLOURS = {
+    "candidate": (BLUE, BLUE),
+    "reference": (ORANGE, ORANGE),
+    "equal": (GREY, GREY),
+    "undecided": (GREY, "white"),
+    "small": ("#b0b5bb", "white"),
+}
+# Sizes in pixels. The texts of a forest plot and the verdicts of findings stand to the right of the plot.
+LABEL_WIDTH = 380
+TEXT_WIDTH = 310
+TEXT_GAP = 10
+FOREST_WIDTH = 310
+FOREST_ROW = 18
+# A further line of a label needs so much height.
+FOREST_LINE = 13
+# Characters in a line of a label, and of a text on the right. Longer ones have several lines.
+LABEL_LINE = 64
+TEXT_LINE = 52
+PLOT_WIDTH = 420
+FINDING_ROW = 46
+NOISE_ROW = 14
+# Vega and browsers measure texts with different fonts, so the texts on the right need some space.
+PADDING = {"right": 40}
+
+
+def factor_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside.
+
+    An example: 0.5, 1, 2, 5 and 10 for an axis from 0.4 to 12.
+    """
+    decades = math.log10(high / low)
+    digits = [1.0, 2.0, 5.0]
+    # With 1, 2 and 5, the labels of more than three decades would overlap. Half a decade would have one
+    # label, so it gets more digits.
+    if decades > 3:
+        digits = [1.0]
+    elif decades < 0.5:
+        digits = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    # Without rounding, 3 x 0.1 is 0.30000000000000004.
+    ticks = [float(f"{digit * 10.0**power:.6g}") for power in powers for digit in digits]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:
+    """Return the two ends of an axis of factors that shows `values`, with a margin for the dots.
+
+    The axis has at least the factors from 1 / LEAST_FACTOR to LEAST_FACTOR, and none beyond MAX_FACTOR.
+    Unknown values (None) are left out: without any value, the ends are 0.71 and 1.4.
+    """
+    shown = [1 / LEAST_FACTOR, LEAST_FACTOR]
+    for value in values:
+        # Factors of 0 and infinity have no place on a logarithmic axis.
+        if value is not None and 0 < value < math.inf:
+            shown.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
+    return min(shown) / AXIS_MARGIN, max(shown) * AXIS_MARGIN
+
+
+def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
+    """Return the logarithmic horizontal axis of a field (a key of the data). It has ticks such as `2x`.
+
+    `values` are all numbers that the axis must show. They decide its length.
+    """
+    low, high = factor_domain(values)
+    axis = altair.Axis(values=factor_ticks(low, high), labelExpr="format(datum.value, '~g') + 'x'")
+    # Factors beyond the axis are drawn at its end.
+    scale = altair.Scale(type="log", domain=[low, high], clamp=True, nice=False)
+    return altair.X(field, type="quantitative", title=title, scale=scale, axis=axis)
+
+
+def _row_axis(records: Sequence[Record]) -> altair.Y:
+    """Return the vertical axis: a row for each different `label` of the records, the first one at the top.
+
+    A line break in a label breaks its text, too.
+    """
+    labels = unique_values(str(record["label"]) for record in records)
+    axis = altair.Axis(
+        labelLimit=LABEL_WIDTH,
+        # Browsers and vl-convert measure texts with different fonts.
+        minExtent=LABEL_WIDTH,
+        labelExpr="split(datum.label, '\\n')",
+        ticks=False,
+        domain=False,
+        grid=False,
+    )
+    return altair.Y("label", type="nominal", title=None, sort=labels, axis=axis)
+
+
+def _tooltip(titles: Mapping[str, str]) -> list[altair.Tooltip]:
+    """Return what appears under the pointer: a line for each field, with its title.
+
+    A key is a field of the data with its type in Vega-Lite: `label:N` is a text, `seconds:Q` a number.
+    """
+    return [altair.Tooltip(field, title=title) for field, title in titles.items()]
+
+
+def _line_at_1() -> altair.Chart:
+    """Return a vertical line at the factor 1, where both sides take the same time."""
+    data = altair.Data(values=[{"one": 1}])
+    return altair.Chart(data).mark_rule(color=GREY).encode(x="one:Q")
+
+
+def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
+    """Return a parameter for each axis, such as `pick_access`. The page's script sets them to the picks.
+
+    Without a pick (and in the SVG) a parameter is ANY, so that all rows are drawn.
+    """
+    return [altair.param(name=f"pick_{axis}", value=ANY) for axis in axes]
+
+
+def pick_filter(axes: Iterable[str], compared: str = "") -> str:
+    """Return the Vega expression that is true for a row that fits the picks.
+
+    The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
+    pick_cache)`: a row without a value of an axis fits every pick. A row compares two values of the
+    `compared` axis, so a pick on that axis fits if the value is one of the two sides. `compared` is "" for
+    rows that compare nothing.
+    """
+    tests = ["true"]
+    for axis in axes:
+        fits = f"!datum['{axis}'] || datum['{axis}'] === pick_{axis}"
+        if axis == compared:
+            fits = f"datum.baseline === pick_{axis} || datum.candidate === pick_{axis}"
+        tests.append(f"(pick_{axis} === '{ANY}' || {fits})")
+    return " && ".join(tests)
+
+
+def _specification(chart: altair.Chart | altair.LayerChart | altair.FacetChart) -> dict[str, Any]:
+    """Return the chart as a JSON object of Vega-Lite, in the fonts and colours of the page."""
+    configured = (
+        chart.configure(background="white", font="system-ui, sans-serif")
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=INK, titleColor=SOFT, titleFontWeight="normal", labelFontSize=11,
+            gridColor="#eceef0", tickColor=GREY, domainColor=GREY,
+        )
+        .configure_legend(titleColor=SOFT, titleFontWeight="normal", labelLimit=LABEL_WIDTH)
+        .configure_header(labelFontWeight="bold", labelColor=INK)
+    )  # fmt: skip
+    specification: dict[str, Any] = configured.to_dict()
+    return specification
+
+
+def forest_chart(
+    *,
+    name: str,
+    title: str,
+    rows: Sequence[CardRow],
+    sides: tuple[str, str],
+    compared: str,
+    picks: Sequence[str],
+    margin: float,
+) -> Chart:
+    """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
+
+    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
+    `compared` is the axis of the card's question, such as `format`. `picks` are the axes on which a reader
+    can pick a value. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no
+    reason to change.
+    """
+    records = [_forest_record(row) for row in rows]
+    baseline, candidate = sides
+    ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
+    x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
+    y = _row_axis(records)
+    # The page explains the colours below the chart.
+    strokes, fills = zip(*DOT_COLOURS.values(), strict=True)
+    styles = list(DOT_COLOURS)
+    stroke_scale = altair.Scale(domain=styles, range=list(strokes))
+    fill_scale = altair.Scale(domain=styles, range=list(fills))
+    stroke = altair.Color("style:N", scale=stroke_scale, legend=None)
+    fill = altair.Fill("style:N", scale=fill_scale, legend=None)
+    tooltip = _tooltip(
+        {
+            "case:N": "Case",
+            "result:N": "Result",
+            "interval:N": "95 % interval",
+            "note:N": "Notes",
+        }
+    )
+
+    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis.
+    band = (
+        altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
+        .mark_rect(color=BAND)
+        .encode(x=altair.X("from:Q"), x2="to:Q")
+    )
+    # These layers have no data of their own: they take the data of the whole chart, set at the end.
+    fitting_rows = altair.Chart().transform_filter(pick_filter(picks, compared)).encode(y=y)
+    whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
+        x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
+    )
+    points = fitting_rows.mark_point(size=60, opacity=1).encode(
+        x=x, stroke=stroke, fill=fill, tooltip=tooltip
+    )
+    texts = fitting_rows.mark_text(
+        align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
+    ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
+    # All rows are as high as the one with most lines.
+    texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
+    further_lines = max(text.count("\n") for text in texts_of_rows)
+    chart = (
+        altair.layer(band, _line_at_1(), whiskers, points, texts)
+        .add_params(*_pick_parameters(picks))
+        .properties(
+            data=altair.Data(values=records),
+            width=FOREST_WIDTH,
+            height=altair.Step(FOREST_ROW + FOREST_LINE * further_lines),
+            padding=PADDING,
+        )
+    )
+    return Chart(name, title, _specification(chart))
+
+
+def _forest_record(row: CardRow) -> Record:
+    """Return a row of a forest plot: texts, the ratio, and the interval's ends.
+
+    A long label or result has several lines. The tooltip has the whole label as `case`. The axis values of
+    the row are keys, too, because the picks filter the rows by them.
+
+    Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
+    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
+    """
+    pair = row.pair
+    result = row.text
+    if row.times:
+        result = f"{row.text}, {' → '.join(row.times)}"
+    return {
+        **row.where,
+        "label": "\n".join(textwrap.wrap(row.label, LABEL_LINE)),
+        "case": row.label,
+        "baseline": pair.baseline,
+        "candidate": pair.candidate,
+        "ratio": pair.ratio,
+        # An unknown end is 0. The line of the interval then begins and ends at the dot, so it is invisible.
+        "low": pair.low or pair.ratio,
+        "high": pair.high or pair.ratio,
+        "style": row.style,
+        "result": "\n".join(textwrap.wrap(result, TEXT_LINE)),
+        "interval": row.interval,
+        "note": row.note or "none",
+    }
+
+
+def findings_chart(dots: Sequence[FindingDot]) -> Chart:
+    """Return a plot with a row for each finding, in the given order, on one axis of factors."""
+    records = [_finding_record(dot) for dot in dots]
+    ends = [end for dot in dots for end in _ends_of(dot)]
+    titles = ("statement", "verdict", "expected", "published", "measured", "interval")
+    tooltip = _tooltip({f"{name}:N": name.capitalize() for name in titles})
+
+    base = altair.Chart().encode(y=_row_axis(records))
+    expected = base.mark_bar(color=BAND, height=24).encode(
+        x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
+    )
+    whiskers = base.mark_rule(color=INK, strokeWidth=2).encode(
+        x=altair.X("low:Q"), x2="high:Q", tooltip=tooltip
+    )
+    published = base.mark_point(
+        shape="diamond", size=110, color=INK, fill="white", opacity=1
+    ).encode(x=altair.X("published_at:Q"), tooltip=tooltip)
+    measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
+        x=_factor_axis("measured_at", "factor, logarithmic", ends), tooltip=tooltip
+    )
+    texts = base.mark_text(align="left", color=INK).encode(
+        x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
+    )
+    # A later layer covers an earlier one: the bar of the expected range is behind everything.
+    chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
+        data=altair.Data(values=records),
+        width=PLOT_WIDTH,
+        height=altair.Step(FINDING_ROW),
+        padding=PADDING,
+    )
+    return Chart(
+        "findings",
+        "Published findings: published and measured factors",
+        _specification(chart),
+        "Hollow diamond: published. Dot: measured, with its 95 % interval. Grey bar: the expected range.",
+    )
+
+
+def _finding_record(dot: FindingDot) -> Record:
+    """Return a finding as a row of its plot; a number that is not drawn is None.
+
+    The label is the statement in lines of up to LABEL_LINE characters.
+
+    Example: `{"label": "f7 is twice as fast", "statement": "f7 is twice as fast", "verdict": "weaker",
+    "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5, "published_at": 2.0, "measured_at":
+    1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
+    """
+    # An axis of this finding alone. `at least 2` has no upper end, and `at most 2` no lower one: their bars
+    # end where this axis ends. An end of 0 counts as open, because a logarithmic axis has no 0.
+    axis_low, axis_high = factor_domain(_ends_of(dot))
+    has_range = bool(dot.expected_low or dot.expected_high)
+    return {
+        **dot.texts,
+        "label": "\n".join(textwrap.wrap(dot.label, LABEL_LINE)),
+        "statement": dot.label,
+        "verdict": dot.verdict,
+        "expected_low": (dot.expected_low or axis_low) if has_range else None,
+        "expected_high": (dot.expected_high or axis_high) if has_range else None,
+        "published_at": dot.published,
+        "measured_at": dot.measured,
+        "low": dot.low,
+        "high": dot.high,
+    }
+
+
+def _ends_of(dot: FindingDot) -> list[float | None]:
+    """Return all numbers that the axis should show for a finding, None for each that is unknown."""
+    return [dot.published, dot.measured, dot.low, dot.high, dot.expected_low, dot.expected_high]
+
+
+def line_chart(
+    *,
+    name: str,
+    title: str,
+    points: Sequence[LinePoint],
+    places: Sequence[str],
+    place_title: str,
+    value_title: str,
+) -> Chart:
+    """Return a plot of lines, with the values on a logarithmic vertical axis.
+
+    Points with the same `line` are joined. `places` are the positions of the horizontal axis from left to
+    right, such as `1`, `4` and `8` clients.
+    """
+    # 0 has no place on a logarithmic axis.
+    shown_points = [point for point in points if point.value > 0]
+    records = [
+        {"line": point.line, "place": point.place, "value": point.value} for point in shown_points
+    ]
+    lines = unique_values(point.line for point in shown_points)
+    # The first six lines have six colours and circles, the next six the same colours and squares, and so on.
+    colours = []
+    shapes = []
+    for number in range(len(lines)):
+        colours.append(LINE_COLOURS[number % len(LINE_COLOURS)])
+        shapes.append(LINE_SHAPES[number // len(LINE_COLOURS) % len(LINE_SHAPES)])
+    colour_scale = altair.Scale(domain=lines, range=colours)
+    shape_scale = altair.Scale(domain=lines, range=shapes)
+    # By default, Vega-Lite leaves out all but 30 lines of a legend.
+    legend = altair.Legend(title=None, orient="right", symbolLimit=0)
+    chart = (
+        altair.Chart(altair.Data(values=records))
+        .mark_line(point=True)
+        .encode(
+            x=altair.X(
+                "place:N", title=place_title, sort=list(places), axis=altair.Axis(labelAngle=0)
+            ),
+            y=altair.Y(
+                "value:Q",
+                title=value_title,
+                scale=altair.Scale(type="log"),
+                axis=altair.Axis(format="~g"),
+            ),
+            color=altair.Color("line:N", scale=colour_scale, legend=legend),
+            shape=altair.Shape("line:N", scale=shape_scale, legend=legend),
+            tooltip=[
+                altair.Tooltip("line:N", title="Cells"),
+                altair.Tooltip("place:N", title=place_title),
+                altair.Tooltip("value:Q", title=value_title, format=".4~g"),
+            ],
+        )
+        .properties(width=PLOT_WIDTH, height=240)
+    )
+    return Chart(name, title, _specification(chart), "Logarithmic axis.")
+
+
+def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
+    """Return a plot with a row for each cell, and in it a stroke for each round.
+
+    A stroke is at the round's distance from the cell's mean. The cell with the largest distance, above or
+    below its mean, is first. `picks` are the axes on which a reader can pick a value: the plot shows fitting
+    cells.
+    """
+    noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
+    records: list[Record] = [
+        {
+            **dot.where,
+            "label": dot.label,
+            "round": dot.number,
+            "deviation": round(dot.deviation_pct, 2),
+            "seconds": dot.seconds,
+        }
+        for dot in noisiest_first
+    ]
+    tooltip = _tooltip(
+        {
+            "label:N": "Cell",
+            "round:N": "Round",
+            "seconds:N": "Time",
+            "deviation:Q": "Above the mean, in per cent",
+        }
+    )
+    x = altair.X("deviation:Q", title="time of a round above the cell's mean, in per cent")
+    chart = (
+        altair.Chart(altair.Data(values=records))
+        .transform_filter(pick_filter(picks))
+        .mark_tick(color=BLUE, thickness=2, height=10)
+        .encode(x=x, y=_row_axis(records), tooltip=tooltip)
+        .add_params(*_pick_parameters(picks))
+        .properties(width=PLOT_WIDTH, height=altair.Step(NOISE_ROW))
+    )
+    key = "Each stroke is the mean time of a round."
+    return Chart("noise", "Noise of each cell", _specification(chart), key)
+
+
+def time_chart(seconds: Mapping[str, float]) -> Chart:
+    """Return one horizontal bar that consists of parts: `seconds` maps each part's name to its length.
+
+    Example of the parts: `{"preparation": 60, "measuring": 700}`, drawn in this order.
+    """
+    parts = list(seconds)
+    records = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]
+    colours = altair.Scale(domain=parts, range=list(LINE_COLOURS[: len(parts)]))
+    chart = (
+        altair.Chart(altair.Data(values=records))
+        .mark_bar()
+        .encode(
+            x=altair.X("seconds:Q", title="seconds", stack="zero"),
+            color=altair.Color(
+                "part:N", scale=colours, sort=parts, legend=altair.Legend(title=None)
+            ),
+            order=altair.Order("index:O"),
+            tooltip=_tooltip({"part:N": "Part", "seconds:Q": "Seconds"}),
+        )
+        # Without a number for each part, Vega-Lite stacks them by alphabet.
+        .transform_calculate(index=f"indexof({json.dumps(parts)}, datum.part)")
+        .properties(width=600, height=36)
+    )
+    return Chart("time", "Use of the time", _specification(chart))
