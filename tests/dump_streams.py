@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from vcsbench.sources import dump_format
-from vcsbench.sources.dump_format import copyfrom
+from vcsbench.sources.dump_format import CopyOrigin
 from vcsbench.sources.dump_format import deletion as deleted
-from vcsbench.sources.dump_format import directory as folder
 
-__all__ = ["deleted", "folder"]
+__all__ = ["deleted"]
 DATE = b"2005-05-05T05:05:05.000000Z"
 VERSION = b"SVN-fs-dump-format-version: 2\n\n"
 UUID = b"UUID: 2f0cb5c1-9a62-4c55-8f6a-0d3c7a7a0001\n\n"
@@ -28,8 +27,13 @@ def revision(number: int, properties: Mapping[bytes, bytes] | None = None) -> by
     return dump_format.revision(number, {b"svn:date": DATE} if properties is None else properties)
 
 
+def folder(path: bytes, more: bytes = b"") -> bytes:
+    """Return the record of a new folder, with more headers."""
+    return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, more)
+
+
 def copied(path: bytes, origin: bytes, at: int) -> bytes:
-    return folder(path, copyfrom(origin, at))
+    return dump_format.directory(path, CopyOrigin(origin, at))
 
 
 def file(

@@ -36,18 +36,17 @@ ADD = b"Node-path: a\nNode-kind: file\nNode-action: add\n"
 # Loaded by svnadmin and by us, with the number of revisions.
 LOADED = {
     "as svnadmin writes it": (BASE + file(b"trunk/f"), 1),
-    "comments between records": (
-        b"SVN-fs-dump-format-version: 2\n ## a comment: x\n\t# y\n\n"
-        + UUID + revision(0) + b" ## z\n" + revision(1) + folder(b"trunk") + b" end\n",
+    "comments and blank lines between records": (
+        b"SVN-fs-dump-format-version: 2\n ## a comment: x\n\t# y\n\n" + UUID + revision(0) + b" ## z\n"
+        + revision(1) + folder(b"trunk") + b"\x0b a\n\x0c b: c\n\r\n" + folder(b"a") + b" end\n",
         1,
     ),
-    "a comment as a header": (BASE + b"Node-path: a\n## x: y\nNode-kind: dir\nNode-action: add\n\n\n", 1),
-    "lines that begin with any blank": (BASE + b"\x0b a\n\x0c b: c\n\r\n" + folder(b"a"), 1),
     "a tab behind the colons": (
         BASE + (revision(2) + folder(b"a") + file(b"a/f", properties={b"k": b"v"})).replace(b": ", b":\t"), 2,
     ),
-    "unknown headers": (BASE + folder(b"a", b"Svn-extension: 1\nX-foo: \n"), 1),
-    "a header twice": (BASE + folder(b"a", b"Node-kind: dir\n"), 1),
+    "comments, unknown and repeated headers": (
+        BASE + folder(b"a", b"## x: y\nSvn-extension: 1\nX-foo: \nNode-kind: dir\n"), 1,
+    ),
     "no blank line after the version": (BASE.replace(b"version: 2\n\n", b"version: 2\n"), 1),
     "no line end after a text": (BASE + file(b"trunk/f")[:-2], 1),
     "no blank line at the end": (BASE[:-2], 1),
@@ -56,13 +55,18 @@ LOADED = {
     "lengths of properties with blanks and a plus": (
         BASE + folder(b"a", PROPERTIES % (25, 25) + b"K +1\na\nV  +1\nb\nPROPS-END\n"), 1,
     ),
-    "a header of 100 KB": (BASE + folder(b"a", b"X-header: %s\n" % (b"x" * 100_000)), 1),
-    "a million blank lines": (BASE + b"\n" * ((1 << 20) + 1) + folder(b"a"), 1),
-    "the name of a property with 100 KB": (BASE + file(b"a", properties={b"k" * 100_000: b"v"}), 1),
+    "long headers, names of properties and gaps": (
+        BASE + folder(b"a", b"X-header: %s\n" % (b"x" * 100_000))
+        + file(b"b", properties={b"k" * 100_000: b"v"}) + b"\n" * ((1 << 20) + 1) + folder(b"c"),
+        1,
+    ),
     "a checksum of zeros": (BASE + file(b"a", more=b"Text-content-md5: " + b"0" * 32 + b"\n"), 1),
     "format 1": (BASE.replace(b"version: 2", b"version: 1") + file(b"trunk/f"), 1),
-    "paths with slashes": (BASE + folder(b"/trunk//a/"), 1),
-    "names with a minus or an at sign": (BASE + folder(b"-r") + folder(b"a@2"), 1),
+    "paths with slashes, dots, a minus and an at sign": (
+        BASE + folder(b"/trunk//a/") + folder(b"./trunk/./b/.") + folder(b"-r") + folder(b"a@2")
+        + revision(2) + copied(b"./b", b"trunk/./a", 1),
+        2,
+    ),
     "properties without an end": (BASE + folder(b"a", PROPERTIES % (12, 12) + b"K 1\na\nV 1\nb\n"), 1),
     "no UUID": (VERSION + revision(0) + revision(1) + folder(b"a"), 1),
     "no revision 0": (VERSION + UUID + revision(1) + folder(b"a"), 1),
@@ -71,7 +75,7 @@ LOADED = {
     "revisions without properties": (VERSION + b"Revision-number: 0\n\nRevision-number: 1\n\n", 1),
     **{
         f"the number {number!r}": (HEAD + revision(1).replace(b"number: 1", b"number: " + number), 1)
-        for number in (b"+1", b" 1", b"\t1", b"+01")
+        for number in (b"\t1", b"+01")
     },
     "lengths and revisions with a plus": (
         (BASE + file(b"a", properties={b"k": b"v"}) + revision(2) + copied(b"b", b"trunk", 1))
@@ -94,14 +98,12 @@ LOADED = {
         + b"Prop-delta: true\n" + lengths(DELTA) + b"\n" + DELTA + b"\n\n",
         2,
     ),
-    "paths with a dot": (BASE + folder(b"./trunk/./a/.") + revision(2) + copied(b"./b", b"trunk/./a", 1), 2),
     "binary names and values of properties": (BASE + file(b"a", properties={b"\xe9\n": b"\0\xff\r"}), 1),
     "a property of a revision with the name of mergeinfo": (HEAD + revision(1, {b"svn:mergeinfo": b"x"}), 1),
     **{
         f"the date {date!r}": (HEAD + revision(1, {b"svn:date": date}), 1)
         for date in (
             b"Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
-            b"Tue\t3  Oct 2000 9:0:0.0 (day 277, dst 1, gmt_off -18000 and more",
             DATE + b"\0", DATE + b" and more", b"02005-005-00T::.Z", b"10000-01-01T00:00:00.000000Z",
         )
     },

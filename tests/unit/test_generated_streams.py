@@ -12,8 +12,12 @@ from git_histories import git, run
 from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources.generated_events import FileAdded, ProjectAdded, RevisionBegun
-from vcsbench.sources.generated_fast_import import FastImportWriter
+from vcsbench.sources.generated_events import (
+    FastImportWriter,
+    FileAdded,
+    ProjectAdded,
+    RevisionBegun,
+)
 from vcsbench.sources.generated_profiles import ProjectLayout
 from vcsbench.systems import fsfs
 

@@ -214,11 +214,26 @@ def test_partial_clone_is_refused_also_without_its_configuration(merged, tmp_pat
 def test_refs_that_form_a_loop_are_refused(merged, tmp_path):
     (merged / "refs" / "heads" / "a").write_text("ref: refs/heads/b\n")
     (merged / "refs" / "heads" / "b").write_text("ref: refs/heads/a\n")
-    assert "refs that lead to each other, such as refs/heads/a" in refused(
-        merged, tmp_path / "into"
+    assert re.search(
+        "refs that lead to each other .* such as refs/heads/a", refused(merged, tmp_path / "into")
     )
     (merged / "HEAD").write_text("ref: refs/heads/a\n")
-    assert "lead to each other, such as HEAD" in refused(merged, tmp_path / "into")
+    assert re.search("lead to each other .* such as HEAD", refused(merged, tmp_path / "into"))
+
+
+@pytest.mark.parametrize("steps", [4, 5])
+def test_symbolic_refs_in_a_row_are_refused_where_git_gives_up(merged, tmp_path, steps):
+    for number in range(steps):
+        target = f"row{number + 1}" if number + 1 < steps else "main"
+        (merged / f"refs/heads/row{number}").write_text(f"ref: refs/heads/{target}\n")
+    names = git(merged, "for-each-ref", "--format=%(refname)").decode().split()
+    assert ("refs/heads/row0" in names) is (steps == 4)
+    if steps == 4:
+        load(merged, tmp_path / "into")
+    else:
+        assert "in a row of more than 5, such as refs/heads/row0" in refused(
+            merged, tmp_path / "into"
+        )
 
 
 @pytest.mark.parametrize("part", ["pack", "idx", "loose"])

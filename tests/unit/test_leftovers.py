@@ -54,7 +54,7 @@ READ = """
 import sys
 from pathlib import Path
 from vcsbench.sources.git_repository import open_repository
-with open_repository(Path(sys.argv[1])):
+with open_repository(Path(sys.argv[1]), root="."):
     print("opened", flush=True)
     sys.stdin.read()
 """

@@ -15,7 +15,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.subversion_loader import hotcopy
-from vcsbench.sources.git_alternates import read_alternates
+from vcsbench.sources.git_layout import parse_alternates
 from vcsbench.systems import fsfs
 
 pytestmark = needs_git
@@ -222,7 +222,7 @@ def test_git_repository_at_a_link_is_read(work, tmp_path):
     ],
 )
 def test_alternates_are_read_as_git_reads_them(work, content, expected):
-    assert read_alternates(content) == expected
+    assert parse_alternates(content) == expected
     # git names each folder that does not exist, so its own reading is seen.
     (work / ".git/objects/info/alternates").write_bytes(content)
     done = subprocess.run(["git", "-C", work, "count-objects", "-v"], capture_output=True)

@@ -19,7 +19,7 @@ def load() -> None:
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     request: LoadRequest = params.request
-    source = sources.open_source(repo, params.definition)
+    source = sources.open_source(repo, params.definition, root=params.root)
     source.check()
     source.check_unchanged(params.identity)
 

@@ -125,7 +125,7 @@ class _Output(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if not select.select([self._pipe], [], [], self._limit_s)[0]:
             raise UserError(
-                f"{self._failure}: no answer within {self._limit_s:g} s. Check the address and the server."
+                f"{self._failure}: no answer within {self._limit_s:g} s. Check its server or its files."
             )
         return os.readv(self._pipe.fileno(), [buffer])
 

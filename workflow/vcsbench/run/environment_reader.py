@@ -41,7 +41,7 @@ def open_environment(
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={
-            name: sources.open_source(name, definition, place)
+            name: sources.open_source(name, definition, where=place, root=config.root)
             for name, definition in definitions.items()
         },
         builds=builds.read(),

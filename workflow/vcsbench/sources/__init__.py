@@ -9,7 +9,7 @@ from pathlib import Path
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.sources import dump_source, git_source, svn_files
+from vcsbench.sources import dump_source, git_layout, svn_files
 from vcsbench.sources.base import (
     PATH_ERRORS,
     Definition,
@@ -24,7 +24,7 @@ from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
 from vcsbench.sources.git_copy_source import AS_IS_HISTORY, GitCopySource
 from vcsbench.sources.git_repository import open_repository
-from vcsbench.sources.git_source import GitSource
+from vcsbench.sources.git_source import FIRST_PARENT, GitSource
 from vcsbench.sources.git_tree import write_tree
 from vcsbench.sources.privacy import is_private
 from vcsbench.sources.svn_source import SvnSource
@@ -45,29 +45,37 @@ COPY_KEYS = ("packing", "studies")
 # The kinds of sources whose exported folder can be chosen.
 KINDS_WITH_TREE = (SvnSource.kind, DumpSource.kind)
 
-__all__ = ["KINDS", "Facts", "SizeEstimate", "Source", "detect", "is_private", "open_source"]
+__all__ = ["SOURCE_KINDS", "Facts", "SizeEstimate", "Source", "detect", "is_private", "open_source"]
 
 
-def open_source(name: str, definition: Definition, where: str = "config/config.yaml") -> Source:
-    """Return the source of a repository's definition. `where` is its file, for errors.
+def open_source(
+    name: str,
+    definition: Definition,
+    *,
+    where: str = "config/config.yaml",
+    root: str | Path = ".",
+) -> Source:
+    """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
-    Raise UserError, which names the key, for a key of another source. check() looks at the source itself.
+    `where` is the definition's file, for errors, and `root` the checkout. Raise UserError, which names the
+    key, for a key of another source. check() looks at the source itself.
     """
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
-    if kind == GitSource.kind and definition.get("history") == AS_IS_HISTORY:
-        return GitCopySource(name, definition, where)
+    if kind == GitSource.kind:
+        is_copy = definition.get("history") == AS_IS_HISTORY
+        git_class = GitCopySource if is_copy else GitSource
+        return git_class(name, definition, where, root=root)
     return SOURCE_KINDS[kind](name, definition, where)
 
 
 def detect(path: str) -> dict[str, str]:
-    """Find out what a user's path is, and return its definition for `repositories`.
+    """Return the definition for `repositories` of a user's path: {"source": "svn", "path": "/srv/x"}
 
-    /srv/x gives {"source": "svn", "path": "/srv/x"} for a Subversion repository, `dump` for a dump file, and
-    `git` for a git repository, which also gets the key `history`. Raise UserError for all other paths, and
-    for URLs of servers. The error says what lies at the path.
+    The source is `svn`, `dump`, or `git`, which also gets the key `history`. Raise UserError for all other
+    paths, and for URLs of servers. The error names what lies at the path.
     """
     if is_server_url(path):
         # It is not shown: it may contain a password.
@@ -87,9 +95,8 @@ def detect(path: str) -> dict[str, str]:
         absolute = str(place.resolve())
         if svn_files.is_svn_repository(place):
             return {"source": SvnSource.kind, "path": absolute}
-        if git_source.is_git_repository(place):
-            history = git_source.FIRST_PARENT
-            return {"source": GitSource.kind, "path": absolute, "history": history}
+        if git_layout.find_layout(place) is not None:
+            return {"source": GitSource.kind, "path": absolute, "history": FIRST_PARENT}
         if place.is_file() and dump_source.is_dump(place):
             return {"source": DumpSource.kind, "path": absolute}
         reason = _why_unknown(place)
@@ -101,8 +108,7 @@ def detect(path: str) -> dict[str, str]:
 def _why_unknown(place: Path) -> str:
     """Return why a path is no repository, as the end of an error's sentence, with a remedy.
 
-    Examples: `is empty. Make it again.`, or for a folder in a repository `lies in the Subversion repository
-    /srv/x. Give that.`
+    Such as `lies in the Subversion repository /srv/x. Give that.`
     """
     neither = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
     if place.is_file():
@@ -127,11 +133,10 @@ def own_repository(
 ) -> dict[str, dict[str, str]]:
     """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
-    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. If `configured`, the entries of
-    the configuration, have this name already, it is `project-own`. `tree` is the folder to export; None means
-    trunk or the root. With `keeps_git`, a git repository is copied as it is, instead of its conversion.
-    Raise UserError if the path has no repository, or no git repository with `keeps_git`, or if its kind has
-    no choice of a `tree`.
+    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}, and `project-own` if
+    `configured` (the entries of the configuration) has `project` already. `tree` is the folder to export.
+    With `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, or
+    none of git with `keeps_git`, or if its kind has no choice of a `tree`.
     """
     definition = detect(path)
     if keeps_git:
@@ -164,7 +169,8 @@ def _count_odd_paths(repository: str, tree: str, revision: str) -> list[str]:
 
 
 def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
-    with open_repository(Path(path)) as git:
+    # The process begins in the checkout.
+    with open_repository(Path(path), root=".") as git:
         return write_tree(git, commit, Path(folder))
 
 

@@ -31,8 +31,8 @@ TRUNK = "trunk"
 class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are the
-    files and bytes of the youngest revision's export, 0 if unknown.
+    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are of the
+    youngest revision's export, 0 if unknown.
     """
 
     revisions: int
@@ -75,17 +75,17 @@ class Source(Protocol):
     doing: str = "loading"
 
     def identity(self) -> str:
-        """Return a hex digest that changes when the history changes. Takes milliseconds."""
+        """Return a hex digest that changes when the history changes. Takes milliseconds.
+
+        Later, write() writes just that state of a repository, and ignores later commits.
+        """
 
     def check(self) -> None:
         """Raise UserError if the source has no usable history."""
         return
 
     def check_unchanged(self, identity: str) -> None:
-        """Raise UserError if the source has another identity now.
-
-        After a call of identity(), write() writes just that state of a repository, and ignores later commits.
-        """
+        """Raise UserError if the source has another identity now."""
         return
 
     def scale(self) -> float:
@@ -96,10 +96,7 @@ class Source(Protocol):
         """Return one line for reports."""
 
     def estimate(self) -> SizeEstimate:
-        """Return the estimated size. May take seconds, the first time.
-
-        Raise UserError if parts of the history are missing, as far as these seconds show it.
-        """
+        """Return the estimated size, after seconds. Raise UserError for damage that these seconds show."""
         return self._estimate
 
     @cached_property
@@ -108,7 +105,7 @@ class Source(Protocol):
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the exported tree, `behind` revisions before the youngest.
 
-        The numbers are 0 if they are unknown.
+        Unknown numbers are 0.
         """
         return OddPaths()
 
@@ -144,10 +141,9 @@ class Source(Protocol):
         return f"a source of kind {self.kind} has no format of Subversion's"
 
     def describe_place(self, revision: int) -> str:
-        """Return the place in the source of the revision that is loaded as `revision`.
+        """Return the place in the source of a loaded revision; "" if its number is the same there.
 
-        Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`; "" for a source with the same
-        number.
+        Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`.
         """
         return ""
 
@@ -166,8 +162,8 @@ def is_server_url(text: str) -> bool:
 def local_path(text: str) -> Path:
     """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
 
-    It need not exist. Raise one of PATH_ERRORS if it is an impossible name, or if a folder above it may not
-    be entered. `~user` of an unknown user raises one, too.
+    It need not exist. Raise one of PATH_ERRORS for an impossible name, an unknown user in `~user`, and a
+    folder above that may not be entered.
     """
     if text.startswith(FILE_SCHEME):
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
@@ -212,9 +208,9 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class Options:
-    """The keys of one source's definition, which is an entry of `repositories` in the configuration.
+    """The keys of one source's definition, whose types the configuration has checked already.
 
-    The configuration has checked their types, numbers and choices already.
+    The definition is an entry of `repositories`, such as {"source": "git", "path": "/srv/x"}.
     """
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
@@ -287,6 +283,10 @@ class LocalSource(Source):
 
     def _path_error(self, what: str) -> UserError:
         return self._options.error("path", f"{self._path} {what}")
+
+    def _check_exists(self) -> None:
+        if not self._path.exists():
+            raise self._path_error("does not exist. Check the path.")
 
     def estimate(self) -> SizeEstimate:
         with readable(self._path):

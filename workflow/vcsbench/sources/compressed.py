@@ -19,25 +19,23 @@ from vcsbench.processes import Program
 class Compression(Enum):
     """How a file is compressed: the bytes that it begins with."""
 
-    NONE = b""
     GZIP = b"\x1f\x8b"
     XZ = b"\xfd7zXZ\x00"
     ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-COMPRESSED = (Compression.GZIP, Compression.XZ, Compression.ZSTD)
 # What Python raises for a damaged file.
 DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
-def detect_compression(path: Path) -> Compression:
-    """Return the compression of a regular file."""
+def detect_compression(path: Path) -> Compression | None:
+    """Return the compression of a regular file; None if it is not compressed."""
     with open(open_regular(path), "rb") as file:
         start = b"" if _has_no_size(file) else file.read(8)
-    for compression in COMPRESSED:
+    for compression in Compression:
         if start.startswith(compression.value):
             return compression
-    return Compression.NONE
+    return None
 
 
 def _has_no_size(file: BinaryIO) -> bool:
@@ -47,11 +45,10 @@ def _has_no_size(file: BinaryIO) -> bool:
 
 @contextmanager
 def open_decompressed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the content of a file, decompressed if it is compressed by gzip, xz or zstd.
+    """Yield the content of a file, decompressed if its first bytes are of gzip, xz or zstd.
 
-    The first bytes of the file decide, not its name. An empty file, and a file of the kernel that states no
-    size, have no content here. Raise an error for anything but a regular file. Reading a damaged file raises
-    one of DAMAGED, or UserError from the program zstd.
+    An empty file, and a file of the kernel that states no size, have no content here. Raise an error for
+    anything but a regular file. Reading a damaged file raises one of DAMAGED, or UserError from zstd.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:

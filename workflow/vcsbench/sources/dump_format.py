@@ -4,9 +4,11 @@ A revision, a folder, a file or a deletion is a record: headers, a blank line, p
 """
 
 import hashlib
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import accumulate
+from typing import NamedTuple
 
 Properties = Mapping[bytes, bytes]
 SPECIAL, EXECUTABLE = {b"svn:special": b"*"}, {b"svn:executable": b"*"}
@@ -15,8 +17,20 @@ WHOLE_BYTES = 16 << 20
 END = b"PROPS-END\n"
 
 
-def header(uuid: str) -> bytes:
-    return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % uuid.encode("ascii")
+class CopyOrigin(NamedTuple):
+    """The path and the revision of the original of a copy."""
+
+    path: bytes
+    revision: int
+
+
+def header(name: str) -> bytes:
+    """Return the beginning of the stream of a history, with a UUID that is made of `name`."""
+    return header_with_uuid(str(uuid.uuid5(uuid.NAMESPACE_OID, name)))
+
+
+def header_with_uuid(text: str) -> bytes:
+    return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % text.encode("ascii")
 
 
 def date(moment: datetime) -> bytes:
@@ -40,55 +54,65 @@ def revision(number: int, properties: Properties) -> bytes:
     return head % (number, len(block), len(block), block)
 
 
-def copyfrom(path: bytes, number: int) -> bytes:
-    """Return the headers of a copy from a path in a revision."""
-    return b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n" % (number, path)
+def directory(path: bytes, origin: CopyOrigin | None = None) -> bytes:
+    """Return the record of a new folder: empty, or a copy of `origin`."""
+    head = b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n"
+    return head % (path, _copy_headers(origin))
 
 
-def directory(path: bytes, origin: bytes = b"") -> bytes:
-    """Return the record of a new folder. `origin` is of copyfrom()."""
-    return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, origin)
+def _copy_headers(origin: CopyOrigin | None) -> bytes:
+    if origin is None:
+        return b""
+    headers = b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n"
+    return headers % (origin.revision, origin.path)
 
 
 def file(
     path: bytes,
     action: bytes,
-    origin: bytes = b"",
+    *,
+    origin: CopyOrigin | None = None,
     properties: Properties | None = None,
     text: bytes | None = None,
 ) -> bytes:
     """Return the record that adds or changes a file at a path of the repository, such as b"trunk/a".
 
-    The action is b"add" or b"change". `origin` has the headers of copyfrom() if the file is a copy, b"" if
-    not. `text` None keeps the text of the origin, or of the file before the change; b"" makes it empty.
-    `properties` None keeps the properties in the same way; {} removes all.
+    The action is b"add" or b"change". An added file is a copy of `origin`, unless that is None. None as text
+    or properties keeps those of the origin, or of the file before the change. b"" and {} remove them.
     """
     if text is None:
-        return _file_head(path, action, origin, properties, None, b"") + b"\n\n"
+        return _file_head(path, action, origin=origin, properties=properties) + b"\n\n"
+    # svnadmin load compares the checksum with the text.
     digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
-    # svnadmin load compares it with the text.
-    checksum = b"Text-content-md5: %s\n" % digest
-    head = _file_head(path, action, origin, properties, len(text), checksum)
+    head = _file_head(
+        path,
+        action,
+        origin=origin,
+        properties=properties,
+        text_bytes=len(text),
+        checksum=b"Text-content-md5: %s\n" % digest,
+    )
     return b"".join((head, text, b"\n\n"))
 
 
 def file_records(
     path: bytes,
     action: bytes,
-    origin: bytes,
+    *,
     properties: Properties | None,
     size: int,
     chunks: Iterable[bytes],
+    origin: CopyOrigin | None = None,
 ) -> Iterator[bytes]:
-    """Yield the record of a file in parts, so that a large text need not be in memory as a whole.
+    """Yield the record of file() in parts, so that a large text need not be in memory as a whole.
 
     The `chunks` of its text must have `size` bytes together: the record states this length in front of them.
-    The other arguments are as in file().
     """
     if size <= WHOLE_BYTES:
-        yield file(path, action, origin, properties, b"".join(chunks))
+        text = b"".join(chunks)
+        yield file(path, action, origin=origin, properties=properties, text=text)
         return
-    yield _file_head(path, action, origin, properties, size, b"")
+    yield _file_head(path, action, origin=origin, properties=properties, text_bytes=size)
     yield from chunks
     yield b"\n\n"
 
@@ -96,28 +120,28 @@ def file_records(
 def _file_head(
     path: bytes,
     action: bytes,
-    origin: bytes,
+    *,
+    origin: CopyOrigin | None,
     properties: Properties | None,
-    text_bytes: int | None,
-    checksum: bytes,
+    text_bytes: int | None = None,
+    checksum: bytes = b"",
 ) -> bytes:
     """Return the headers and the properties of a file's record, which the text follows.
 
     `text_bytes` is the length of the text, None if the file keeps its text. `checksum` is the whole header
-    with the text's MD5, b"" without one. `properties` None keeps the file's properties.
+    with the text's MD5, b"" without one.
     """
-    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
+    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n" % (path, action)
+    head += _copy_headers(origin)
     block = b""
     if properties is not None:
         block = property_block(properties)
         head += b"Prop-content-length: %d\n" % len(block)
-    content_bytes = len(block)
     if text_bytes is not None:
         head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
-        content_bytes += text_bytes
     # A record with neither properties nor text has no Content-length.
     if properties is not None or text_bytes is not None:
-        head += b"Content-length: %d\n" % content_bytes
+        head += b"Content-length: %d\n" % (len(block) + (text_bytes or 0))
     return head + b"\n" + block
 
 

@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vcsbench.sources.dump_headers import ACTION, COPY_PATH, NODE_KIND, NODE_PATH
-from vcsbench.sources.svn_names import is_impossible, is_reserved
+from vcsbench.sources.svn_names import is_impossible, is_reserved, tree_prefix
 from vcsbench.storages.file_trees import PATH_BYTES, OddPaths
 
+# Headers of the record of a path.
+NODE_PATH = b"Node-path"
+ACTION = b"Node-action"
+NODE_KIND = b"Node-kind"
+COPY_PATH = b"Node-copyfrom-path"
 # A stream of only odd paths would fill the memory.
 MOST_ODD_PATHS = 1000
 
@@ -33,11 +37,10 @@ class PathTracker:
         self._odd_paths: set[bytes] = set()
 
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
-        """Follow the record of a path, given by its headers: keep `has_tree` and the odd paths up to date.
+        """Update `has_tree` and the odd paths by a record, and return its path if it adds an odd one.
 
-        A path is odd if no disk can hold it, for example with a name of 300 bytes. It is also odd if no
-        working copy can hold it, as `.svn`. Return the path if this record adds it and it is odd, otherwise
-        None.
+        `headers` are such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is odd if no disk
+        can hold it (a name of 300 bytes), or no working copy (`.svn`).
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
@@ -67,9 +70,8 @@ class PathTracker:
 
     def _follow_tree(self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool) -> None:
         if path == self._tree:
-            kind = headers.get(NODE_KIND)
             # A copy may leave its kind out.
-            is_folder = kind == b"dir" if kind else None
+            is_folder = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None
             self.has_tree = False if is_deleted else is_folder
         elif self._tree.startswith(path + b"/"):
             # A folder above it is new and empty, or a copy with unknown content.
@@ -78,13 +80,7 @@ class PathTracker:
 
     def count_odd_paths(self, tree: str) -> OddPaths:
         """Return the numbers of odd paths below a folder."""
-        prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-        impossible = 0
-        reserved = 0
-        for path in self._odd_paths:
-            if path.startswith(prefix):
-                if is_impossible(path.removeprefix(prefix)):
-                    impossible += 1
-                else:
-                    reserved += 1
-        return OddPaths(impossible, reserved)
+        prefix = tree_prefix(tree)
+        paths = [path for path in self._odd_paths if path.startswith(prefix)]
+        impossible = sum(is_impossible(path.removeprefix(prefix)) for path in paths)
+        return OddPaths(impossible, len(paths) - impossible)

@@ -10,29 +10,26 @@ import sys
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import CHUNK
+from vcsbench.external import CHUNK, parse_number
 from vcsbench.processes import Program
-from vcsbench.sources import dump_format, dump_headers
+from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.sources.compressed import DAMAGED
-from vcsbench.sources.dump_headers import (
-    CONTENT,
-    DATE,
-    FORMAT,
-    NODE_PATH,
-    PROPERTIES,
-    REVISION,
-    TEXT,
-)
-from vcsbench.sources.dump_paths import PathTracker
+from vcsbench.sources.dump_paths import NODE_PATH, PathTracker
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, RESERVED_PATHS
 
+# Headers of records.
+FORMAT = b"SVN-fs-dump-format-version"
+REVISION = b"Revision-number"
+PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
+CONTENT = b"Content-length"
+# The largest numbers in headers.
+LARGEST_NUMBERS = {FORMAT: 1000, REVISION: 2**40, PROPERTIES: 2**62, TEXT: 2**62, CONTENT: 2**62}
 KNOWN_FORMATS = (1, 2, 3)
 # Limits where svnadmin has none, for a header, the headers of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
@@ -44,6 +41,14 @@ LONGEST_VALUE = 256 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
 BYPASS = "--bypass-prop-validation"
+DATE = b"svn:date"
+# svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
+_DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
+# Before Subversion 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
+_OLD_DATE = re.compile(
+    rb"\s*\S{1,3}\s*\d+\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s*(\d{4,9})\s+\d\d?:\s*\d\d?"
+    rb":\s*\d\d?\.\s*\d{1,6}\s*\(day\s*\d{1,3},\s*dst\s*\d+,\s*gmt_off\s*-?\d{1,6}"
+)
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
 _TRUNCATED = "it ends in the middle of a record"
@@ -68,17 +73,6 @@ class Oddity(Enum):
     )
 
 
-@dataclass(frozen=True)
-class Part:
-    """The first part of a stream, limited to this number of records and bytes."""
-
-    records: int = sys.maxsize
-    length: int = sys.maxsize
-
-
-WHOLE_STREAM = Part()
-
-
 class _PartReadError(Exception):
     """The part of a stream to read ends."""
 
@@ -100,22 +94,23 @@ class DumpReader:
         out: BinaryIO | None = None,
         tree: str = "trunk",
         skips_texts: bool = False,
-        size: int = sys.maxsize,
+        size: int | None = None,
         remedy: str = "Make the dump again.",
     ) -> None:
         """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless that is None.
 
         `name` is the source in errors, and `remedy` their last sentence. `tree` is the folder that will be
-        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is the stream's size,
-        if it is known: a file can be sought beyond its end, so only the size shows that a text is cut.
+        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is the stream's size;
+        None if it is unknown. A file can be sought beyond its end, so only its size shows a cut text.
         """
         self._name = name
         self._stream = stream
         self._out = out
         self._skips_texts = skips_texts
-        self._size = size
+        self._size = sys.maxsize if size is None else size
         self._remedy = remedy
-        self._part = WHOLE_STREAM
+        # Of the first part of the stream that is read.
+        self._most_bytes = sys.maxsize
         self.paths = PathTracker(tree)
         # Eight bytes each: a history may have millions of revisions.
         self.numbers = array("Q")
@@ -139,20 +134,20 @@ class DumpReader:
     def revisions(self) -> int:
         return len(self.numbers)
 
-    def run(self, part: Part = WHOLE_STREAM) -> None:
-        """Read the stream, or the first `part` of it, and set the attributes of the reader.
+    def run(self, records: int = sys.maxsize, most_bytes: int | None = None) -> None:
+        """Read the stream, or its first `records` and `most_bytes`, and set the attributes of the reader.
 
         Raise UserError with the revision and the byte of the first fault: damage, a size over a limit, or a
         stream without a revision 1. BrokenPipeError passes: then the program that reads `out` has ended.
         """
-        self._part = part
+        self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
             line = self._read_line()
             key, colon, value = line.partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.error("it does not begin with its format's version")
             self._set_format(value)
-            for _ in range(part.records):
+            for _ in range(records):
                 headers = self._read_headers()
                 if not headers:
                     self.is_whole = True
@@ -227,7 +222,7 @@ class DumpReader:
         return data
 
     def _set_format(self, value: bytes) -> None:
-        version = dump_headers.header_number(FORMAT, value)
+        version = _header_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
             shown = value.strip()[:60].decode("latin-1")
             raise self.error(f"it has the unknown format version {shown}")
@@ -237,7 +232,7 @@ class DumpReader:
         """Return the headers of the next record, such as {b"Revision-number": b"7"}; {} at the end.
 
         Blank lines and comments before the record are skipped. Raise UserError for a line that is no header,
-        and for more or longer headers than the limits allow. A stream that ends within them is an error, too.
+        for headers over the limits, and for a stream that ends within them.
         """
         headers: dict[bytes, bytes] = {}
         start = self.offset
@@ -267,8 +262,7 @@ class DumpReader:
             # svnadmin skips one character behind the colon, whatever that is.
             headers[key] = value[1:]
         # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
-        # with neither properties nor text, such as a deletion. A length announces bytes that are missing
-        # here.
+        # with neither properties nor text, such as a deletion.
         if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
@@ -282,17 +276,13 @@ class DumpReader:
 
     def _parse_number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
         """Return the number of a header, 0 without it."""
-        number = dump_headers.header_number(key, headers.get(key, b"0"))
+        number = _header_number(key, headers.get(key, b"0"))
         if number is None:
             raise self.error(f"{key.decode()} is {_quote(headers[key])}")
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
-        """Read the rest of a record whose headers were read: its properties and its text.
-
-        The record of a revision begins the next revision. The record of a path tells the path tracker about
-        this path.
-        """
+        """Read the rest of a record whose headers were read: its properties and its text."""
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE_PATH in headers:
@@ -333,10 +323,10 @@ class DumpReader:
             pass
 
     def _begin_revision(self, number: int) -> None:
-        """Note that the record of the revision `number` begins, and check its number.
+        """Append the revision `number` to `numbers`. Raise UserError if very many numbers were skipped.
 
         svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
-        than the number before it is only noted. Skipped numbers are an error only if they are very many.
+        than the number before it is only counted.
         """
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
@@ -368,9 +358,9 @@ class DumpReader:
     def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
         """Read the block of a record's properties as svnadmin does, and return its length in bytes.
 
-        The block ends behind the line PROPS-END, or after `length` bytes if it has no such line. A property
-        is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. Each date of a
-        revision that Subversion cannot read is counted, and its revision goes to `_bogus_dates`.
+        The block ends behind the line PROPS-END, or after `length` bytes. A property is `K 3`, its name,
+        `V 2` and its value, or `D 3` and its name if it is deleted. A revision whose date Subversion cannot
+        read goes to `_bogus_dates`.
         """
         begin = self.offset
         while self.offset - begin != length:
@@ -390,7 +380,7 @@ class DumpReader:
             value = self._read_value(
                 match[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
             )
-            if is_date and not dump_headers.is_date(value):
+            if is_date and not _is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
                 # The date has to be deleted after the load, so the revision needs its number in the loaded
                 # repository. Loaded revisions are numbered from 1. Record 0 sets properties of revision 0.
@@ -412,9 +402,9 @@ class DumpReader:
     ) -> bytes:
         """Read the name or the value of a property, and return it without the line end behind it.
 
-        `digits` is its length in the stream, such as b"12", `limit` the largest length, and `subject` its
-        name in errors. If the bytes are not needed (`is_needed`), only the last ones are returned, because a
-        value may have 256 MiB. Raise UserError if it is too long, or does not end where it says.
+        `digits` is its length in the stream, such as b"12", and `subject` its name in errors. Only the last
+        bytes are returned unless `is_needed`, because a value may have 256 MiB. Raise UserError if it is
+        longer than `limit`, or does not end where it states.
         """
         length = int(digits)
         if length > limit:
@@ -432,10 +422,31 @@ class DumpReader:
 
     def _check_size(self, length: int) -> None:
         """Raise an error if the next `length` bytes are not in the stream, or not in the part to read."""
-        if self.offset + length > self._part.length:
+        if self.offset + length > self._most_bytes:
             raise _PartReadError
         if self.offset + length > self._size:
             raise self.error(_TRUNCATED)
+
+
+def _header_number(key: bytes, value: bytes) -> int | None:
+    """Return the number of a header, or None for anything else."""
+    digits = value.strip()
+    # svnadmin accepts `+1`, and refuses `++1`.
+    if digits[:1] == b"+" and digits[1:2].isdigit():
+        digits = digits[1:]
+    return parse_number(digits, LARGEST_NUMBERS[key])
+
+
+def _is_date(text: bytes) -> bool:
+    """Return True if Subversion reads a text as a date. It accepts a 32nd day, and nothing before 1970."""
+    # Subversion reads a string of C, which ends at a NUL.
+    text = text.partition(b"\0")[0]
+    match = _DATE.match(text)
+    if match:
+        year, month, day = (int(number or b"0") for number in match.groups())
+        return 1 <= month <= 12 and (year, month, day) >= (1970, 1, 1)
+    old_match = _OLD_DATE.match(text)
+    return old_match is not None and int(old_match[1]) >= 1970
 
 
 def _quote(text: bytes) -> str:

@@ -16,23 +16,22 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.compressed import (
-    COMPRESSED,
     DAMAGED,
     Compression,
     detect_compression,
     open_decompressed,
 )
-from vcsbench.sources.dump_headers import FORMAT
-from vcsbench.sources.dump_reader import DumpReader, Part
+from vcsbench.sources.dump_reader import FORMAT, DumpReader
 from vcsbench.sources.svn_tree import SourceWithTree
 from vcsbench.storages.file_trees import OddPaths
 
 # For an estimate: a dump per byte of its compressed file, and a repository per byte of its dump.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
-SAMPLE_BYTES = 64 << 20
-# Enough records for an exact count of most dumps, within two seconds.
+# Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
+# its bytes must be decompressed, which takes time, so their number is limited, too.
 SAMPLE_RECORDS = 50_000
+SAMPLE_BYTES = 64 << 20
 _UNPACK = "Unpack it, and give what is in it."
 _GIVE_MIRROR = "is a git bundle. Clone it with `git clone --mirror`, and give the clone."
 # What people give in place of a dump, by its first bytes.
@@ -45,6 +44,7 @@ OTHER_FORMS = {
     b"\xff\xfe": "is UTF-16. Make the dump again without a redirection of PowerShell.",
     b"\xef\xbb\xbf": "begins with a byte order mark. Remove its first three bytes.",
     b"\n": "begins with a blank line. Remove it.",
+    **{form.value: "is compressed twice. Decompress it once." for form in Compression},
 }
 _TAR_AT, _TAR = 257, b"ustar"
 
@@ -72,8 +72,6 @@ def why_no_dump(path: Path) -> str | None:
     for start, clause in OTHER_FORMS.items():
         if beginning.startswith(start):
             return clause
-    if any(beginning.startswith(compression.value) for compression in COMPRESSED):
-        return "is compressed twice. Decompress it once."
     if beginning[_TAR_AT:].startswith(_TAR):
         return f"is a .tar archive. {_UNPACK}"
     return None
@@ -95,23 +93,21 @@ class DumpSource(SourceWithTree):
         """Return a digest of the file's path, size and time, and of the tree."""
         self._check_file()
         state = self._path.stat()
-        path = self._path.resolve()
-        values: list[object] = [self.kind, path, state.st_size, state.st_mtime_ns]
-        if self._tree is not None:
-            values.append(self._tree)
-        return digest_values(*values)
+        tree = [] if self._tree is None else [self._tree]
+        return digest_values(
+            self.kind, self._path.resolve(), state.st_size, state.st_mtime_ns, *tree
+        )
 
     def _check_file(self) -> None:
         """Raise UserError if the file cannot be opened."""
+        self._check_exists()
         if not self._path.is_file():
-            what = "is no file" if self._path.exists() else "does not exist"
-            raise self._path_error(f"{what}. Check the path.")
+            raise self._path_error("is no file. Check the path.")
         try:
             self._path.open("rb").close()
         except OSError as error:
-            raise self._options.error(
-                "path", describe_unreachable(os.fspath(self._path), error)
-            ) from error
+            reason = describe_unreachable(os.fspath(self._path), error)
+            raise self._options.error("path", reason) from error
 
     def check(self) -> None:
         self._check_file()
@@ -124,35 +120,25 @@ class DumpSource(SourceWithTree):
 
     @cached_property
     def _is_compressed(self) -> bool:
-        return detect_compression(self._path) != Compression.NONE
+        return detect_compression(self._path) is not None
 
     @cached_property
     def _sample(self) -> DumpReader:
-        """The reader after the first records of the file: of a plain file up to SAMPLE_RECORDS.
-
-        Of a compressed file, it has read at most SAMPLE_BYTES as well. Raise UserError for damage in them.
-        """
-        name = str(self._path)
-        tree = self._tree or TRUNK
+        """The reader after the first records of the file. Raise UserError for damage in them."""
         with readable(self._path), open_decompressed(self._path) as file:
-            if self._is_compressed:
-                # To skip a text in a compressed file, its bytes must be decompressed, which takes time. So
-                # the number of bytes is limited, too.
-                reader = DumpReader(name, file, tree=tree, skips_texts=True)
-                reader.run(Part(SAMPLE_RECORDS, SAMPLE_BYTES))
-            else:
-                size = self._path.stat().st_size
-                reader = DumpReader(name, file, tree=tree, skips_texts=True, size=size)
-                reader.run(Part(SAMPLE_RECORDS))
+            # The size of a compressed stream is unknown.
+            size = None if self._is_compressed else self._path.stat().st_size
+            tree = self._tree or TRUNK
+            reader = DumpReader(str(self._path), file, tree=tree, skips_texts=True, size=size)
+            reader.run(SAMPLE_RECORDS, SAMPLE_BYTES if self._is_compressed else None)
         return reader
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """The estimated size, from the first records of the file.
 
-        If these are all records, the number of revisions is exact. Otherwise it is the number in the first
-        records, times the bytes of the file per byte of the records. Of a compressed file, the bytes are a
-        guess.
+        If these are all records, the number of revisions is exact. Otherwise the other records count as long
+        as these. Of a compressed file, the bytes are a guess.
         """
         sample = self._sample
         size = self._path.stat().st_size
@@ -160,15 +146,14 @@ class DumpSource(SourceWithTree):
             size = sample.offset if sample.is_whole else COMPRESSED_FACTOR * size
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
-            # The other records are as long as the records of the sample.
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the tree that export exports, if they are known.
+        """Return the numbers of odd paths in the tree that export exports; 0 and 0 if they are unknown.
 
         They are known if the first records are all of the file, and only for its youngest revision: `behind`
-        is 0 then. Otherwise, both numbers are 0.
+        is 0 then.
         """
         paths = self._sample.paths
         if behind or not self._sample.is_whole:
@@ -179,8 +164,7 @@ class DumpSource(SourceWithTree):
         # None means that trunk is a copy of a path that may be a file, so the choice is not known yet.
         if paths.has_tree is None:
             return OddPaths()
-        tree = TRUNK if paths.has_tree else ""
-        return paths.count_odd_paths(tree)
+        return paths.count_odd_paths(TRUNK if paths.has_tree else "")
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it cannot be read on."""
@@ -196,7 +180,7 @@ class DumpSource(SourceWithTree):
     def describe_place(self, revision: int) -> str:
         """Return the number and the byte of a revision in the file: svnadmin load renumbers."""
         reader = self._reader
-        if not reader or not 0 < revision <= reader.revisions:
+        if reader is None or not 0 < revision <= reader.revisions:
             return ""
         number, offset = reader.numbers[revision - 1], reader.offsets[revision - 1]
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,16 +17,18 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.modules import code_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
-from vcsbench.sources.generated_dump import dump_records
 from vcsbench.sources.generated_events import (
+    TRUNK_REF,
     Change,
     Event,
+    FastImportWriter,
     FileChanged,
     FolderAdded,
     PathDeleted,
+    ProjectAdded,
     RevisionBegun,
+    dump_records,
 )
-from vcsbench.sources.generated_fast_import import TRUNK_REF, FastImportWriter
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
 from vcsbench.sources.generated_text import (
     invent_word,
@@ -51,10 +52,7 @@ class History:
     """The revisions 0 to `youngest` of a profile as events."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
-        """Prepare the history of a profile that ends with the revision `youngest`.
-
-        Each `seed` gives another history. Its events are made by events(), which can be called once.
-        """
+        """Prepare the history, whose events are made by events(). Each `seed` gives another history."""
         self._profile = profile
         self._youngest = youngest
         name = f"{profile.name} {seed}"
@@ -76,11 +74,17 @@ class History:
         self.projects: list[GeneratedProject] = []
 
     def events(self) -> Iterator[Event]:
-        """Yield revision 0, which has a date only, and all others with their changes."""
+        """Yield revision 0, which has a date only, and all others with their changes. Call it once."""
         yield RevisionBegun(0, dump_format.date(self._date))
         for number in range(1, self._youngest + 1):
             yield self._begin_revision(number)
-            yield from self._changes(number)
+            if number == 1:
+                # The folders of the first project.
+                yield self._add_project(self._profile.layout, number)
+            elif number == 2:
+                yield from self.projects[0].start(number)
+            else:
+                yield from self._changes(number)
 
     def _begin_revision(self, number: int) -> RevisionBegun:
         """Return the begin of the next revision, with its message, author and date."""
@@ -93,39 +97,33 @@ class History:
         return RevisionBegun(number, dump_format.date(self._date), author, message)
 
     def _changes(self, number: int) -> Iterator[Change]:
-        """Yield the changes of the revision `number`.
+        """Yield the changes of a revision from 3 on: of one project, or all files of a new project.
 
-        Revision 1 makes the folders of the first project, and revision 2 imports its files. A later revision
-        begins another project if the repository has too few for its age. Otherwise it changes one of them.
+        A project is added if the repository has too few for its age.
         """
         profile, rng = self._profile, self._rng
-        if number == 1:
-            yield self._add_project(profile.layout, number).make_layout()
-            return
-        # The folders exist since revision 1, so the files of the first project can be added.
-        if number == 2:
-            yield from self.projects[0].start(number)
-            return
-        # The number of projects that there should be now without the first one, which self.projects also has.
-        # Like trunk, it grows with the square root of the age.
+        # The projects next to the first one: their number grows with the square root of the age, like trunk.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
         if others >= len(self.projects):
             # Such as buffer7: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
-            project = self._add_project(layout, number)
-            yield project.make_layout()
-            yield from project.start(number)
-        # The first project gets the share `own_share` of the revisions, and the others share what is left.
+            yield self._add_project(layout, number)
+            yield from self.projects[-1].start(number)
+        # The first project gets the share `own_share` of the revisions, and the others share the rest.
         elif len(self.projects) == 1 or rng.random() < profile.own_share:
             yield from self.projects[0].change(number)
         else:
             yield from pick(rng, self.projects[1:]).change(number)
 
-    def _add_project(self, layout: ProjectLayout, number: int) -> GeneratedProject:
-        project = GeneratedProject(self._profile, layout, self._pools, self._rng, number)
+    def _add_project(self, layout: ProjectLayout, number: int) -> ProjectAdded:
+        """Append a project to `projects`, and return the event of its folders."""
+        kinds = self._profile.other_kinds if self.projects else self._profile.kinds
+        project = GeneratedProject(
+            self._profile, layout, self._pools, self._rng, first=number, kinds=kinds
+        )
         self.projects.append(project)
-        return project
+        return ProjectAdded(layout)
 
 
 class FileChanges:
@@ -136,7 +134,7 @@ class FileChanges:
         self._changes: Counter[bytes] = Counter()
 
     def count(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events, and count their changes of files."""
+        """Yield the events unchanged, and count their changes of files for `busiest`."""
         for event in events:
             if isinstance(event, FileChanged) and event.path.startswith(self._folder):
                 self._changes[event.path] += 1
@@ -183,21 +181,17 @@ class GeneratedSource(Source):
         self._scale: float = definition.get("scale", 1.0)
         self._seed: int = definition.get("seed", 1)
         self._tree = options.get_tree()
-        # The layout and the first import are not scaled.
+        # Revision 1 makes the folders and 2 the first import, at every scale.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
         if self._profile.imported:
-            self._scale_import()
-
-    def _scale_import(self) -> None:
-        """Scale the tree of a profile that begins with nearly all of it, and the revisions after that."""
-        profile, scale = self._profile, self._scale
-        self._youngest = 2 + round((profile.revisions - 2) * scale)
-        self._profile = replace(
-            profile,
-            revisions=self._youngest,
-            tree_files=round(profile.tree_files * scale),
-            tree_bytes=round(profile.tree_bytes * scale),
-        )
+            # The import has nearly all of the tree, so the tree is scaled, too.
+            self._youngest = 2 + round((self._profile.revisions - 2) * self._scale)
+            self._profile = replace(
+                self._profile,
+                revisions=self._youngest,
+                tree_files=round(self._profile.tree_files * self._scale),
+                tree_bytes=round(self._profile.tree_bytes * self._scale),
+            )
 
     def identity(self) -> str:
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
@@ -229,7 +223,7 @@ class GeneratedSource(Source):
 
     def write(self, out: BinaryIO) -> Facts:
         changes = FileChanges(self._profile.layout.trunk)
-        out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.describe()))))
+        out.write(dump_format.header(self.describe()))
         out.writelines(dump_records(changes.count(self._events())))
         out.flush()
         return Facts(revisions=self._youngest, busy_file=changes.busiest)
@@ -266,7 +260,7 @@ class EmptySource(Source):
         return "an empty repository"
 
     def write(self, out: BinaryIO) -> Facts:
-        out.write(dump_format.header(EMPTY_UUID))
+        out.write(dump_format.header_with_uuid(EMPTY_UUID))
         out.writelines(dump_records([EMPTY_REVISION, FolderAdded(TRUNK.encode("ascii"))]))
         out.flush()
         return Facts(revisions=1)

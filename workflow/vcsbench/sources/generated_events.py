@@ -1,15 +1,19 @@
-"""Define the events of a generated history, which a writer makes the dump stream or fast-import stream of."""
+"""Define the events of a generated history, and write them as a dump stream or as a stream for git.
 
-from typing import NamedTuple
+In git, each revision that changes files is a commit on the branch that it changes; its mark is the number of
+the revision. A new branch is a new ref, and a new tag an annotated tag: both without a commit. git has no
+empty folders. At the end, each branch and tag has the tree that its path has in Subversion.
+"""
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import BinaryIO, NamedTuple
+
+from vcsbench.sources import dump_format
+from vcsbench.sources.dump_format import CopyOrigin
 from vcsbench.sources.generated_profiles import ProjectLayout
 
-
-class CopyOrigin(NamedTuple):
-    """The path and the revision that something is a copy of."""
-
-    path: bytes
-    revision: int
+TRUNK_REF = b"refs/heads/trunk"
 
 
 class RevisionBegun(NamedTuple):
@@ -45,18 +49,21 @@ class TagAdded(NamedTuple):
 
 
 class FolderAdded(NamedTuple):
-    """A new folder without files, or the copy of a folder of the same trunk.
-
-    `has_files` is False if the copied folder, and all below it, are without files.
-    """
+    """A new empty folder."""
 
     path: bytes
-    origin: CopyOrigin | None = None
-    has_files: bool = False
+
+
+class FolderCopied(NamedTuple):
+    """A copy of a folder of the same trunk; `has_files` is True if a file is below the folder."""
+
+    path: bytes
+    origin: CopyOrigin
+    has_files: bool
 
 
 class FileAdded(NamedTuple):
-    """A new file, or a copy of a file of the same trunk without another text."""
+    """A new file."""
 
     path: bytes
     is_executable: bool
@@ -90,9 +97,155 @@ Change = (
     | BranchAdded
     | TagAdded
     | FolderAdded
+    | FolderCopied
     | FileAdded
     | FileCopied
     | FileChanged
     | PathDeleted
 )
 Event = RevisionBegun | Change
+
+
+def dump_records(events: Iterable[Event]) -> Iterator[bytes]:
+    """Yield the records of events for a dump stream: one for each event, or for each folder of a project."""
+    for event in events:
+        match event:
+            case RevisionBegun():
+                yield dump_format.revision(event.number, _revision_properties(event))
+            case ProjectAdded():
+                yield from map(dump_format.directory, _list_folders(event.layout))
+            case FolderAdded():
+                yield dump_format.directory(event.path)
+            case BranchAdded() | TagAdded() | FolderCopied():
+                yield dump_format.directory(event.path, event.origin)
+            case FileAdded():
+                yield dump_format.file(
+                    event.path, b"add", properties=event.properties, text=event.text
+                )
+            case FileCopied():
+                yield dump_format.file(event.path, b"add", origin=event.origin)
+            case FileChanged():
+                yield dump_format.file(event.path, b"change", text=event.text)
+            case PathDeleted():
+                yield dump_format.deletion(event.path)
+
+
+def _revision_properties(revision: RevisionBegun) -> dict[bytes, bytes]:
+    properties = {}
+    if revision.message is not None:
+        properties[b"svn:log"] = revision.message
+    if revision.author is not None:
+        properties[b"svn:author"] = revision.author
+    properties[b"svn:date"] = revision.date
+    return properties
+
+
+def _list_folders(layout: ProjectLayout) -> list[bytes]:
+    """Return trunk, the folders for branches and tags, and all above them, each folder once."""
+    # The keys are a set in this order: layouts share folders.
+    folders: dict[bytes, None] = {}
+    for path in (layout.trunk, *layout.branches, *layout.tags):
+        for folder in (*dump_format.folders_above(path), path):
+            folders[folder] = None
+    return list(folders)
+
+
+class FastImportWriter:
+    """Write events to `out`. A stream that is not finished lacks `done`, and fast-import refuses it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._revision = RevisionBegun(0, b"")
+        # The ref of the commit that this revision has begun; None before its first change.
+        self._commit: bytes | None = None
+        # The ref of each trunk and branch, by its path in Subversion.
+        self._refs: dict[bytes, bytes] = {}
+        # By the folder of a project's branches or tags, the beginning of the short names of their refs, such
+        # as b"buffer7/". It is empty for the first project.
+        self._prefixes: dict[bytes, bytes] = {}
+
+    def write(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._write(event)
+
+    def finish(self) -> None:
+        self._out.write(b"done\n")
+        self._out.flush()
+
+    def _write(self, event: Event) -> None:
+        match event:
+            case RevisionBegun():
+                self._revision = event
+                self._commit = None
+            case ProjectAdded():
+                self._add_project(event.layout)
+            case BranchAdded():
+                ref = b"refs/heads/" + self._ref_name(event.path)
+                self._refs[event.path] = ref
+                self._out.write(b"reset %s\nfrom %s\n\n" % (ref, self._refs[event.origin.path]))
+            case TagAdded():
+                head = b"tag %s\nfrom %s\ntagger %s\n"
+                name = self._ref_name(event.path)
+                self._out.write(head % (name, self._refs[event.origin.path], self._person()))
+                self._write_data(self._revision.message or b"")
+            case FolderAdded():
+                # git has no empty folders.
+                pass
+            case FolderCopied():
+                if event.has_files:
+                    self._write_copy(event.origin.path, event.path)
+            case FileCopied():
+                self._write_copy(event.origin.path, event.path)
+            case FileAdded() | FileChanged():
+                name = self._begin_change(event.path)
+                mode = b"100755" if event.is_executable else b"100644"
+                self._out.write(b"M %s inline %s\n" % (mode, name))
+                self._write_data(event.text)
+            case PathDeleted():
+                self._out.write(b"D %s\n" % self._begin_change(event.path))
+
+    def _add_project(self, layout: ProjectLayout) -> None:
+        prefix = b""
+        if self._refs:
+            # Such as buffer7/ for buffer7/trunk.
+            prefix = layout.trunk.rpartition(b"/")[0] + b"/"
+        self._refs[layout.trunk] = b"refs/heads/" + prefix + b"trunk" if prefix else TRUNK_REF
+        for folder in (*layout.branches, *layout.tags):
+            self._prefixes[folder] = prefix
+
+    def _ref_name(self, path: bytes) -> bytes:
+        """Return the short name of the ref of a branch or tag, such as buffer_7 for branches/buffer_7."""
+        folder, _, name = path.rpartition(b"/")
+        return self._prefixes[folder] + name
+
+    def _write_copy(self, origin: bytes, path: bytes) -> None:
+        name = self._begin_change(path)
+        self._out.write(b"C %s %s\n" % (self._begin_change(origin), name))
+
+    def _begin_change(self, path: bytes) -> bytes:
+        """Begin the commit of this revision, unless it has begun. Return the path below its branch."""
+        for folder in dump_format.folders_above(path):
+            if folder in self._refs:
+                self.begin_commit(self._refs[folder])
+                return path[len(folder) + 1 :]
+        raise ValueError(f"{path!r} is on no branch")
+
+    def begin_commit(self, ref: bytes) -> None:
+        """Begin the commit of this revision on a ref, unless it has begun. A revision has one commit."""
+        if self._commit == ref:
+            return
+        if self._commit is not None:
+            raise ValueError(f"revision {self._revision.number} changes two branches")
+        self._commit = ref
+        head = b"commit %s\nmark :%d\ncommitter %s\n"
+        self._out.write(head % (ref, self._revision.number, self._person()))
+        self._write_data(self._revision.message or b"")
+
+    def _person(self) -> bytes:
+        """Return the author and the date of this revision: `ann <ann@localhost> 1117602305 +0000`."""
+        author = self._revision.author or b""
+        seconds = int(datetime.fromisoformat(self._revision.date.decode("ascii")).timestamp())
+        return b"%s <%s@localhost> %d +0000" % (author, author, seconds)
+
+    def _write_data(self, content: bytes) -> None:
+        self._out.writelines((b"data %d\n" % len(content), content, b"\n"))

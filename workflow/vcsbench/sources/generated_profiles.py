@@ -126,6 +126,20 @@ class Profile:
     new_directories: float = 0.09
     deepest: int = 7
 
+    @property
+    def mean_file_bytes(self) -> float:
+        return self.tree_bytes / self.tree_files
+
+    def size_factor(self, kinds: tuple[FileKind, ...]) -> float:
+        """Return the factor from a size of `file_bytes` to one of this repository, times the kind's `size`.
+
+        `file_bytes` may be of another repository. With the factor, the mean of all `kinds` is this tree's.
+        """
+        mean_kind = 0.0
+        for kind in kinds:
+            mean_kind += kind.share * kind.size
+        return self.mean_file_bytes / (mean_kind * self.file_bytes.mean())
+
 
 # Measured on public histories: shares and the values that they do not exceed.
 _SHARES = (0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1)

@@ -193,7 +193,7 @@ def make_pools(seed: str) -> dict[str, Pool]:
     """Return the pools of a history: one for each of UNITS, and `bytes` for binary files."""
     pools = {}
     for name, unit in UNITS.items():
-        # Each has numbers of its own: a change of one leaves the others as they are.
+        # Each pool has random numbers of its own: a change of one leaves the others as they are.
         pools[name] = Pool(_pool_lines(Random(f"{seed} {name}"), unit))
     noise = Random(f"{seed} bytes").getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     pieces = [noise[at : at + NOISE_LINE] for at in range(0, POOL_BYTES, NOISE_LINE)]
@@ -202,10 +202,9 @@ def make_pools(seed: str) -> dict[str, Pool]:
 
 
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
-    """Return the lines of a pool, with POOL_BYTES or a little more: functions or paragraphs after `unit`.
+    """Return POOL_BYTES, or a little more, of lines: functions or paragraphs after the pattern `unit`.
 
-    Each STRETCH_LINES lines or a few more use the same STRETCH_NAMES names, as a source file does. The next
-    lines get new names. This repetition lets the lines be compressed as well as real code.
+    About STRETCH_LINES lines at a time share STRETCH_NAMES names, so they compress as well as real code.
     """
     lines: list[bytes] = []
     size = 0
@@ -267,8 +266,8 @@ class Text:
         """Change the text as a commit does. It never becomes empty.
 
         With `churn` 0, a few hunks change at random places, as a person edits. Above 0, this part of the text
-        is replaced, at CHURN_HUNKS places; from 1, all of it. `excess` says how much too large files are
-        now, from -1 (much too small) to 1. Above 0 the text becomes shorter on average, below 0 longer.
+        is replaced at CHURN_HUNKS places; from 1, all of it. `excess` is from -1 to 1: above 0 the files are
+        too large now, so the text becomes shorter on average.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
@@ -307,7 +306,7 @@ class Hunk(NamedTuple):
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
     """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
 
-    A hunk only adds, only removes, or replaces. `excess` is as in Text.edit(): above 0, more is removed.
+    `excess` is as in Text.edit(): above 0, more is removed.
     """
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
     # Usually more hunks add than remove, so texts grow. If they are too long, these two shares are exchanged.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import sqrt
 from random import Random
 
+from vcsbench.sources.dump_format import CopyOrigin
 from vcsbench.sources.generated_events import (
     BranchAdded,
     Change,
-    CopyOrigin,
     FileAdded,
     FileChanged,
     FileCopied,
     FolderAdded,
+    FolderCopied,
     PathDeleted,
-    ProjectAdded,
     TagAdded,
 )
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
@@ -35,6 +36,16 @@ LARGEST_FILE = 4 << 20
 # An import adds missing files. If more than IMPORT_BEHIND are missing, IMPORT_SHARE of commits are imports.
 IMPORT_SHARE, IMPORT_BEHIND, IMPORT_AT_MOST = 0.05, 30, 400
 JOURNAL = FileKind(0, b"", "prose")
+
+
+class Action(Enum):
+    """What a revision does to one file of trunk."""
+
+    ADD = auto()
+    DELETE = auto()
+    MOVE = auto()
+    COPY = auto()
+    EDIT = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -83,8 +94,8 @@ def grown_share(profile: Profile, age: int) -> float:
 class GeneratedProject:
     """A trunk with its branches and tags; changes of trunk steer towards the size of the law of growth.
 
-    `first` is the revision in which it begins. `files`, `directories` and `size` (bytes) are trunk's; the
-    first files change most often. The journal is not one of them.
+    `files`, `directories` and `size` (bytes) are trunk's. The first files change most often. The journal
+    (a change log, to which commits add entries) is not one of them.
     """
 
     def __init__(
@@ -93,20 +104,22 @@ class GeneratedProject:
         layout: ProjectLayout,
         pools: dict[str, Pool],
         rng: Random,
+        *,
         first: int,
+        kinds: tuple[FileKind, ...],
     ) -> None:
         """Prepare a project that begins in the revision `first`. It has no files before start().
 
-        `layout` names its folders, and `pools` have the lines of its files (make_pools). All projects of a
-        history share `rng`, the source of random numbers.
+        `layout` names its folders, `kinds` are those of its files, and `pools` have their lines (make_pools).
+        All projects of a history share `rng`, the source of random numbers.
         """
         self._profile = profile
         self._layout = layout
         self._pools = pools
         self._rng = rng
         self._first = first
-        # The first project has the exported trunk.
-        self._kinds = profile.kinds if first == 1 else profile.other_kinds
+        self._kinds = kinds
+        self._size_factor = profile.size_factor(kinds)
         self.directories = [layout.trunk]
         self.files: list[GeneratedFile] = []
         self.size = 0
@@ -115,27 +128,17 @@ class GeneratedProject:
         self._journal: GeneratedFile | None = None
         self._branches: list[Branch] = []
         # The number of branches and tags so far.
-        self._copies = 0
-        # The revision of the last change of trunk, and the files that it changes.
-        self._number = 0
-        self._touched: set[GeneratedFile] = set()
+        self._copy_count = 0
+        # The last revision that changed trunk, and the files that it changed.
+        self._revision = 0
+        self._changed_files: set[GeneratedFile] = set()
         # The part of trunk's final size at this revision, by the law of growth.
         self._grown = 0.0
-        self._mean_size = profile.tree_bytes / profile.tree_files
-        # `file_bytes` are the sizes of files in another repository. So drawn sizes are multiplied by a factor
-        # that makes their mean equal to the mean of this repository.
-        mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
-        self._size_factor = self._mean_size / mean_size
-
-    def make_layout(self) -> ProjectAdded:
-        """Return the event of trunk, of the folders for branches and tags, and of all above them."""
-        return ProjectAdded(self._layout)
 
     def start(self, number: int) -> Iterator[Change]:
-        """Yield the changes of the first import, which is the revision `number`.
+        """Yield the changes of the first import, the revision `number`: the journal, if any, and files.
 
-        It adds the journal (a change log, to which commits add entries), if the profile has one. Then it adds
-        files until trunk has as many as its age asks for.
+        Files are added until trunk has as many as the law of growth gives for its age.
         """
         self._grown = grown_share(self._profile, number - self._first)
         if self._profile.journal:
@@ -151,9 +154,8 @@ class GeneratedProject:
     def change(self, number: int) -> Iterator[Change]:
         """Yield the changes of the revision `number`: one new branch, one new tag, or changed files.
 
-        The profile's shares decide which of them: with `new_branch` 0.01, one revision in a hundred makes a
-        branch. The files are in one branch or in trunk. Without a branch, the revision makes one. The
-        order of random numbers must stay as it is, because another order gives another history.
+        The files are in one branch or in trunk. The profile's shares decide: with `new_branch` 0.01, one
+        revision in a hundred makes a branch. Another order of random numbers would give another history.
         """
         shares, layout = self._profile.shares, self._layout
         # One random number from 0 to 1 decides: each event has a part of this range that is as long as its
@@ -173,14 +175,14 @@ class GeneratedProject:
             yield from self._change_branch()
         else:
             self._grown = grown_share(self._profile, number - self._first)
-            self._number = number
+            self._revision = number
             yield from self._change_trunk()
 
     def _name_copy(self, folders: tuple[bytes, ...]) -> bytes:
         """Return the path of a new branch or tag, in each of the folders in turn: branches/buffer_7"""
-        self._copies += 1
-        folder = folders[self._copies % len(folders)]
-        return b"%s/%s_%d" % (folder, pick_noun(self._rng), self._copies)
+        self._copy_count += 1
+        folder = folders[self._copy_count % len(folders)]
+        return b"%s/%s_%d" % (folder, pick_noun(self._rng), self._copy_count)
 
     def _make_branch(self, path: bytes) -> Branch:
         """Return a branch of the files of trunk that change most often."""
@@ -216,11 +218,11 @@ class GeneratedProject:
     def _change_trunk(self) -> Iterator[Change]:
         """Yield the changes of a revision that changes trunk, sometimes with an entry in the journal.
 
-        The revision also does one of these: it moves or deletes a directory, rewrites all files that a
-        program writes, adds many missing files at once, or changes a few files. The last one is usual.
+        It moves or deletes a directory, rewrites all files that a program writes, adds many missing files, or
+        (usually) changes a few files.
         """
         shares, rng, journal = self._profile.shares, self._rng, self._journal
-        self._touched = set()
+        self._changed_files = set()
         if journal and rng.random() < shares.journal:
             old_size = journal.text.size
             journal.text.add_entry(rng, self._journal_limit())
@@ -250,44 +252,55 @@ class GeneratedProject:
 
         Yield nothing if the random file was already changed in this revision: a path has one record only.
         """
-        shares, rng = self._profile.shares, self._rng
-        # Below 0, the event is an addition. From 0, the shares of deletions, moves and copies follow each
-        # other, and the rest is an edit.
-        event = rng.random() - shares.add
-        if event < 0 and self._count_missing() >= 1:
+        rng = self._rng
+        action = self._draw_action()
+        if action == Action.ADD:
             yield from self._new_file()
             return
-        # If trunk has enough files for its age, the addition becomes an edit.
-        is_edit = event < 0 or event > shares.delete + shares.move + shares.copy
         file = self._pick_hot_file()
         # Some files are edited much more often than others. Deletions, moves and copies take any file.
-        if not is_edit and file not in self._touched:
+        if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
-        if file in self._touched:
+        if file in self._changed_files:
             return
-        self._touched.add(file)
-        if is_edit:
+        self._changed_files.add(file)
+        if action == Action.EDIT:
             yield self._edit(file)
             return
-        if event >= shares.delete:
-            origin = CopyOrigin(file.path, self._number - 1)
+        # In a dump stream, a move is a copy and a deletion.
+        if action in (Action.MOVE, Action.COPY):
+            origin = CopyOrigin(file.path, self._revision - 1)
             path = self._new_path(file.directory(), file.kind.extension)
             self._insert(file.copy(path), rng.random())
             yield FileCopied(path, origin)
-        # A move was copied to its new path above, because it is a copy and a deletion in a dump stream.
-        if event < shares.delete + shares.move:
+        if action in (Action.MOVE, Action.DELETE):
             self.files.remove(file)
             self.size -= file.text.size
             yield PathDeleted(file.path)
 
+    def _draw_action(self) -> Action:
+        """Return what happens to a file of trunk, at random by the shares of the profile."""
+        shares = self._profile.shares
+        # One random number from 0 to 1: each action has a part of this range that is as long as its share.
+        share = self._rng.random() - shares.add
+        if share < 0:
+            # If trunk has enough files for its age, the addition becomes an edit.
+            return Action.ADD if self._count_missing() >= 1 else Action.EDIT
+        if share < shares.delete:
+            return Action.DELETE
+        if share < shares.delete + shares.move:
+            return Action.MOVE
+        if share <= shares.delete + shares.move + shares.copy:
+            return Action.COPY
+        return Action.EDIT
+
     def _change_directory(self) -> Iterator[Change]:
         """Yield the changes that delete or move a random directory, each with a probability of one half.
 
-        Yield nothing if the directory is trunk, or has more than 2 percent of the files.
+        Yield nothing if the directory is trunk, or has too many files for one commit: over 2 percent.
         """
         old = pick(self._rng, self.directories)
         files = [file for file in self.files if file.path.startswith(old + b"/")]
-        # More than 2 percent of the files are too many for one commit.
         if old == self._layout.trunk or len(files) > len(self.files) // 50:
             return
         # The directory and all below it.
@@ -298,7 +311,8 @@ class GeneratedProject:
             self.size -= sum(file.text.size for file in files)
         else:
             new = self._new_path(old.rpartition(b"/")[0])
-            yield FolderAdded(new, CopyOrigin(old, self._number - 1), has_files=bool(files))
+            origin = CopyOrigin(old, self._revision - 1)
+            yield FolderCopied(new, origin, has_files=bool(files))
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
@@ -307,11 +321,7 @@ class GeneratedProject:
         yield PathDeleted(old)
 
     def _new_file(self) -> Iterator[Change]:
-        """Yield a new file in trunk, and before it its directory if that is new.
-
-        The size is drawn from the profile. It is larger if the files of trunk are too small on average, and
-        smaller if they are too large.
-        """
+        """Yield a new file in trunk, with a random size of the profile, and before it a new directory."""
         rng, profile = self._rng, self._profile
         directory = self._choose_directory()
         depth = directory.count(b"/") - self._layout.trunk.count(b"/")
@@ -386,7 +396,7 @@ class GeneratedProject:
     def _insert(self, file: GeneratedFile, heat: float) -> None:
         """Insert a file behind the share 1 - `heat` of all files, which change more often."""
         self.files.insert(int((1 - heat) * len(self.files)), file)
-        self._touched.add(file)
+        self._changed_files.add(file)
         self.size += file.text.size
 
     def _journal_limit(self) -> int:
@@ -395,7 +405,7 @@ class GeneratedProject:
 
     def _size_excess(self) -> float:
         """Return from -1 to 1 if the mean file is up to a twentieth too small or too large."""
-        share = self.size / (self._mean_size * (len(self.files) + 1))
+        share = self.size / (self._profile.mean_file_bytes * (len(self.files) + 1))
         return max(-1.0, min(1.0, 20 * (share - 1)))
 
     def _count_missing(self) -> float:

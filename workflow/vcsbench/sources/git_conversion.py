@@ -2,12 +2,12 @@
 
 from collections.abc import Set
 from datetime import UTC, datetime
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from vcsbench.external import printable
 from vcsbench.sources import dump_format, svn_names
 from vcsbench.sources.base import Facts, format_notes
-from vcsbench.sources.dump_format import folders_above
+from vcsbench.sources.dump_format import CopyOrigin, folders_above
 from vcsbench.sources.git_history import LAYOUT, TRUNK, ConversionPlan
 from vcsbench.sources.git_log import Commit, CommitDetails, TreeChange
 from vcsbench.sources.git_objects import (
@@ -16,8 +16,8 @@ from vcsbench.sources.git_objects import (
     NO_NODE,
     SUBMODULE,
     SYMLINK_MODE,
-    Blob,
     BlobReader,
+    read_link,
 )
 
 PROPERTIES = {SYMLINK_MODE: dump_format.SPECIAL, EXECUTABLE_MODE: dump_format.EXECUTABLE}
@@ -29,18 +29,10 @@ LATE = (
 )
 
 
-class Origin(NamedTuple):
-    """A path and a revision to copy from."""
-
-    path: bytes
-    revision: int
-
-
 class NodeWriter:
     """Writes the records of the files, links and folders that commits change.
 
-    `noted` has the paths in git that were left out or changed. Its keys are the notes of a report on them:
-    SUBMODULES, RENAMED and LINKS.
+    `noted` has the paths in git that were left out or changed, such as {SUBMODULES: {b"lib"}, RENAMED: ...}.
     """
 
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
@@ -49,13 +41,13 @@ class NodeWriter:
         notes = (SUBMODULES, svn_names.RENAMED_NOTE, svn_names.LINKS_NOTE)
         self.noted = {note: set[bytes]() for note in notes}
 
-    def write(self, changes: list[TreeChange], line: bytes, origin: Origin) -> None:
+    def write(self, changes: list[TreeChange], line: bytes, origin: CopyOrigin) -> None:
         """Write the records of a commit's changes: deletions, then folders, then files and links.
 
         `line` is the folder that the commit belongs to, such as b"trunk" or b"branches/x". `origin` is the
-        tree of the commit's first parent, from which renamed files and folders are copied. Submodules are
-        only counted: they have no content in this repository.
+        tree of the commit's first parent, from which renamed files and folders are copied.
         """
+        # Submodules are only counted: they have no content in this repository.
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
@@ -71,14 +63,11 @@ class NodeWriter:
         self._write_files(files, line, origin)
 
     def _delete(self, changes: list[TreeChange], line: bytes) -> None:
-        """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule.
-
-        The old path of a move is deleted here. Its copy, which is written later, is still possible, because
-        it is made from an earlier revision.
-        """
+        """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule."""
         # A dict, because a set would not keep the order of the changes, and the bytes would vary.
         gone: dict[bytes, None] = {}
         for change in changes:
+            # The copy of a moved path is written later, and made from an earlier revision.
             is_gone = change.is_moved or change.new_mode in NO_NODE
             # A path that did not exist or was a submodule before has no file here that could be deleted.
             if is_gone and change.old_mode not in NO_NODE:
@@ -94,10 +83,12 @@ class NodeWriter:
             self.noted[svn_names.RENAMED_NOTE].add(path)
         return line + b"/" + name
 
-    def _format_copyfrom(self, change: TreeChange, origin: Origin) -> bytes:
-        return dump_format.copyfrom(self._convert_path(origin.path, change.source), origin.revision)
+    def _source_of(self, change: TreeChange, origin: CopyOrigin) -> CopyOrigin:
+        return CopyOrigin(self._convert_path(origin.path, change.source), origin.revision)
 
-    def _add_folders(self, changes: list[TreeChange], line: bytes, origin: Origin) -> set[bytes]:
+    def _add_folders(
+        self, changes: list[TreeChange], line: bytes, origin: CopyOrigin
+    ) -> set[bytes]:
         """Write the new folders, parents first, and return the paths of those that are copies.
 
         A folder that is moved becomes a copy with all its content, so nothing below it is written again. All
@@ -108,50 +99,49 @@ class NodeWriter:
         for change in sorted(change for change in changes if change.new_mode == FOLDER_MODE):
             if _is_below(change.path, copied):
                 continue
-            copyfrom = b""
+            source = None
             # It was a folder before and is one now: only moved folders are among these changes (_has_node).
             if change.old_mode == FOLDER_MODE:
                 copied.add(change.path)
-                copyfrom = self._format_copyfrom(change, origin)
-            self._out.write(
-                dump_format.directory(self._convert_path(line, change.path), origin=copyfrom)
-            )
+                source = self._source_of(change, origin)
+            path = self._convert_path(line, change.path)
+            self._out.write(dump_format.directory(path, source))
         return copied
 
-    def _write_files(self, changes: list[TreeChange], line: bytes, origin: Origin) -> None:
+    def _write_files(self, changes: list[TreeChange], line: bytes, origin: CopyOrigin) -> None:
         """Write the record of each added, changed or renamed file or link.
 
-        A file that is new or has another path gets the action `add`, and all others `change`. A renamed file
-        is a copy of its old path in `origin`. The record has the text and the properties only if they change.
-        Example: a rename of `a` to `b` without an edit is `add b`, copied from `a`, without a text.
+        The record has the text and the properties only if they change. Example: a rename of `a` to `b`
+        without an edit is `add b`, copied from `a`, without a text.
         """
-        # All texts are asked for at once: git would take longer to answer one request after another.
+        # All texts are requested at once: git would take longer to answer one request after another.
         # blobs yields them in the order of the changes.
-        names = [change.new_object for change in changes if _has_new_text(change)]
-        blobs = self._blobs.read(names)
+        blobs = self._blobs.read([change.new_object for change in changes if _has_new_text(change)])
         for change in changes:
             path = self._convert_path(line, change.path)
             is_renamed = change.source != change.path
             action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
-            copyfrom = self._format_copyfrom(change, origin) if is_renamed else b""
+            source = self._source_of(change, origin) if is_renamed else None
             properties = _changed_properties(change)
             if not _has_new_text(change):
-                self._out.write(dump_format.file(path, action, copyfrom, properties))
+                record = dump_format.file(path, action, origin=source, properties=properties)
+                self._out.write(record)
                 continue
             blob = next(blobs)
             if change.new_mode == SYMLINK_MODE:
-                blob, properties = _read_link(blob)
-                # Without properties, the link became a plain file, which a report has to say.
+                blob, properties = read_link(blob)
+                # Without properties, the link became a plain file.
                 if not properties:
                     self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
-                path, action, copyfrom, properties, blob.size, blob.chunks
+                path,
+                action,
+                origin=source,
+                properties=properties,
+                size=blob.size,
+                chunks=blob.chunks,
             )
             self._out.writelines(records)
-        # blobs reads the end of the last text, and git's answer that follows all texts, only when it is asked
-        # for one more blob. Unread, they would be taken for the answer to the next commit's first request.
-        for _ in blobs:
-            pass
 
 
 def _has_node(change: TreeChange) -> bool:
@@ -160,19 +150,6 @@ def _has_node(change: TreeChange) -> bool:
         # git lists all folders above a changed file. Only moved ones have another source.
         return change.source != change.path
     return change.old_mode not in NO_NODE or change.new_mode not in NO_NODE
-
-
-def _read_link(blob: Blob) -> tuple[Blob, dump_format.Properties]:
-    """Return the text and the properties of a link as Subversion stores it.
-
-    The target `a` becomes the text `link a` with the property svn:special. If Subversion can make no link
-    with this target, return the target as the text of a plain file, with {}.
-    """
-    # Such a target is not read into memory: it makes no link anyway, and may have gigabytes.
-    if blob.size > svn_names.LONGEST_TARGET:
-        return blob, {}
-    properties, text = svn_names.link(b"".join(blob.chunks))
-    return Blob(len(text), iter([text])), properties
 
 
 def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
@@ -219,18 +196,16 @@ class RevisionWriter:
         """Write the revision of the commit with the index `i`, and the revisions that follow from it.
 
         These are a copy for each tag at this commit, and for each branch there without commits of its own.
-        The folder of an unnamed branch is deleted after the commit that merges it. Commits must be written in
+        Then the folder of an unnamed branch that this commit merges is deleted. Commits must be written in
         the order of their indices.
         """
         commit = self._plan.commits[i]
         self._write_commit(i, details)
-        # Each tag, and each branch without commits of its own, is a copy in a revision of its own.
         for path in self._plan.copies.get(i, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
             self._add_line(path, self._find_origin(i))
-        # The folder of a branch that has no name any more is deleted after the commit that merged it. Such a
-        # folder is branches/merged-<commit>.
         for line in self._plan.ends.get(i, ()):
+            # Such as merged-0a4d55a8d778.
             name = line.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
             self._begin(details._replace(text=text), commit, {})
@@ -279,34 +254,28 @@ class RevisionWriter:
             self._late += 1
         self._begin(details, commit, properties)
         # On the same branch, the first parent's tree is the folder's content in the revision before.
-        origin = Origin(line.path, self._number - 1)
+        origin = CopyOrigin(line.path, self._number - 1)
         # Revision 1 has made the folder trunk, so only other branches need to be added.
         if i == line.first and line.path != TRUNK:
             if commit.parents:
                 origin = self._find_origin(commit.parents[0])
-                self._add_line(line.path, origin)
-            else:
-                self._add_line(line.path, None)
+            self._add_line(line.path, origin if commit.parents else None)
         self._nodes.write(details.changes, line.path, origin)
         self._revisions.append(self._number)
 
-    def _find_origin(self, commit: int) -> Origin:
-        return Origin(self._plan.lines[commit].path, self._revisions[commit])
+    def _find_origin(self, commit: int) -> CopyOrigin:
+        return CopyOrigin(self._plan.lines[commit].path, self._revisions[commit])
 
-    def _add_line(self, path: bytes, origin: Origin | None) -> None:
+    def _add_line(self, path: bytes, origin: CopyOrigin | None) -> None:
         """Add a branch or tag as a copy of its origin, or as an empty folder, below the folders above it."""
         for folder in folders_above(path):
             if folder not in self._folders:
                 self._folders.add(folder)
                 self._out.write(dump_format.directory(folder))
-        copyfrom = dump_format.copyfrom(*origin) if origin else b""
-        self._out.write(dump_format.directory(path, origin=copyfrom))
+        self._out.write(dump_format.directory(path, origin))
 
     def facts(self) -> Facts:
-        """Return the number of revisions, and a note with a count for each thing that is not as in git.
-
-        Things that did not occur get no note.
-        """
+        """Return the number of revisions, and a note with a count for each thing that is not as in git."""
         counts = {note: len(paths) for note, paths in self._nodes.noted.items()}
         renamed = self._plan.renamed
         # Such as `one/y as branches/one~y`. Three are enough to see the rule.

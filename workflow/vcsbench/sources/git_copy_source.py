@@ -16,32 +16,25 @@ from typing import BinaryIO, NamedTuple
 from vcsbench.external import one_line, open_regular, printable
 from vcsbench.sources import git_objects
 from vcsbench.sources.base import Facts, SizeEstimate, format_notes, readable
-from vcsbench.sources.git_layout import (
-    REF_BYTES,
-    GitLayout,
-    find_layout,
-    find_object_folders,
-    read_limited,
-    read_optional,
-)
-from vcsbench.sources.git_repository import Git
+from vcsbench.sources.git_layout import find_object_folders, read_optional, read_ref
+from vcsbench.sources.git_repository import LIST_BYTES, Git
 from vcsbench.sources.git_source import GitSource
 
-LIST_BYTES = 1 << 29
 AS_IS_HISTORY = "as-is"
-# git follows a symbolic ref to another one this number of times.
-SYMBOLIC_DEPTH = 5
+# git reads this number of refs one after the other, from a symbolic ref to the name of a commit.
+MOST_REFS_IN_A_ROW = 5
 # Refs of one work tree, and of replaced objects, which change what git reads.
 LEFT_OUT_REFS = ("refs/replace/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
 REPLACED = "refs/replace/"
-_PACK = re.compile(r"(pack-[0-9a-f]+)\.(pack|idx|rev|bitmap|mtimes)")
-_PACK_INDEX_OF_ALL = re.compile(r"multi-pack-index(-[0-9a-f]+\.(bitmap|rev))?")
-_GRAPH = re.compile(
-    r"info/(commit-graph|commit-graphs/(commit-graph-chain|graph-[0-9a-f]+\.graph))"
+# Files of a folder of objects that git reads: those of a pack, and all others.
+_PACK = re.compile(r"(pack/pack-[0-9a-f]+)\.(pack|idx|rev|bitmap|mtimes)")
+_OTHER_FILES = re.compile(
+    r"pack/multi-pack-index(-[0-9a-f]+\.(bitmap|rev))?"
+    r"|info/(commit-graph|commit-graphs/(commit-graph-chain|graph-[0-9a-f]+\.graph))"
+    r"|[0-9a-f]{2}/([0-9a-f]{38}|[0-9a-f]{62})"
 )
-_LOOSE = re.compile(r"[0-9a-f]{2}/([0-9a-f]{38}|[0-9a-f]{62})")
-# What describes the objects of one folder, so that it is wrong for the objects of several.
-_OF_ONE_FOLDER = ("multi-pack-index", "info/")
+# These describe the objects of one folder, so they are wrong for the objects of several.
+_OF_ONE_FOLDER = ("pack/multi-pack-index", "info/")
 
 
 class ObjectFile(NamedTuple):
@@ -55,7 +48,8 @@ class ObjectFile(NamedTuple):
 class StoredRefs(NamedTuple):
     """The content of packed-refs, and that of each ref in a file of its own, by name.
 
-    `replaced` and `dangling` are the numbers of replaced objects and of symbolic refs that are left out.
+    Such as {"refs/heads/main": b"0a4d55a8..."}. `replaced` and `dangling` are the numbers of replaced objects
+    and of symbolic refs that are left out.
     """
 
     packed: bytes
@@ -71,13 +65,13 @@ class GitCopySource(GitSource):
     keys = ("path", "history")
 
     def _read_identity(self, git: Git) -> str:
-        layout = self._find_layout()
-        self._check_complete(git, layout)
+        """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
+        self._check_complete(git)
         self._find_commit(git)
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
         # Another upkeep is another state of the repository.
-        for file in sorted(self._list_objects(layout)):
+        for file in sorted(_list_objects(find_object_folders(git.layout.common))):
             state.update(f"{file.name} {file.size}\n".encode())
         return state.hexdigest()
 
@@ -92,17 +86,16 @@ class GitCopySource(GitSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        layout = self._find_layout()
         with self._open() as git:
             commits = int(git.output("rev-list", "--count", "--all"))
             entries = git_objects.read_tree(git, self._find_commit(git))
-        folders = (git_objects.FOLDER_MODE, git_objects.SUBMODULE)
-        return SizeEstimate(
-            revisions=commits,
-            repository_bytes=sum(file.size for file in self._list_objects(layout)),
-            files=sum(entry.mode not in folders for entry in entries),
-            tree_bytes=sum(entry.size for entry in entries),
-        )
+            files = _list_objects(find_object_folders(git.layout.common))
+            return SizeEstimate(
+                revisions=commits,
+                repository_bytes=sum(file.size for file in files),
+                files=git_objects.count_files(entries),
+                tree_bytes=sum(entry.size for entry in entries),
+            )
 
     def write(self, out: BinaryIO) -> Facts:
         raise self._options.error(
@@ -121,89 +114,76 @@ class GitCopySource(GitSource):
 
         Return the notes on what was left out. Raise UserError if the repository has another identity now.
         """
-        layout = self._find_layout()
         with self._open() as git:
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
+            common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
         # The refs before the objects: a later commit has more objects than the refs need.
-        refs = _read_refs(layout.common)
+        refs = _read_refs(common)
         _write_refs(refs, path)
-        folders = find_object_folders(layout.common)
+        folders = find_object_folders(common)
         try:
-            for file in self._list_objects(layout):
+            for file in _list_objects(folders):
                 _copy_object(file, path / "objects")
         except FileNotFoundError:
             # git has packed the objects in the meantime.
             raise self.changed_error() from None
+        has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
+        borrowed = "Other repositories whose objects are borrowed (alternates) and were copied"
         counts = {
             "Replaced objects (refs/replace) left out": refs.replaced,
             "Symbolic refs without their branch left out": refs.dangling,
-            "Grafts left out": int(
-                bool(read_optional(layout.common / "info" / "grafts", LIST_BYTES))
-            ),
-            "Other repositories whose objects are borrowed (alternates) and were copied": len(
-                folders
-            )
-            - 1,
+            "Grafts left out": int(has_grafts),
+            borrowed: len(folders) - 1,
         }
         return Facts(notes=format_notes(counts))
 
-    def _find_layout(self) -> GitLayout:
-        layout = find_layout(self._path)
-        if layout is None:
-            raise self._path_error("is not a git repository. Give one.")
-        return layout
-
-    def _check_complete(self, git: Git, layout: GitLayout) -> None:
-        """Raise UserError for a shallow or partial clone, and for refs that lead to each other."""
+    def _check_complete(self, git: Git) -> None:
+        """Raise UserError for a shallow or partial clone, and for symbolic refs that git cannot follow."""
         if git.shallow:
             raise self._path_error(
                 "is a shallow clone, whose history begins in the middle. Run `git fetch --unshallow` in it, "
                 "or clone it again without --depth."
             )
-        for folder in find_object_folders(layout.common):
+        for folder in find_object_folders(git.layout.common):
             if any((folder / "pack").glob("*.promisor")):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
                 )
-        loop = _find_loop(layout, git.head)
-        if loop:
+        endless = _find_endless_ref({"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))})
+        if endless is not None:
             raise self._path_error(
-                f"has refs that lead to each other, such as {printable(loop)}. `git symbolic-ref --delete` "
-                "removes one."
+                "has refs that lead to each other in a circle, or in a row of more than "
+                f"{MOST_REFS_IN_A_ROW}, such as {printable(endless)}. `git symbolic-ref --delete` removes "
+                "one."
             )
 
-    def _list_objects(self, layout: GitLayout) -> Iterator[ObjectFile]:
-        """Yield the files of all folders of objects, each name once, without those that are being written."""
-        folders = find_object_folders(layout.common)
-        seen = set()
-        for folder in folders:
-            for file in _list_folder(folder):
-                describes_one = file.name.removeprefix("pack/").startswith(_OF_ONE_FOLDER)
-                if file.name not in seen and not (describes_one and len(folders) > 1):
-                    seen.add(file.name)
-                    yield file
+
+def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
+    """Yield the files of all folders of objects, each name once, without those that are being written."""
+    seen = set()
+    for folder in folders:
+        for file in _list_folder(folder):
+            is_wrong = len(folders) > 1 and file.name.startswith(_OF_ONE_FOLDER)
+            if file.name not in seen and not is_wrong:
+                seen.add(file.name)
+                yield file
 
 
 def _list_folder(folder: Path) -> Iterator[ObjectFile]:
     """Yield the files of one folder of objects that git reads."""
     with readable(folder):
-        for above, _, names in os.walk(folder):
-            present = set(names)
+        for above, _, files in os.walk(folder):
+            below = os.path.relpath(above, folder)
+            names = {os.path.join(below, file) for file in files}
             for name in sorted(names):
-                path = os.path.join(above, name)
-                below = os.path.relpath(path, folder)
                 pack = _PACK.fullmatch(name)
-                if pack and below.startswith("pack/"):
-                    # One of both is missing while git writes or removes a pack.
-                    is_read = {f"{pack[1]}.pack", f"{pack[1]}.idx"} <= present
-                elif below.startswith("pack/"):
-                    is_read = bool(_PACK_INDEX_OF_ALL.fullmatch(name))
-                else:
-                    is_read = bool(_GRAPH.fullmatch(below) or _LOOSE.fullmatch(below))
-                if is_read:
-                    yield ObjectFile(path, below, os.stat(path).st_size)
+                # One of both is missing while git writes or removes a pack.
+                is_whole_pack = pack is not None and {f"{pack[1]}.pack", f"{pack[1]}.idx"} <= names
+                if is_whole_pack or _OTHER_FILES.fullmatch(name):
+                    path = os.path.join(folder, name)
+                    yield ObjectFile(path, name, os.stat(path).st_size)
 
 
 def _copy_object(file: ObjectFile, objects: Path) -> None:
@@ -220,16 +200,17 @@ def _copy_object(file: ObjectFile, objects: Path) -> None:
 def _read_refs(common: Path) -> StoredRefs:
     """Read all refs as they are stored, without those of work trees and of replaced objects."""
     packed = []
-    names = set()
+    # The targets of symbolic refs that exist. A ref that is not symbolic has the target None.
+    targets: set[str | None] = {None}
     replaced = 0
     is_left_out = False
     for line in read_optional(common / "packed-refs", LIST_BYTES).splitlines(keepends=True):
-        # A line that begins with ^ belongs to the tag before it.
-        if not line.startswith(b"^"):
+        # A line that begins with ^ belongs to the tag before it, and one with # is a comment.
+        if not line.startswith((b"^", b"#")):
             name = os.fsdecode(line.partition(b" ")[2].rstrip())
-            is_left_out = not line.startswith(b"#") and name.startswith(LEFT_OUT_REFS)
-            replaced += is_left_out and name.startswith(REPLACED)
-            names.add(name)
+            is_left_out = name.startswith(LEFT_OUT_REFS)
+            replaced += name.startswith(REPLACED)
+            targets.add(name)
         if not is_left_out:
             packed.append(line)
     loose = {}
@@ -237,18 +218,18 @@ def _read_refs(common: Path) -> StoredRefs:
         replaced += name.startswith(REPLACED)
         if not name.startswith(LEFT_OUT_REFS):
             loose[name] = content
-            names.add(name)
+            targets.add(name)
     # git ignores such a ref, as refs/remotes/origin/HEAD after its branch was deleted, and `git fsck` fails.
-    dangling = [name for name, content in loose.items() if _target(content) not in {"", *names}]
+    dangling = [name for name, content in loose.items() if _find_target(content) not in targets]
     for name in dangling:
         del loose[name]
     return StoredRefs(b"".join(packed), loose, replaced, len(dangling))
 
 
-def _target(content: bytes) -> str:
-    """Return the name of the ref that a symbolic ref leads to; "" for the content of another ref."""
+def _find_target(content: bytes) -> str | None:
+    """Return the name of the ref that a symbolic ref leads to; None for the content of another ref."""
     if not content.startswith(b"ref:"):
-        return ""
+        return None
     return os.fsdecode(content.removeprefix(b"ref:").strip())
 
 
@@ -265,29 +246,22 @@ def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each ref in a file: the name of an object, or `ref: ` and another ref."""
     for folder, _, names in os.walk(common / "refs"):
         for file in sorted(names):
-            path = Path(folder, file)
-            # git is writing it.
-            if file.endswith(".lock"):
-                continue
-            name = os.path.relpath(path, common)
-            target = os.readlink(path) if path.is_symlink() else ""
-            if target.startswith("refs/"):
-                yield name, b"ref: " + os.fsencode(target)
-            else:
-                yield name, read_limited(path, REF_BYTES).rstrip()
+            # git is writing a file with this ending.
+            if not file.endswith(".lock"):
+                path = Path(folder, file)
+                yield os.path.relpath(path, common), read_ref(path)
 
 
-def _find_loop(layout: GitLayout, head: bytes) -> str:
-    """Return a symbolic ref that leads to itself through others, "" if there is none."""
-    targets = {}
-    for name, content in [("HEAD", head), *_read_loose_refs(layout.common)]:
-        target = _target(content)
-        if target:
-            targets[name] = target
-    for name in targets:
-        target = name
-        for _ in range(SYMBOLIC_DEPTH + 1):
-            target = targets.get(target, "")
-        if target:
+def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
+    """Return a symbolic ref that git cannot follow to a commit; None if there is none.
+
+    `contents` has each ref, such as {"HEAD": b"ref: refs/heads/main"}.
+    """
+    for name in contents:
+        target: str | None = name
+        for _ in range(MOST_REFS_IN_A_ROW):
+            if target is not None:
+                target = _find_target(contents.get(target, b""))
+        if target is not None:
             return name
-    return ""
+    return None

@@ -34,17 +34,15 @@ class _PathTexts:
 
 
 def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
-    """Return about how many bytes Subversion needs for all texts of a history, from the output of SIZES.
+    """Return about how many bytes Subversion needs for all texts of a history.
 
-    Its input are the lines of `rev-list --objects`: each object of the history once, with a path.
-
-    Subversion stores the first text of each path in full, and later ones as deltas, like git. But git also
-    stores texts of different paths as deltas of each other, such as the files of several releases. So the
-    largest text of each path counts in full, and the others with the size that git needs. How well full
-    texts compress is known from those that git stores in full, for each suffix of names.
-
-    Raise UserError for an object that git cannot read.
+    `lines` are the output of SIZES, such as b"blob 1234 567 <base> src/a.c", for the lines of `rev-list
+    --objects`: each object once, with a path. Raise UserError for an object that git cannot read.
     """
+    # Subversion stores the first text of each path in full, and later ones as deltas, like git. But git also
+    # stores texts of different paths as deltas of each other, such as the files of several releases. So the
+    # largest text of each path counts in full, and the others with the size that git needs. How well full
+    # texts compress is known from those that git stores in full, for each suffix of names.
     full_bytes = Counter[bytes]()
     compressed_bytes = Counter[bytes]()
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)

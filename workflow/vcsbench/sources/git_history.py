@@ -41,8 +41,8 @@ class ConversionPlan:
         """Put each commit on a line, and find the copies, deletions and paths that follow from that.
 
         `commits` are all that branches and tags lead to, parents before children. The first branch becomes
-        trunk. It takes its commits first, then the other branches in order take what is left. Commits that no
-        branch has taken were merged: they become branches/merged-<first digits of the last commit>.
+        trunk and takes its commits first. The other branches take what is left, in order. What no branch has
+        taken was merged: it becomes branches/merged-<first digits of the last commit>.
         """
         self.commits = commits
         self.lines: dict[int, Line] = {}
@@ -73,11 +73,9 @@ class ConversionPlan:
         """Return the path of a branch or tag, such as branches/a/b for the branch `a/b`, and reserve it.
 
         No branch or tag may lie in the folder of another: its files would be taken for files of the other.
-        git can have the local branch `a` and origin's `a/b`. Then the second one becomes branches/a~b. git's
-        names have no `~`, so such a path rarely exists. `renamed` gets each name whose path was changed.
+        With git's local branch `a`, origin's `a/b` becomes branches/a~b. `renamed` gets each changed name.
         """
-        # A path is taken if another branch or tag has it, or lies below it. The other check finds a branch or
-        # tag that lies above it.
+        # A path is taken if another branch or tag has it, lies below it, or lies above it.
         for path in _candidate_paths(folder, name):
             is_taken = path in self._paths or path in self._folders
             if not is_taken and self._paths.isdisjoint(folders_above(path)):

@@ -1,6 +1,8 @@
 """Find the folders of a user's git repository, and check their files before git opens one of them."""
 
+import codecs
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,13 +11,19 @@ from typing import NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, read_bytes
 from vcsbench.sources.base import readable
-from vcsbench.sources.git_alternates import read_alternates
-from vcsbench.sources.repository_files import GIT_PARTS, WORK_TREE_PARTS, check_files
+from vcsbench.sources.repository_files import (
+    GIT_PARTS,
+    SYMBOLIC_REF,
+    WORK_TREE_PARTS,
+    check_files,
+)
 
 REF_BYTES = 1 << 14
 ALTERNATES_BYTES = 1 << 20
 PACK_SUFFIXES = (".pack", ".idx")
 GIVE_CLONE = "Give a clone of the repository, which `git clone --mirror` makes."
+# A string of C as git writes and reads it (unquote_c_style).
+QUOTATION = re.compile(rb'"((?:[^"\\]|\\[abfnrtv\\"]|\\[0-3][0-7]{2})*)"')
 
 
 class GitLayout(NamedTuple):
@@ -36,9 +44,13 @@ def find_layout(path: Path) -> GitLayout | None:
         return None
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
     common = _find_common_folder(folder)
-    _require(folder / "HEAD")
-    _require(common / "objects")
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
+    for part in (folder / "HEAD", common / "objects"):
+        if not os.path.lexists(part):
+            raise UserError(
+                f"{one_line(part)}: does not exist: the git repository is damaged, or its main repository "
+                "was moved. Clone it again, or run `git worktree repair` there."
+            )
     return GitLayout(folder, common)
 
 
@@ -64,7 +76,7 @@ def _find_git_folder(path: Path) -> Path | None:
 
 def _read_gitdir(file: Path) -> Path:
     """Return the folder that the file `.git` of a linked work tree names: `gitdir: /srv/x/worktrees/y`."""
-    content = read_limited(file, REF_BYTES).rstrip(b"\r\n")
+    content = _read_limited(file, REF_BYTES).rstrip(b"\r\n")
     if not content.startswith(b"gitdir: "):
         raise UserError(
             f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
@@ -79,24 +91,9 @@ def _read_gitdir(file: Path) -> Path:
 
 
 def _find_common_folder(folder: Path) -> Path:
-    file = folder / "commondir"
-    if not os.path.lexists(file):
-        return folder
-    # git reads a string of C, which ends at a NUL.
-    name = read_limited(file, REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
+    # git reads a string of C, which ends at a NUL. Without the file, the name is empty.
+    name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
     return folder / os.fsdecode(name)
-
-
-def _require(path: Path) -> None:
-    """Raise UserError without this part of a repository."""
-    with readable(path):
-        try:
-            os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            raise UserError(
-                f"{one_line(path)}: does not exist: the git repository is damaged, or its main repository "
-                "was moved. Clone it again, or run `git worktree repair` there."
-            ) from None
 
 
 def find_object_folders(common: Path) -> list[Path]:
@@ -119,7 +116,7 @@ def _read_lenders(objects: Path) -> list[Path]:
     """Return the real folders of objects that info/alternates names, in git's own reading of it."""
     file = objects / "info" / "alternates"
     lenders = []
-    for name in read_alternates(read_optional(file, ALTERNATES_BYTES)):
+    for name in parse_alternates(read_optional(file, ALTERNATES_BYTES)):
         lender = (objects / os.fsdecode(name)).absolute()
         if not os.path.isdir(lender):
             raise UserError(
@@ -128,6 +125,32 @@ def _read_lenders(objects: Path) -> list[Path]:
             )
         lenders.append(lender.resolve())
     return lenders
+
+
+def parse_alternates(content: bytes) -> list[bytes]:
+    """Return the names of folders in the content of `info/alternates`, one for each line.
+
+    `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and b"/srv/b\\tc", whose \\t is a tab. The rules
+    are git's: read in another way, git would open a folder whose files vcsbench has not checked.
+    """
+    names = []
+    # git reads a string of C, which ends at a NUL.
+    text = content.partition(b"\0")[0] + b"\n"
+    position = 0
+    while position < len(text):
+        quotation = QUOTATION.match(text, position)
+        if quotation:
+            name = codecs.decode(quotation[1], "unicode_escape").encode("latin-1")
+            # git skips one character behind the closing mark, whatever it is: usually the line end.
+            position = quotation.end() + 1
+        else:
+            # A comment, or a name. A name whose quotation is wrong is taken as it stands.
+            line = text[position : text.index(b"\n", position)]
+            name = b"" if line.startswith(b"#") else line
+            position += len(line) + 1
+        if name:
+            names.append(name)
+    return names
 
 
 def list_folders(path: Path) -> list[Path]:
@@ -139,10 +162,9 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders in one of git's folders without which nobody can read the history.
+    """Yield the entries in one of list_folders() without which nobody can read the history.
 
-    `folder` is one of list_folders(). Yielded are HEAD, refs that are packed, and files and folders of
-    objects. The caller looks at their permissions.
+    These are HEAD, refs that are packed, and files and folders of objects.
     """
     for entry in os.scandir(folder):
         if entry.name in ("HEAD", "packed-refs", "objects"):
@@ -164,14 +186,26 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
                     yield file
 
 
-def read_limited(path: Path, limit: int) -> bytes:
-    """Return the content of a file of a repository. Raise UserError if it cannot be read, or is larger."""
+def read_ref(path: Path) -> bytes:
+    """Return the content of HEAD or of a ref in a file: a commit's name, or `ref: refs/heads/main`."""
+    with readable(path):
+        target = os.readlink(path) if path.is_symlink() else ""
+    # A symbolic ref of an old git is a link, which git reads as a text.
+    if target.startswith(SYMBOLIC_REF):
+        return b"ref: " + os.fsencode(target)
+    return _read_limited(path, REF_BYTES).rstrip()
+
+
+def _read_limited(path: Path, limit: int) -> bytes:
     with readable(path):
         return read_bytes(path, limit)
 
 
 def read_optional(path: Path, limit: int) -> bytes:
-    """Return the content of a file of a repository; b"" if it is missing."""
+    """Return the content of a file of a repository; b"" if it is missing.
+
+    Raise UserError if it cannot be read, or is larger than `limit` bytes.
+    """
     with readable(path), suppress(FileNotFoundError):
         return read_bytes(path, limit)
     return b""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from vcsbench.external import parse_number
 from vcsbench.processes import Program
-from vcsbench.sources.git_objects import Node, check_count, check_paths, read_field
+from vcsbench.sources.git_objects import check_count, check_paths, read_field
 from vcsbench.sources.git_repository import Git
 
 # The options of `git log` for read_commits().
@@ -14,17 +14,8 @@ COMMITS_FORMAT = ("--encoding=none", "--format=%H %ct %P")
 # The options of `git log` for read_details().
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 DETAILS = (
-    "--raw",
-    "-z",
-    "-r",
-    "-t",
-    "--no-abbrev",
-    "-M",
-    "-l400",
-    "--root",
-    "--diff-merges=first-parent",
-    "--encoding=UTF-8",
-    "--format=commit%x00%an%x00%B",
+    *("--raw", "-z", "-r", "-t", "--no-abbrev", "-M", "-l400", "--root"),
+    *("--diff-merges=first-parent", "--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
 )
 # The end of 9999: Subversion's dates have four digits for the year.
 LAST_SECOND = 253402300799
@@ -45,7 +36,7 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     """Return the commits in the output of `git log` with the options COMMITS_FORMAT, parents before children.
 
     A line is `<commit> <seconds since 1970> <parent> <parent>`. Parents become indices in the returned list.
-    A shallow clone lacks some parents: they are not listed, and left out.
+    The missing parents of a shallow clone are left out.
     """
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
@@ -53,11 +44,9 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
         name, date, *parents = line.rstrip(b"\n").split(b" ")
         # git prints nothing for a date before 1970, and any number for a damaged one.
         seconds = parse_number(date, LAST_SECOND)
-        if seconds is None:
-            seconds = UNREADABLE_DATE
         listed = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        commits.append(Commit(name, seconds, listed))
+        commits.append(Commit(name, UNREADABLE_DATE if seconds is None else seconds, listed))
     return commits
 
 
@@ -104,7 +93,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
         check_count(changes, git)
-    check_paths([Node(change.path, change.new_mode) for change in changes], git)
+    check_paths([(change.path, change.new_mode) for change in changes], git)
     return CommitDetails(
         author=" ".join(_REFUSED.sub(" ", author).split()),
         text=_REFUSED.sub("\N{REPLACEMENT CHARACTER}", message),
@@ -121,8 +110,13 @@ def _read_change(program: Program) -> TreeChange:
     head = read_field(program).removeprefix(b":")
     old_mode, new_mode, old_object, new_object, status = head.split(b" ")
     source = read_field(program)
-    path = source
-    if status[:1] in b"RC":
-        path = read_field(program)
-    is_moved = status[:1] == b"R"
-    return TreeChange(path, source, old_mode, new_mode, old_object, new_object, is_moved)
+    has_two_paths = status.startswith((b"R", b"C"))
+    return TreeChange(
+        path=read_field(program) if has_two_paths else source,
+        source=source,
+        old_mode=old_mode,
+        new_mode=new_mode,
+        old_object=old_object,
+        new_object=new_object,
+        is_moved=status.startswith(b"R"),
+    )

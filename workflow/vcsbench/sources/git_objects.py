@@ -1,6 +1,5 @@
 """Read blobs and trees from git, and refuse those that git itself would not make."""
 
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -9,8 +8,9 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, printable
 from vcsbench.processes import Program
+from vcsbench.sources import svn_names
+from vcsbench.sources.dump_format import Properties
 from vcsbench.sources.git_repository import Git
-from vcsbench.sources.svn_names import subversion_path
 from vcsbench.storages.file_trees import MAX_DEPTH, PATH_BYTES
 
 # Modes of entries of a tree. ABSENT is the mode before a change adds a file, and after it deletes one.
@@ -22,6 +22,10 @@ NO_NODE = (ABSENT, SUBMODULE)
 MOST_GIT_ENTRIES = 3_000_000
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
+# git answers in seconds. After an object that is shorter than it states, it would wait for ever.
+BLOB_ANSWER_S = 600.0
+# Of the first line of an answer: more is the content of a damaged object.
+ANSWER_BYTES = 1 << 10
 
 
 class Blob(NamedTuple):
@@ -34,86 +38,77 @@ class Blob(NamedTuple):
 class BlobReader:
     """Reads blobs through one `git cat-file --batch`. Requests are sent ahead of the answers.
 
-    git does not compare the size that a loose object states with its content. If the content is shorter, its
-    end is taken from the next answers, and after the last answer both sides would wait. So each part of the
-    requests ends with the name of an object that does not exist. A content with that answer is too short.
+    git does not compare the size that an object states with its content. With another size, the next answer
+    begins at another place, so each answer must begin with the name of its request.
     """
 
     def __init__(self, git: Git, program: Program) -> None:
         self._git = git
         self._program = program
-        # Random, so that no content of the user's has it.
-        self._marker = b"z" + secrets.token_hex(16).encode()
-        self._marker_answer = self._marker + b" missing"
 
     def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
         """Yield the blobs with these names, such as b"0a4d55a8...", in this order.
 
-        A caller need not read a blob's content to the end: the rest is skipped before the next blob. It must
-        ask for blobs until no blob is left, because answers that are left would confuse the next call.
-        Raise UserError if an object is missing, damaged or not a blob.
+        The caller must read each content to its end. Raise UserError if an object is missing, damaged or not
+        a blob.
         """
-        for start in range(0, len(names), REQUESTS):
-            part = names[start : start + REQUESTS]
-            self._request(part)
-            for name in part:
-                size = self._read_size(name)
-                chunks = self._read_chunks(name, size)
-                yield Blob(size, chunks)
-                for _ in chunks:
-                    pass
-            # git's answer to the name that does not exist, which ends each part of the requests.
-            self._program.stdout.readline()
-
-    def _request(self, names: Sequence[bytes]) -> None:
         requests = self._program.process.stdin
         assert requests is not None
-        try:
-            requests.write(b"".join(name + b"\n" for name in (*names, self._marker)))
-            requests.flush()
-        except BrokenPipeError:
-            raise self._program.failed() from None
+        for start in range(0, len(names), REQUESTS):
+            part = names[start : start + REQUESTS]
+            try:
+                requests.write(b"".join(name + b"\n" for name in part))
+                requests.flush()
+            except BrokenPipeError:
+                raise self._program.failed() from None
+            for name in part:
+                size = self._read_size(name)
+                yield Blob(size, self._read_chunks(name, size))
 
     def _read_size(self, name: bytes) -> int:
-        """Read the first line of an answer, such as `<object> blob 1234`."""
-        answer = self._program.stdout.readline().split()
+        """Read the first line of an answer, such as `<object> blob 1234`, and return the size."""
+        answer = self._program.stdout.readline(ANSWER_BYTES).split()
         if not answer:
             raise self._program.failed()
-        # `<object> missing`
-        if len(answer) != 3:
+        if answer == [name, b"missing"]:
             raise self._git.missing_error(name)
+        if answer[0] != name or len(answer) != 3:
+            raise self._git.damaged_error(
+                name, "an object before it has another size than it states"
+            )
         _, kind, size = answer
         if kind != b"blob":
             raise self._git.damaged_error(name, f"it is a {kind.decode()}, not a blob")
         return int(size)
 
     def _read_chunks(self, name: bytes, size: int) -> Iterator[bytes]:
-        """Yield the `size` bytes of the blob `name` in chunks, and read the line end behind them.
-
-        Raise UserError if the content is shorter or longer than `size`, or if git has ended.
-        """
-        damaged = self._git.damaged_error(name, "its content has another size than it states")
-        length = len(self._marker_answer)
-        last = b""
+        """Yield the `size` bytes of the blob `name` in chunks, and read the line end behind them."""
         while size > 0:
-            # read1() returns what has come: read() would wait for bytes that a short content lacks.
-            chunk = self._program.stdout.read1(min(size, CHUNK))
+            chunk = self._program.stdout.read(min(size, CHUNK))
             if not chunk:
                 raise self._program.failed()
-            # A content that is too short is followed by other answers, the last one to the marker. git writes
-            # nothing after that, so the marker ends the bytes read, perhaps divided between two chunks.
-            last = last[-length:] + chunk[-length - 1 :]
-            if self._marker_answer in last:
-                raise damaged
             size -= len(chunk)
             yield chunk
         if self._program.stdout.read(1) != b"\n":
-            raise damaged
+            raise self._git.damaged_error(name, "its content has another size than it states")
+
+
+def read_link(blob: Blob) -> tuple[Blob, Properties]:
+    """Return the text and the properties of a link as Subversion stores it.
+
+    The target `a` becomes the text `link a` with the property svn:special. If Subversion can make no link
+    with this target, return the target as the text of a plain file, with {}.
+    """
+    # Such a target is not read into memory: it makes no link anyway, and may have gigabytes.
+    if blob.size > svn_names.LONGEST_TARGET:
+        return blob, {}
+    properties, text = svn_names.link(b"".join(blob.chunks))
+    return Blob(len(text), iter([text])), properties
 
 
 @contextmanager
 def open_blobs(git: Git) -> Iterator[BlobReader]:
-    with git.start("cat-file", "--batch", stdin=processes.PIPE) as program:
+    with git.start("cat-file", "--batch", stdin=processes.PIPE, limit_s=BLOB_ANSWER_S) as program:
         yield BlobReader(git, program)
 
 
@@ -135,13 +130,6 @@ def read_field(program: Program) -> bytes:
         parts.append(program.stdout.read(len(buffered)))
 
 
-class Node(NamedTuple):
-    """A path in git with its mode."""
-
-    path: bytes
-    mode: bytes
-
-
 class TreeEntry(NamedTuple):
     """A file, link, folder or submodule of a tree. The size is 0 without a blob."""
 
@@ -154,8 +142,7 @@ class TreeEntry(NamedTuple):
 def read_tree(git: Git, commit: str) -> list[TreeEntry]:
     """Return all files, links, folders and submodules in the tree of a commit, folders before their content.
 
-    Folders and submodules have the size 0. Raise UserError if the tree is damaged or too large, or if a blob
-    is missing.
+    Raise UserError if the tree is damaged or too large, or if a blob is missing.
     """
     entries = list[TreeEntry]()
     words = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
@@ -170,8 +157,12 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
             entries.append(TreeEntry(path, mode, name, size))
             check_count(entries, git)
         program.finish()
-    check_paths([Node(entry.path, entry.mode) for entry in entries], git)
+    check_paths([(entry.path, entry.mode) for entry in entries], git)
     return entries
+
+
+def count_files(entries: Sequence[TreeEntry]) -> int:
+    return sum(entry.mode not in (FOLDER_MODE, SUBMODULE) for entry in entries)
 
 
 def check_count(entries: Sequence[object], git: Git) -> None:
@@ -182,29 +173,35 @@ def check_count(entries: Sequence[object], git: Git) -> None:
         )
 
 
-def check_paths(nodes: Sequence[Node], git: Git) -> None:
-    """Raise UserError if a path is too long or too deep, or if a tree is damaged.
+def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
+    """Raise UserError if a path is too long or too deep, or if a tree of a foreign repository is damaged.
 
-    A damaged tree can have a file `/etc/x`, two entries `a`, or a link `a` and
-    a file `a/b`. Nothing may be written through these.
+    `nodes` are paths with modes: (b"a/b", FOLDER_MODE). Nothing may be written through a damaged tree,
+    such as one with a link `a` and a file `a/b`.
     """
     # git lists each folder above a changed file as well, so each path has its folder among the nodes.
-    folders = {node.path for node in nodes if node.mode == FOLDER_MODE}
+    folders = {path for path, mode in nodes if mode == FOLDER_MODE}
     folders.add(b"")
     added = set[bytes]()
     for path, mode in nodes:
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.
-        name = subversion_path(path)
+        name = svn_names.subversion_path(path)
         if name.count(b"/") > MAX_DEPTH or len(name) > PATH_BYTES:
             raise UserError(
                 f"{git.where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
                 f"{printable(name[:60])}... . Choose another branch."
             )
-        if path in added or path.rpartition(b"/")[0] not in folders:
-            raise UserError(
-                f"{git.where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or "
-                "one outside of its folder. `git fsck` lists such trees."
-            )
+        if path in added:
+            raise _damaged_tree(git, path, "it has two entries of this name")
+        # `/etc/x`, or `a/b` where `a` is a link, which would lead out of the tree.
+        if path.rpartition(b"/")[0] not in folders:
+            raise _damaged_tree(git, path, "this path is outside of its folder")
         added.add(path)
+
+
+def _damaged_tree(git: Git, path: bytes, fault: str) -> UserError:
+    return UserError(
+        f"{git.where}: a tree is damaged at {printable(path[:200])}: {fault}. `git fsck` lists such trees."
+    )

@@ -20,12 +20,11 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
 from vcsbench.sources.git_layout import (
-    REF_BYTES,
     GitLayout,
     find_layout,
     find_object_folders,
-    read_limited,
     read_optional,
+    read_ref,
 )
 from vcsbench.storages.workdir import run_folder
 
@@ -51,11 +50,10 @@ ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-# git 2.43 reads the attributes of a bare repository from the tree of HEAD, unless it gets another one.
-EMPTY_TREE = {
-    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-}
+# git 2.43 reads the attributes of a bare repository from the tree of HEAD, unless it gets another one. The
+# name of the empty tree is its digest, so it depends on the repository's kind of digests.
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+EMPTY_TREE_SHA256 = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
 # commit-graph and multi-pack-index repeat data of the objects, perhaps wrongly.
 CONFIGURATION = """\
 [core]
@@ -90,23 +88,17 @@ class Ref(NamedTuple):
     commit: bytes
 
 
-class Refs(NamedTuple):
-    """The refs of a history: the branches, trunk first, and the tags."""
-
-    branches: list[Ref]
-    tags: list[Ref]
-
-
 @contextmanager
-def open_repository(path: Path) -> Iterator[Git]:
+def open_repository(path: Path, root: str | Path) -> Iterator[Git]:
     """Yield git on the repository at a path: bare, a work tree's top, or a linked work tree.
 
-    Raise UserError with git's own reason where git cannot read it.
+    `root` is the checkout, which owns the private folder (run_folder). Raise UserError with git's own reason
+    if git cannot read the repository.
     """
     layout = find_layout(path)
     if layout is None:
         raise UserError(f"{one_line(path)}: is not a git repository. Give one.")
-    with run_folder(os.getcwd()) as private:
+    with run_folder(root) as private:
         yield Git(one_line(path), layout, private)
 
 
@@ -114,6 +106,7 @@ class Git:
     """git on a private folder with the refs and the objects of a user's repository.
 
     - `where`: the path of the user's repository, safe to print.
+    - `layout`: its folders.
     - `head`: the content of HEAD, such as `ref: refs/heads/main`, or the name of a commit.
     - `shallow`: the file with the commits at which the history of a shallow clone begins; b"" for others.
     """
@@ -125,10 +118,11 @@ class Git:
         read the repository, or if it is a partial clone.
         """
         self.where = where
+        self.layout = layout
         self._private = private
         common = Path(os.path.abspath(layout.common))
         self._objects = find_object_folders(common)[0]
-        self.head = _read_head(layout.folder / "HEAD")
+        self.head = read_ref(layout.folder / "HEAD")
         # HEAD is written as it was read above. The refs may be many files, so they are links to the user's.
         (private / "HEAD").write_bytes(self.head + b"\n")
         (private / "refs").symlink_to(common / "refs")
@@ -157,9 +151,8 @@ class Git:
         return settings
 
     def _check_settings(self, settings: Mapping[str, str]) -> None:
-        """Raise UserError if the settings belong to a repository that cannot be read here.
+        """Raise UserError for a partial clone, and for refs that are not kept in files.
 
-        That is a partial clone, which lacks objects, or a repository whose refs are not kept in files.
         `settings` are of _read_settings(), such as {"extensions.refstorage": "reftable"}.
         """
         is_partial = "extensions.partialclone" in settings
@@ -180,17 +173,16 @@ class Git:
             )
 
     def _make_configuration(self, settings: Mapping[str, str]) -> str:
-        """Return the text of the private folder's configuration: CONFIGURATION, with an added `[extensions]`.
+        """Return the text of the private folder's configuration: CONFIGURATION and the extensions.
 
-        Of the user's `settings`, it takes the version of the repository's format and the extensions only: git
-        needs these to read the objects. Raise UserError for an extension whose name git cannot have.
+        git needs the user's format version and extensions to read the objects. Raise UserError for an
+        extension whose name git cannot have.
         """
-        # The name of the empty tree is its digest, so it depends on the kind of digests in the repository.
-        # Another kind than these two is left to git, which refuses it.
         has_sha256 = settings.get("extensions.objectformat") == "sha256"
-        empty_tree = EMPTY_TREE["sha256"] if has_sha256 else EMPTY_TREE["sha1"]
-        version = _quote_value(settings.get("core.repositoryformatversion", "0"))
-        configuration = CONFIGURATION.format(version=version, empty=empty_tree)
+        configuration = CONFIGURATION.format(
+            version=_quote_value(settings.get("core.repositoryformatversion", "0")),
+            empty=EMPTY_TREE_SHA256 if has_sha256 else EMPTY_TREE,
+        )
         for key, value in settings.items():
             section, _, name = key.partition(".")
             if section != "extensions":
@@ -211,12 +203,16 @@ class Git:
             return program.read_all()
 
     def start(
-        self, *arguments: str, stdin: int | IO[Any] = processes.DEVNULL, remedy: str = CLONE_AGAIN
+        self,
+        *arguments: str,
+        stdin: int | IO[Any] = processes.DEVNULL,
+        remedy: str = CLONE_AGAIN,
+        limit_s: float | None = None,
     ) -> Program:
         """Start a command of git on the private folder, such as start("log", "--reverse"), and return it.
 
-        The running program gets at most MEMORY_BYTES of memory. If it fails, its error names the user's
-        repository, the command and the `remedy`.
+        It gets at most MEMORY_BYTES of memory, and `limit_s` is the longest time without output. If it fails,
+        its error names the user's repository, the command and the `remedy`.
         """
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         # With -C, git runs in the private folder and calls it `.`, so its messages do not show our path.
@@ -227,7 +223,7 @@ class Git:
             "XDG_CONFIG_HOME": str(self._private),
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
-        program = Program(argv, failure, program_environment(variables), stdin)
+        program = Program(argv, failure, program_environment(variables), stdin, limit_s)
         # This fails if git has ended already, or if this process has a lower limit, which git has then, too.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
@@ -250,10 +246,7 @@ class Git:
         branches = self.list_refs(HEADS)
         # origin/HEAD is another name of one of origin's branches.
         names = {branch.name for branch in branches} | {b"HEAD"}
-        for branch in self.list_refs(REMOTES):
-            if branch.name not in names:
-                branches.append(branch)
-        return branches
+        return branches + [ref for ref in self.list_refs(REMOTES) if ref.name not in names]
 
     def count_other_refs(self) -> int:
         """Return the number of refs that are neither branches nor tags of commits."""
@@ -264,12 +257,12 @@ class Git:
     def list_refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix such as b"refs/tags/" that lead to commits, with short names.
 
-        Tags of files or folders are left out. Raise UserError if an object is missing. A tag with a message
-        is an object of its own, and may name another tag. `for-each-ref` follows such chains since git 2.45
-        only. So `cat-file` follows them here: for the request NAME^{} it answers with the object at the end.
+        Tags of files or folders are left out. Raise UserError if an object is missing.
         """
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
         listed = [line.split(b" ") for line in lines.splitlines()]
+        # A tag with a message is an object of its own, and may name another tag. `for-each-ref` follows such
+        # chains since git 2.45 only. `cat-file` answers NAME^{} with the object at the end of the chain.
         with self.start("cat-file", "--batch-check", stdin=processes.PIPE) as program:
             request = b"".join(target + b"^{}\n" for target, _ in listed)
             answers, _ = program.process.communicate(request)
@@ -282,16 +275,6 @@ class Git:
             if kind == b"commit":
                 refs.append(Ref(name.removeprefix(prefix), commit))
         return refs
-
-
-def _read_head(path: Path) -> bytes:
-    """Return the content of HEAD. git judges it."""
-    if path.is_symlink():
-        target = os.fsencode(os.readlink(path))
-        # A symbolic ref of an old git, which git reads as a text.
-        if target.startswith(b"refs/"):
-            return b"ref: " + target
-    return read_limited(path, REF_BYTES).rstrip()
 
 
 def _quote_value(value: str) -> str:

@@ -3,13 +3,12 @@
 import hashlib
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from vcsbench import progress
 from vcsbench.errors import UserError
@@ -28,7 +27,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.git_conversion import RevisionWriter
 from vcsbench.sources.git_history import ConversionPlan
 from vcsbench.sources.git_layout import find_layout
-from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, Refs, open_repository
+from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, open_repository
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
@@ -36,15 +35,11 @@ OTHER_REFS = "Refs left out: other remotes, stashes, notes, tags of files or fol
 SHALLOW = "The clone is shallow: its history begins in the middle."
 
 
-def is_git_repository(path: Path) -> bool:
-    """Return True if a git repository lies at `path` itself: bare, a work tree's top or a linked one.
+class Refs(NamedTuple):
+    """The refs of a history: the branches, trunk first, and the tags."""
 
-    Raise UserError with git's own reason if one lies there that git cannot read.
-    """
-    if find_layout(path) is None:
-        return False
-    with open_repository(path):
-        return True
+    branches: list[Ref]
+    tags: list[Ref]
 
 
 class GitSource(LocalSource):
@@ -54,26 +49,30 @@ class GitSource(LocalSource):
     doing = "converting and loading"
     keys: tuple[str, ...] = ("path", "branch", "history")
 
-    def __init__(self, name: str, definition: Definition, where: str) -> None:
+    def __init__(
+        self, name: str, definition: Definition, where: str, *, root: str | Path = "."
+    ) -> None:
+        """Raise UserError for a wrong definition. `root` is the checkout, for git's private folder."""
         super().__init__(name, definition, where)
+        self._root = root
         self._branch: str = definition.get("branch", "HEAD")
         self._history: str = definition.get("history", FIRST_PARENT)
         self._planned_revisions = 0
 
     @contextmanager
     def _open(self) -> Iterator[Git]:
-        if not self._path.exists():
-            raise self._path_error("does not exist. Check the path.")
+        """Yield git on the repository. Raise UserError without a repository, and without the program git."""
+        self._check_exists()
         if not shutil.which("git"):
             why = f"only the program git can read {self._path}. Install the package git."
             raise self._options.error("path", why)
         if find_layout(self._path) is None:
             raise self._path_error("is not a git repository. Give one.")
-        with open_repository(self._path) as git:
+        with open_repository(self._path, self._root) as git:
             yield git
 
     def _find_commit(self, git: Git) -> str:
-        """Return the full name of the commit at the end of the branch."""
+        """Return the full name of the commit at the end of the branch. Raise UserError if it has none."""
         name = self._parse(git, self._branch)
         # `^main` means all commits that are not on main.
         if name.startswith("^"):
@@ -157,36 +156,35 @@ class GitSource(LocalSource):
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
-        folders = (git_objects.FOLDER_MODE, git_objects.SUBMODULE)
         return SizeEstimate(
             # The first revision makes the usual layout.
             revisions=commits + 1,
             repository_bytes=text_bytes,
-            files=sum(entry.mode not in folders for entry in entries),
+            files=git_objects.count_files(entries),
             tree_bytes=sum(entry.size for entry in entries),
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the dump stream, with a revision for each commit, and return the facts about it.
-
-        Raise UserError if the branch got another commit since identity() was called. With `history: whole`,
-        any changed branch or tag raises it.
-        """
+        """Write the converted history. Raise UserError if it has changed since identity() was called."""
         with self._open() as git:
-            # The refs are listed before the identity is compared. So a branch that gets a commit between the
-            # two steps also shows in the comparison.
             refs = self._list_refs(git)
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
-            plan = self._plan_conversion(git, refs)
+            with (
+                progress.stage("listing the commits"),
+                self._walk(git, refs, "log", "--reverse", *git_log.COMMITS_FORMAT) as log,
+            ):
+                commits = git_log.read_commits(log.stdout)
+                log.finish()
+            plan = ConversionPlan(commits, refs.branches, refs.tags)
             self._planned_revisions = plan.revisions
-            out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
+            out.write(dump_format.header(self.identity()))
             with (
                 git_objects.open_blobs(git) as blobs,
                 self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
             ):
                 writer = RevisionWriter(plan, blobs, out)
-                for i in range(len(plan.commits)):
+                for i in range(len(commits)):
                     writer.write(i, git_log.read_details(log, git))
                 log.finish()
             out.flush()
@@ -196,15 +194,6 @@ class GitSource(LocalSource):
             if git.shallow:
                 facts.notes.append(SHALLOW)
         return facts
-
-    def _plan_conversion(self, git: Git, refs: Refs) -> ConversionPlan:
-        with (
-            progress.stage("listing the commits"),
-            self._walk(git, refs, "log", "--reverse", *git_log.COMMITS_FORMAT) as log,
-        ):
-            commits = git_log.read_commits(log.stdout)
-            log.finish()
-        return ConversionPlan(commits, refs.branches, refs.tags)
 
     def expected_revisions(self) -> int:
         """Return the number of revisions, 0 before write() has listed the commits."""

@@ -1,97 +1,56 @@
 """Write a tree of a git repository as a folder."""
 
 import os
-from collections import Counter
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.sources import git_objects, svn_names
 from vcsbench.sources.base import check_space, format_notes
 from vcsbench.sources.git_conversion import SUBMODULES
-from vcsbench.sources.git_objects import Blob, TreeEntry
+from vcsbench.sources.git_objects import FOLDER_MODE, SUBMODULE, SYMLINK_MODE, TreeEntry
 from vcsbench.sources.git_repository import Git
 
 
-class NewFile(NamedTuple):
-    """A file or link to write: its path, and its entry in the tree."""
+class NewEntry(NamedTuple):
+    """An entry of a tree, and the path at which it is written."""
 
     path: bytes
     entry: TreeEntry
 
 
-class NewLink(NamedTuple):
-    """A link to make."""
-
-    path: bytes
-    target: bytes
-
-
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names are as in the loaded history. No name is `..` or has a slash, and no two entries have one path
-    (git_objects.check_paths, svn_names.subversion_path), so nothing is written outside of the folder.
+    Names are as in the loaded history: `.svn` becomes `?\\046svn`. Raise UserError if the disk has too little
+    space, or if the tree is damaged.
     """
-    counts = Counter[str]()
     entries = git_objects.read_tree(git, commit)
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
-    files = _make_folders(entries, os.fsencode(folder), counts)
-    links = _write_files(git, files, counts)
-    # At the end, so that no file is written through a link.
-    for link in links:
-        os.symlink(link.target, link.path)
-    return format_notes(counts)
-
-
-def _make_folders(entries: list[TreeEntry], root: bytes, counts: Counter[str]) -> list[NewFile]:
-    """Make the folders of a tree below `root`, and return the files and links that must be written there.
-
-    Names are changed as in the loaded history: `.svn` becomes `?\\046svn`. `counts` gets the number of
-    changed names, and of submodules, which are left out.
-    """
-    files = []
+    root = os.fsencode(folder)
     _make_folder(root)
-    # Folders come before their content.
+    renamed = 0
+    files = []
+    # Folders come before their content. No name is `..` or has a slash, and no two entries have one path
+    # (git_objects.check_paths, svn_names.subversion_path), so nothing is written outside of the folder.
     for entry in entries:
-        if entry.mode == git_objects.SUBMODULE:
-            counts[SUBMODULES] += 1
-            continue
         name = svn_names.subversion_path(entry.path)
+        if entry.mode == SUBMODULE:
+            continue
         if name != entry.path:
-            counts[svn_names.RENAMED_NOTE] += 1
-        path = root + b"/" + name
-        if entry.mode == git_objects.FOLDER_MODE:
-            _make_folder(path)
+            renamed += 1
+        if entry.mode == FOLDER_MODE:
+            _make_folder(root + b"/" + name)
         else:
-            files.append(NewFile(path, entry))
-    return files
-
-
-def _write_files(git: Git, files: list[NewFile], counts: Counter[str]) -> list[NewLink]:
-    """Write all files, and return the links for the caller to make.
-
-    A link that Subversion could not make, for example with an empty target, is a plain file in the loaded
-    history. So it is written here as a plain file whose content is the target, and counted in `counts`.
-    """
-    links = []
-    with git_objects.open_blobs(git) as reader:
-        blobs = reader.read([file.entry.object for file in files])
-        for file, blob in zip(files, blobs, strict=True):
-            if file.entry.mode == git_objects.SYMLINK_MODE:
-                # A target that is too long is not read: it may have gigabytes.
-                is_short = blob.size <= svn_names.LONGEST_TARGET
-                target = b"".join(blob.chunks) if is_short else b""
-                if svn_names.is_link_target(target):
-                    links.append(NewLink(file.path, target))
-                    continue
-                counts[svn_names.LINKS_NOTE] += 1
-                # A short target was read above, so it is put in front of the chunks that are left: none.
-                # Of a long target nothing was read: then `target` is empty, and the chunks are all of it.
-                blob = Blob(blob.size, chain([target], blob.chunks))
-            is_executable = file.entry.mode == git_objects.EXECUTABLE_MODE
-            _write_file(file.path, blob, is_executable)
-    return links
+            files.append(NewEntry(root + b"/" + name, entry))
+    plain_links = _write_files(git, files)
+    return format_notes(
+        {
+            SUBMODULES: sum(entry.mode == SUBMODULE for entry in entries),
+            svn_names.RENAMED_NOTE: renamed,
+            svn_names.LINKS_NOTE: plain_links,
+        }
+    )
 
 
 def _make_folder(path: bytes) -> None:
@@ -100,7 +59,25 @@ def _make_folder(path: bytes) -> None:
     os.chmod(path, 0o755)
 
 
-def _write_file(path: bytes, blob: Blob, is_executable: bool) -> None:
-    with open(path, "xb") as file:
-        file.writelines(blob.chunks)
-        os.fchmod(file.fileno(), 0o755 if is_executable else 0o644)
+def _write_files(git: Git, files: Sequence[NewEntry]) -> int:
+    """Write files and links. Return the number of links that became plain files, as in the loaded history."""
+    targets: dict[bytes, bytes] = {}
+    plain_links = 0
+    with git_objects.open_blobs(git) as reader:
+        blobs = reader.read([file.entry.object for file in files])
+        for (path, entry), blob in zip(files, blobs, strict=True):
+            if entry.mode == SYMLINK_MODE:
+                blob, properties = git_objects.read_link(blob)
+                if properties:
+                    targets[path] = b"".join(blob.chunks).removeprefix(b"link ")
+                    continue
+                plain_links += 1
+            with open(path, "xb") as file:
+                file.writelines(blob.chunks)
+                os.fchmod(
+                    file.fileno(), 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
+                )
+    # At the end, so that no file is written through a link.
+    for path, target in targets.items():
+        os.symlink(target, path)
+    return plain_links

@@ -17,13 +17,10 @@ from vcsbench.storages.file_trees import entries
 
 
 def is_private(definition: Definition) -> bool:
-    """Return True if not all users of the machine can read a source.
-
-    A source behind a server counts as private: the server may require a password. A generated one has
-    neither a URL nor a path.
-    """
+    """Return True if not all users of the machine can read a source, and False for a generated one."""
     url = definition.get("url")
     if url is not None:
+        # A server may require a password.
         is_local = str(url).startswith(FILE_SCHEME)
         return not is_local or _is_private_path(str(url), SvnSource.kind)
     path = definition.get("path")
@@ -42,7 +39,8 @@ def _is_private_path(text: str, kind: str) -> bool:
         if kind == SvnSource.kind:
             return _is_closed(path, svn_files.list_history(path))
         if kind == DirectorySource.kind:
-            return _is_closed(path) or _has_closed_entry(path)
+            states = (state for _, state in entries(path))
+            return _is_closed(path) or not all(map(_can_others_read, states))
         if kind == GitSource.kind:
             # Objects may be elsewhere: in the main repository, or in one that this one borrows from.
             for folder in list_folders(path):
@@ -67,16 +65,9 @@ def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
 
 
 def _can_others_read(state: os.stat_result) -> bool:
-    needed = stat.S_IROTH
+    """Return True if others can read a file or folder, and for all else, which nobody reads."""
     if stat.S_ISDIR(state.st_mode):
-        needed |= stat.S_IXOTH
+        needed = stat.S_IROTH | stat.S_IXOTH
+    else:
+        needed = stat.S_IROTH if stat.S_ISREG(state.st_mode) else 0
     return state.st_mode & needed == needed
-
-
-def _has_closed_entry(root: Path) -> bool:
-    """Return True if others cannot read a file or folder of a tree. A link has no rights of its own."""
-    for _, state in entries(root):
-        is_read = stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
-        if is_read and not _can_others_read(state):
-            return True
-    return False

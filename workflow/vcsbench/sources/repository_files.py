@@ -29,16 +29,11 @@ SYMBOLIC_REF = "refs/"
 def check_files(
     root: str | Path, parts: Iterable[str], remedy: str, *, allows_inner_links: bool = False
 ) -> None:
-    """Raise UserError for the first entry that is neither a plain file nor a folder. Open no file.
+    """Raise UserError, which ends with `remedy`, for the first entry that is no plain file or folder.
 
-    Look at the `parts` of the folder `root`, such as SVN_PARTS, and at all that is below them. A missing part
-    is no fault. The error ends with `remedy`.
-
-    A symbolic link is an error, too. With `allows_inner_links`, two kinds are allowed, because git
-    repositories have them and they cannot lead out: a symbolic ref as a link, and a link to a plain file of
-    the same repository (somebody's `ln -s main refs/heads/master`). A link to a folder is an error even
-    there: git follows a folder that contains itself 40 times, and two such links without end. No usual set-up
-    has links in a Subversion repository, so no link is allowed there.
+    Look at the `parts` of the folder `root`, such as SVN_PARTS, and at all below them, and open no file. A
+    missing part is no fault. With `allows_inner_links`, links of _is_inner_link() are allowed: git
+    repositories have them, and Subversion's have none.
     """
     waiting = [os.path.join(root, part) for part in parts]
     folders = [path for path in waiting if _is_folder(root, path, remedy, allows_inner_links)]
@@ -81,7 +76,12 @@ def _is_folder(root: str | Path, path: str, remedy: str, allows_inner_links: boo
 
 
 def _is_inner_link(root: str | Path, path: str) -> bool:
-    """Return True for a symbolic ref as a link, and for a link to a plain file below `root`."""
+    """Return True for a symbolic ref as a link, and for a link to a plain file below `root`.
+
+    Somebody's `ln -s main refs/heads/master` makes the second kind. Neither kind leads out.
+    """
+    # A link to a folder is never allowed: git follows a folder that contains itself 40 times, and two such
+    # links without end.
     target = os.readlink(path)
     is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
     # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.

@@ -14,7 +14,7 @@ Subversion's sources has all actions.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,9 +27,8 @@ from vcsbench.external import one_line
 from vcsbench.sources.compressed import DAMAGED, open_decompressed
 from vcsbench.words import enumeration
 
-# The command that an action stands for (the key `logged_as` of a study's command). "" is a step of another
-# command: most commands ask for the youngest revision, for locations or for inherited properties first.
-ACTIONS = {
+# The command that an action stands for (the key `logged_as` of a study's command).
+LOGGED_COMMANDS = {
     # Clients send the same request for both.
     "checkout-or-export": "checkout-or-export",
     "update": "update",
@@ -48,26 +47,26 @@ ACTIONS = {
     "unlock": "unlock",
     # Of svnsync and svnrdump.
     "replay": "replay",
-    "get-mergeinfo": "",
-    "get-inherited-props": "",
-    "get-location-segments": "",
-    "get-locations": "",
-    "get-locks": "",
-    "get-lock": "",
-    "check-path": "",
-    "stat": "",
-    "reparent": "",
-    "rev-prop": "",
-    "rev-proplist": "",
-    "change-rev-prop": "",
 }
+# Actions that are steps of other commands: most commands ask for the youngest revision, for locations or for
+# inherited properties first.
+LOGGED_STEPS = (
+    *(
+        "get-mergeinfo",
+        "get-inherited-props",
+        "get-location-segments",
+        "get-locations",
+        "get-locks",
+    ),
+    *("get-lock", "check-path", "stat", "reparent", "rev-prop", "rev-proplist", "change-rev-prop"),
+)
 # mod_dav_svn logs an update as `status` unless the client asks for all files in one answer, which no client
 # since 1.8 does by default.
-OVER_HTTP = {"status": "update"}
+LOGGED_OVER_HTTP = {**LOGGED_COMMANDS, "status": "update"}
 NAMES = {"checkout-or-export": "checkout or export"}
 # The start of the arguments of an action: a path, a list of paths, or a revision.
 _ARGUMENTS = rb" (?=[/(]|r-?\d)"
-_WORDS = "|".join(sorted(ACTIONS, key=len, reverse=True)).encode()
+_WORDS = "|".join(sorted([*LOGGED_COMMANDS, *LOGGED_STEPS], key=len, reverse=True)).encode()
 _ACTION = re.compile(rb"(?<![^ ])(" + _WORDS + rb")" + _ARGUMENTS)
 # An action that this table lacks, behind one to three fields such as host, user and repository.
 _UNKNOWN = re.compile(rb" ?(?:[^ ]+ ){1,3}([a-z][a-z-]{1,40})" + _ARGUMENTS)
@@ -88,8 +87,8 @@ class ServerLog:
     def shares(self, study: Study) -> list[WorkloadShare]:
         """Return the weight of each command of a study that stands for some in the log, in per cent.
 
-        Several commands of one name share its weight equally: the log does not tell them apart. Return []
-        if the study has no command of the log.
+        Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
+        the log's commands. Several commands of one name share its weight equally.
         """
         stand_ins = _commands_by_name(study)
         counts = {name: self.commands[name] for name in stand_ins if self.commands.get(name)}
@@ -127,12 +126,12 @@ class ServerLog:
 
 
 def _commands_by_name(study: Study) -> dict[str, list[str]]:
-    """Return the commands of a study by the name in a log that they stand for."""
-    commands: dict[str, list[str]] = {}
+    """Return the commands of a study by the name in a log that they stand for: {"log": ["log-root"]}"""
+    commands: defaultdict[str, list[str]] = defaultdict(list)
     for command, definition in study.commands.items():
         if definition.logged_as is not None:
-            commands.setdefault(definition.logged_as, []).append(command)
-    return commands
+            commands[definition.logged_as].append(command)
+    return dict(commands)
 
 
 def _label(name: str) -> str:
@@ -164,7 +163,7 @@ def read_server_log(path: Path) -> ServerLog:
 
 
 class _ActionCounter:
-    """Counts of the lines of a log."""
+    """The numbers of a log's lines, of its commands, and of its unknown actions."""
 
     def __init__(self) -> None:
         self.lines_of_log = 0
@@ -172,27 +171,22 @@ class _ActionCounter:
         self.unknown: Counter[str] = Counter()
 
     def add(self, line: bytes) -> None:
-        stamp = _SVNSERVE_LINE.match(line)
-        is_http = False
-        if not stamp:
-            stamp = _HTTPD_TIME.search(line)
-            is_http = True
-        if not stamp:
+        """Count the action of a line. A line without the time of a log is ignored."""
+        svnserve_stamp = _SVNSERVE_LINE.match(line)
+        stamp = svnserve_stamp or _HTTPD_TIME.search(line)
+        if stamp is None:
             return
         self.lines_of_log += 1
         text = line[stamp.end() :]
-        word = _find_action(text)
-        if word:
-            name = ACTIONS[word]
-            if is_http:
-                name = OVER_HTTP.get(name, name)
-            if name:
-                self.commands[name] += 1
-            return
-        # An access log has quoted fields, such as the name of a browser, with any words.
-        unknown = None if b'"' in text else _UNKNOWN.match(text)
-        if unknown:
-            self.unknown[unknown[1].decode()] += 1
+        action = _find_action(text)
+        if action is None:
+            # An access log has quoted fields, such as the name of a browser, with any words.
+            unknown = None if b'"' in text else _UNKNOWN.match(text)
+            if unknown is not None:
+                self.unknown[unknown[1].decode()] += 1
+        elif action not in LOGGED_STEPS:
+            commands = LOGGED_COMMANDS if svnserve_stamp else LOGGED_OVER_HTTP
+            self.commands[commands[action]] += 1
 
     def why_empty(self) -> str:
         """Return why there is no command, with a remedy."""
@@ -207,17 +201,17 @@ class _ActionCounter:
         )
 
 
-def _find_action(text: bytes) -> str:
-    """Return the first known action behind the time of a line; "" without one.
+def _find_action(text: bytes) -> str | None:
+    """Return the first known action behind the time of a line; None without one.
 
     A quoted field of an access log is an action as a whole: the name of a browser may have such words, too.
     """
     for number, part in enumerate(text.split(b'"')):
         is_quoted = number % 2 == 1
         found = _ACTION.match(part) if is_quoted else _ACTION.search(part)
-        if found:
+        if found is not None:
             return found[1].decode()
-    return ""
+    return None
 
 
 def check_measured(log: ServerLog, studies: Sequence[Study]) -> None:

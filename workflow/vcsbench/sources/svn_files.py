@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ def is_svn_repository(path: Path) -> bool:
 
 
 def check_repository(path: Path) -> None:
-    """Raise UserError if a repository has files that no program may open (repository_files)."""
+    """Raise UserError if a repository has links, pipes or devices (repository_files)."""
     check_files(path, SVN_PARTS, REPLACE)
 
 
@@ -47,26 +48,23 @@ def check_local_url(url: str) -> None:
 
 def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
     """Yield the files and folders from which somebody can read a history; of many files an even sample."""
-    for entry in os.scandir(repository):
-        if entry.name == "db":
-            yield entry
+    yield from (entry for entry in os.scandir(repository) if entry.name == "db")
     for entry in os.scandir(repository / "db"):
         if entry.name in ("current", "revs", "revprops"):
             yield entry
     for top in _revision_folders(repository):
         yield from (entry for entry in os.scandir(top) if entry.is_dir())
         number = sum(1 for _ in _revision_files(top))
-        # Rounded up: at most LISTED_FILES are yielded. It is 0 without files.
-        step = -(-number // LISTED_FILES)
-        yield from itertools.islice(_revision_files(top), None, None, max(1, step))
+        # Rounded up, so that at most LISTED_FILES are yielded.
+        step = max(1, math.ceil(number / LISTED_FILES))
+        yield from itertools.islice(_revision_files(top), None, None, step)
 
 
 def content_digest(repository: Path) -> str:
     """Return a digest that changes when the history does, without reading the content of a file.
 
     It covers names, sizes and times of the youngest files of revisions and revision properties, and the times
-    of all their folders. A commit, an edit of a revision property, packing and filtering change some of
-    these. Reading and `rsync -a` change none.
+    of all their folders. Reading and `rsync -a` change none of these.
     """
     digest = hashlib.sha256()
     for top in _revision_folders(repository):

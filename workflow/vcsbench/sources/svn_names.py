@@ -86,6 +86,11 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
+def tree_prefix(tree: str) -> bytes:
+    """Return the beginning of the paths below a tree: b"trunk/" for trunk, b"" for the root."""
+    return f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+
+
 def is_impossible(path: bytes) -> bool:
     """Return True for one of IMPOSSIBLE_PATHS. Of the names, the last one decides."""
     path = path.rstrip(b"/")

@@ -67,12 +67,10 @@ class SvnSource(SourceWithTree):
     def _check_place(self) -> None:
         """Raise UserError unless the path has a repository that programs can read safely.
 
-        A repository with links or pipes among its files is not safe (repository_files). One in Berkeley DB
-        cannot be read by today's Subversion.
+        That is one without links and pipes (repository_files), and not in Berkeley DB.
         """
         with readable(self._path):
-            if not self._path.exists():
-                raise self._path_error("does not exist. Check the path.")
+            self._check_exists()
             if not svn_files.is_svn_repository(self._path):
                 raise self._path_error("is not a Subversion repository. Check the path.")
             # Before the first file is opened: it might be a pipe, which blocks its reader for ever.

@@ -31,10 +31,10 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
     `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder lies
-    right in `tree`, such as trunk/lib, and has the most entries; of several, the first by name. Without a
-    folder there, it is `tree` itself. Raise UserError if the revision has no such tree.
+    right in `tree`, such as trunk/lib, and has the most entries; of several, it is the first by name. Without
+    a folder there, it is `tree` itself. Raise UserError if the revision has no such tree.
     """
-    prefix = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+    prefix = svn_names.tree_prefix(tree)
     entries: Counter[bytes] = Counter()
     impossible = 0
     reserved = 0
@@ -59,13 +59,20 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
             impossible += svn_names.is_impossible(path)
             reserved += svn_names.is_reserved(path)
         program.finish()
-    odd_paths = OddPaths(impossible, reserved)
-    if not entries:
-        return TreeSummary(tree, odd_paths)
-    # The smallest key belongs to the folder with the most entries, and of several to the first by name.
-    largest = min(entries, key=lambda name: (-entries[name], name))
-    folder = (prefix + largest).decode(errors="surrogateescape")
-    return TreeSummary(folder, odd_paths)
+    folder = tree
+    if entries:
+        # The smallest key belongs to the folder with the most entries, and of several to the first by name.
+        largest = min(entries, key=lambda name: (-entries[name], name))
+        folder = (prefix + largest).decode(errors="surrogateescape")
+    return TreeSummary(folder, OddPaths(impossible, reserved))
+
+
+def choose_tree(names: bytes) -> str:
+    """Return the folder to export by default: trunk if it is a folder, otherwise "", the root.
+
+    `names` are the lines of the root's entries, such as b"trunk/", where a slash marks a folder.
+    """
+    return TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
 
 
 class SourceWithTree(LocalSource):
@@ -76,14 +83,12 @@ class SourceWithTree(LocalSource):
     def _find_tree(self, repository: Path) -> str:
         """Return the path of the folder to export, in the youngest revision of a repository.
 
-        That is the definition's `tree`. Without one, it is trunk if there is a folder trunk, otherwise "",
-        the root. Raise UserError if the definition's `tree` is no folder there.
+        That is the definition's `tree`; without one, that of choose_tree(). Raise UserError if the
+        definition's `tree` is no folder there.
         """
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         if self._tree is None:
-            # A slash at the end of a name marks a folder.
-            listed = output(argv, describe_failure(repository, "svnlook tree")).split(b"\n")
-            return TRUNK if b"trunk/" in listed else ""
+            return choose_tree(output(argv, describe_failure(repository, "svnlook tree")))
         if self._tree == "":
             return self._tree
         try:

@@ -20,6 +20,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.svn_files import check_local_url
 from vcsbench.sources.svn_source import LARGEST_REVISION, SvnSource, pass_on
+from vcsbench.sources.svn_tree import choose_tree
 
 # svn reads the passwords that the user has let it store, asks for none, and stores none.
 LOGIN = ("--non-interactive", "--no-auth-cache")
@@ -95,32 +96,30 @@ class SvnUrlSource(Source):
     def _find_tree(self, revision: int) -> str:
         """Return the path of the folder to export, which the server has at this revision.
 
-        That is the definition's `tree`. Without one, it is trunk if there is a folder trunk, otherwise "",
-        the root. Raise UserError if svn finds no folder at the definition's `tree`.
+        That is the definition's `tree`; without one, that of choose_tree(). Raise UserError if svn finds no
+        folder at the definition's `tree`.
         """
         if self._tree is None:
             # The names of the root, not `svn info` of trunk: that fails without trunk, and also if the server
             # does not answer.
-            place = f"{self._url.rstrip('/')}@{revision}"
-            argv = ["svn", "list", *LOGIN, "-r", str(revision), place]
-            names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
-            return TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
+            argv = ["svn", "list", *LOGIN, "-r", str(revision), f"{self._url}@{revision}"]
+            return choose_tree(output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S))
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
         )
-        if self._read_kind(self._tree, revision, failure) != b"dir":
+        place = f"{_url_of_tree(self._url, self._tree)}@{revision}"
+        if self._run_info(failure, "kind", "-r", str(revision), place).strip() != b"dir":
             raise UserError(f"{failure}.")
         return self._tree
-
-    def _read_kind(self, tree: str, revision: int, failure: str) -> bytes:
-        """Return b"dir" or b"file". Raise UserError, which begins with `failure`, if there is neither."""
-        place = f"{self._url}/{urllib.parse.quote(tree)}".rstrip("/")
-        return self._run_info(failure, "kind", "-r", str(revision), f"{place}@{revision}").strip()
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the definition's `tree`, or the tree from write()."""
         return TRUNK if self._tree is None else self._tree
+
+
+def _url_of_tree(url: str, tree: str) -> str:
+    return f"{url}/{urllib.parse.quote(tree)}".rstrip("/")
 
 
 def export_head(
@@ -129,8 +128,8 @@ def export_head(
     """Export a folder of a repository to a new local folder, by the client program `svn`.
 
     `revision` is a number in digits, "0" for the youngest. `tree` is the folder in the repository; without
-    it, export trunk if there is one, otherwise the root. Return [], because nothing has to be noted. Raise
-    UserError if svn fails, or prints nothing for PAUSE_S seconds: it prints each file that it has exported.
+    it, that of choose_tree(). Return [], because nothing has to be noted. Raise UserError if svn fails, or
+    prints nothing for PAUSE_S seconds: it prints each file that it has exported.
     """
     check_local_url(url)
     failure = f"{url}: svn export failed"
@@ -138,9 +137,9 @@ def export_head(
     if revision != "0":
         options += ["-r", revision]
     if tree is None:
-        names = output([svn, "list", *options, pegged(url)], failure, limit_s=ANSWER_S)
-        tree = TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
-    place = pegged(f"{url}/{urllib.parse.quote(tree)}".rstrip("/"))
+        argv = [svn, "list", *options, pegged(url)]
+        tree = choose_tree(output(argv, failure, limit_s=ANSWER_S))
+    place = pegged(_url_of_tree(url, tree))
     argv = [svn, "export", "--ignore-externals", *options, place, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
         for _ in program.stdout:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -31,8 +30,7 @@ REVISIONS = 1
 COMMIT_DATE = b"2000-01-01T00:00:00.000000Z"
 # Repository bytes per byte of the files, which are source code as a rule.
 REPOSITORY_FACTOR = 0.5
-# Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
-# user.
+# Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that user.
 MODE_BITS = 0o777
 ADMINISTRATIVE_NOTE = "Administrative folders of version control systems left out"
 SPECIAL_NOTE = "Pipes, devices and sockets left out"
@@ -49,73 +47,79 @@ class NamedEntry(NamedTuple):
 
 
 class FileId(NamedTuple):
-    """What two hard links to one file have in common."""
+    """The device and inode of a file, which all its hard links share."""
 
     device: int
     inode: int
 
 
-def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
-    """Yield the folders, files and links below `root` that are loaded, folders before their content.
+class LoadedTree:
+    """The folders, files and links below `root` that are loaded.
 
-    `counts` gets the number of entries for each note of a report: pipes, devices and folders such as `.git`,
-    which are left out, and names that are changed. Raise UserError for a path that is too long.
+    While the tree is read, `counts` gets a number for each note of a report: entries that are left out,
+    renamed or changed.
     """
-    administrative = Counter[str]()
-    for path, state in entries(root, administrative):
-        kind = stat.S_IFMT(state.st_mode)
-        if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
-            counts[SPECIAL_NOTE] += 1
-            continue
-        old_name = os.fsencode(os.path.relpath(path, root))
-        name = svn_names.subversion_path(old_name)
-        if name != old_name:
-            counts[svn_names.RENAMED_NOTE] += 1
-        # Measured after the change of the name, which may make it longer: one byte becomes `?\010`.
-        if len(name) > PATH_BYTES:
-            raise UserError(
-                f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "
-                f"{printable(name[:60])}... . Choose a folder further down."
-            )
-        yield NamedEntry(path, name, state)
-    counts[ADMINISTRATIVE_NOTE] += administrative.total()
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.counts = Counter[str]()
+
+    def list(self) -> Iterator[NamedEntry]:
+        """Yield the entries, folders before their content. Raise UserError for a path that is too long."""
+        administrative = Counter[str]()
+        for path, state in entries(self._root, administrative):
+            kind = stat.S_IFMT(state.st_mode)
+            if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+                self.counts[SPECIAL_NOTE] += 1
+                continue
+            old_name = os.fsencode(os.path.relpath(path, self._root))
+            name = svn_names.subversion_path(old_name)
+            if name != old_name:
+                self.counts[svn_names.RENAMED_NOTE] += 1
+            # Measured after the change of the name, which may make it longer: one byte becomes `?\010`.
+            if len(name) > PATH_BYTES:
+                raise UserError(
+                    f"{printable(os.fspath(self._root))}: a path is longer than {PATH_BYTES} bytes: "
+                    f"{printable(name[:60])}... . Choose a folder further down."
+                )
+            yield NamedEntry(path, name, state)
+        self.counts[ADMINISTRATIVE_NOTE] += administrative.total()
+
+    def records(self) -> Iterator[bytes]:
+        """Yield the records of a dump stream that add trunk and the tree in it."""
+        trunk = TRUNK.encode()
+        yield dump_format.directory(trunk)
+        seen = set[FileId]()
+        for path, name, state in self.list():
+            node = trunk + b"/" + name
+            if stat.S_ISDIR(state.st_mode):
+                yield dump_format.directory(node)
+            elif stat.S_ISLNK(state.st_mode):
+                properties, text = svn_names.link(os.readlink(os.fsencode(path)))
+                # A plain file has no property `svn:special`.
+                if not properties:
+                    self.counts[svn_names.LINKS_NOTE] += 1
+                yield dump_format.file(node, b"add", properties=properties, text=text)
+            else:
+                # Subversion has no hard links.
+                file_id = FileId(state.st_dev, state.st_ino)
+                if file_id in seen:
+                    self.counts[LINKED] += 1
+                seen.add(file_id)
+                yield from _file_records(
+                    path, node, is_executable=bool(state.st_mode & stat.S_IXUSR)
+                )
 
 
-def _has_files(root: Path) -> bool:
-    states = (state for _, state in entries(root))
-    return any(stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode) for state in states)
-
-
-def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
-    """Yield the records that add trunk and the tree of `root` in it.
-
-    `counts` gets the numbers of entries that are not loaded as they are: left out, renamed, links that became
-    plain files, and hard links, which Subversion does not have.
-    """
-    trunk = TRUNK.encode()
-    yield dump_format.directory(trunk)
-    seen = set[FileId]()
-    for path, name, state in _list_tree(root, counts):
-        node = trunk + b"/" + name
-        if stat.S_ISDIR(state.st_mode):
-            yield dump_format.directory(node)
-        elif stat.S_ISLNK(state.st_mode):
-            properties, text = svn_names.link(os.readlink(os.fsencode(path)))
-            # A plain file has no property `svn:special`.
-            if not properties:
-                counts[svn_names.LINKS_NOTE] += 1
-            yield dump_format.file(node, b"add", properties=properties, text=text)
-        else:
-            file_id = FileId(state.st_dev, state.st_ino)
-            if file_id in seen:
-                counts[LINKED] += 1
-            seen.add(file_id)
-            properties = dump_format.EXECUTABLE if state.st_mode & stat.S_IXUSR else {}
-            # Somebody may have replaced the file by a link or a pipe since it was listed.
-            with open(open_regular(path, follow_links=False), "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                chunks = _read_chunks(file, size, path)
-                yield from dump_format.file_records(node, b"add", b"", properties, size, chunks)
+def _file_records(path: str, node: bytes, is_executable: bool) -> Iterator[bytes]:
+    properties = dump_format.EXECUTABLE if is_executable else {}
+    # Somebody may have replaced the file by a link or a pipe since it was listed.
+    with open(open_regular(path, follow_links=False), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        chunks = _read_chunks(file, size, path)
+        yield from dump_format.file_records(
+            node, b"add", properties=properties, size=size, chunks=chunks
+        )
 
 
 def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
@@ -134,9 +138,9 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
     """Copy the tree of `source` to the new `folder`, and return notes on changed and left-out entries.
 
     Names are as in the loaded history, `?\\046svn` for `.svn`. Modes, times and hard links stay. Raise
-    UserError if the disk has too little space, or if a file cannot be read. Return [] if nothing changed.
+    UserError if the disk has too little space, or if a file cannot be read.
     """
-    counts = Counter[str]()
+    tree = LoadedTree(source)
     with readable(source):
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
@@ -144,7 +148,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         folders = [(os.stat(source), os.fsencode(folder))]
         # The first copy of each file: other hard links to the file become hard links to the copy.
         copies = dict[FileId, bytes]()
-        for path, name, state in _list_tree(source, counts):
+        for path, name, state in tree.list():
             target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
                 os.mkdir(target, 0o700)
@@ -155,14 +159,14 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
                 os.link(copy, target, follow_symlinks=False)
             elif stat.S_ISREG(state.st_mode):
                 _copy_file(path, target)
-            else:
-                _copy_link(path, state, target, counts)
+            elif not _copy_link(path, target, state):
+                tree.counts[svn_names.LINKS_NOTE] += 1
         # Folders get their modes and times last, the inner ones first. Nothing can be written to a read-only
         # folder, and each new file in a folder changes the time of the folder.
         for state, target in reversed(folders):
             os.chmod(target, state.st_mode & MODE_BITS)
             _copy_times(state, target)
-    return format_notes(counts)
+    return format_notes(tree.counts)
 
 
 def _copy_file(path: str, target: bytes) -> None:
@@ -173,15 +177,15 @@ def _copy_file(path: str, target: bytes) -> None:
     _copy_times(state, target)
 
 
-def _copy_link(path: str, state: os.stat_result, target: bytes, counts: Counter[str]) -> None:
-    """Copy a link, or write a plain file if Subversion can make no such link, as in the history."""
+def _copy_link(path: str, target: bytes, state: os.stat_result) -> bool:
+    """Copy a link, and return True. Write a plain file and return False if Subversion has no such link."""
     text = os.readlink(os.fsencode(path))
-    if svn_names.is_link_target(text):
-        os.symlink(text, target)
-        _copy_times(state, target)
-    else:
-        counts[svn_names.LINKS_NOTE] += 1
+    if not svn_names.is_link_target(text):
         Path(os.fsdecode(target)).write_bytes(text)
+        return False
+    os.symlink(text, target)
+    _copy_times(state, target)
+    return True
 
 
 def _copy_times(state: os.stat_result, target: bytes) -> None:
@@ -204,13 +208,14 @@ class DirectorySource(LocalSource):
         return digest_values("directory", self._path.resolve(), states)
 
     def check(self) -> None:
+        self._check_exists()
         if not self._path.is_dir():
-            what = "is no folder" if self._path.exists() else "does not exist"
-            raise self._path_error(f"{what}. Check the path.")
+            raise self._path_error("is no folder. Check the path.")
         if not os.access(self._path, os.R_OK | os.X_OK):
             raise self._path_error("cannot be read. Check its permissions.")
         with readable(self._path):
-            if not _has_files(self._path):
+            modes = (state.st_mode for _, state in entries(self._path))
+            if not any(stat.S_ISREG(mode) or stat.S_ISLNK(mode) for mode in modes):
                 raise self._path_error(f"{NO_FILES}. Give another folder.")
 
     def describe(self) -> str:
@@ -227,15 +232,15 @@ class DirectorySource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        sizes = [entry.state.st_size for entry in _list_tree(self._path, Counter())]
+        sizes = [entry.state.st_size for entry in LoadedTree(self._path).list()]
         return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
-        counts = Counter[str]()
+        tree = LoadedTree(self._path)
         with readable(self._path):
-            out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
+            out.write(dump_format.header(self.identity()))
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": COMMIT_DATE}))
-            out.writelines(_tree_records(self._path, counts))
+            out.writelines(tree.records())
             out.flush()
-        return Facts(REVISIONS, format_notes(counts))
+        return Facts(REVISIONS, format_notes(tree.counts))
