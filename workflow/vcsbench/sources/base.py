@@ -31,14 +31,11 @@ TRUNK = "trunk"
 class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are of the
-    youngest revision's export, 0 if unknown.
+    `repository_bytes` is the size of the loaded repository, not packed.
     """
 
     revisions: int
     repository_bytes: int
-    files: int = 0
-    tree_bytes: int = 0
 
 
 @dataclass

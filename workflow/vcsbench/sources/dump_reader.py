@@ -231,41 +231,47 @@ class DumpReader:
     def _read_headers(self) -> dict[bytes, bytes]:
         """Return the headers of the next record, such as {b"Revision-number": b"7"}; {} at the end.
 
-        Blank lines and comments before the record are skipped. Raise UserError for a line that is no header,
-        for headers over the limits, and for a stream that ends within them.
+        Raise UserError for a line that is no header, for headers over the limits, and for a stream that ends
+        within them.
         """
-        headers: dict[bytes, bytes] = {}
         start = self.offset
-        while True:
-            line = self._read_line()
-            if not line:
-                break
-            if self.offset - start > LONGEST_HEADERS:
-                raise self.error(
-                    f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"
-                )
-            # Old tools write blank lines and comments, such as ` ## text`, between records.
-            if not headers and line[:1].isspace():
-                self._skip_line(line)
-                continue
-            if not line.endswith(b"\n"):
-                if len(line) == LONGEST_LINE:
-                    raise self.error(f"a header has more than {LONGEST_LINE:,} bytes")
-                raise self.error(f"{_TRUNCATED}'s header")
-            if line == b"\n":
-                return headers
-            key, colon, value = line[:-1].partition(b":")
-            if not colon:
-                raise self.error(f"{_quote(line)} is no header of a record")
-            if not headers:
-                self._record_at = self.offset - len(line)
-            # svnadmin skips one character behind the colon, whatever that is.
-            headers[key] = value[1:]
+        line = self._read_header_line(start)
+        # Old tools write blank lines and comments, such as ` ## text`, between records.
+        while line[:1].isspace():
+            self._skip_line(line)
+            line = self._read_header_line(start)
+        self._record_at = self.offset - len(line)
+        headers = {}
+        while line not in (b"", b"\n"):
+            key, value = self._parse_header(line)
+            headers[key] = value
+            line = self._read_header_line(start)
         # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
         # with neither properties nor text, such as a deletion.
-        if any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
+        if not line and any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
+
+    def _read_header_line(self, start: int) -> bytes:
+        """Return the next line. Raise UserError if the headers from byte `start` on are too long."""
+        line = self._read_line()
+        if self.offset - start > LONGEST_HEADERS:
+            raise self.error(
+                f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"
+            )
+        return line
+
+    def _parse_header(self, line: bytes) -> tuple[bytes, bytes]:
+        """Return the key and the value of a header. Raise UserError for another line."""
+        if not line.endswith(b"\n"):
+            if len(line) == LONGEST_LINE:
+                raise self.error(f"a header has more than {LONGEST_LINE:,} bytes")
+            raise self.error(f"{_TRUNCATED}'s header")
+        key, colon, value = line[:-1].partition(b":")
+        if not colon:
+            raise self.error(f"{_quote(line)} is no header of a record")
+        # svnadmin skips one character behind the colon, whatever that is.
+        return key, value[1:]
 
     def _skip_line(self, line: bytes) -> None:
         """Skip the rest of a line, which may be longer than LONGEST_LINE."""

@@ -38,7 +38,7 @@ from vcsbench.sources.generated_text import (
     pick_noun,
     pick_rank,
 )
-from vcsbench.sources.generated_tree import GeneratedProject, grown_share
+from vcsbench.sources.generated_tree import GeneratedProject
 
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
@@ -210,16 +210,9 @@ class GeneratedSource(Source):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The size by the law of growth for the tree, and by the profile's fit for the repository."""
-        profile, scale = self._profile, self._scale
-        grown = grown_share(profile, self._youngest)
-        tree_bytes, history_bytes, power = profile.repository
-        return SizeEstimate(
-            revisions=self._youngest,
-            repository_bytes=int(tree_bytes * sqrt(scale) + history_bytes * scale**power),
-            files=int(grown * profile.tree_files),
-            tree_bytes=int(grown * profile.tree_bytes),
-        )
+        tree_bytes, history_bytes, power = self._profile.repository
+        size = tree_bytes * sqrt(self._scale) + history_bytes * self._scale**power
+        return SizeEstimate(self._youngest, repository_bytes=int(size))
 
     def write(self, out: BinaryIO) -> Facts:
         changes = FileChanges(self._profile.layout.trunk)

@@ -86,16 +86,12 @@ class GitCopySource(GitSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
+        """The size of the files of objects. Raise UserError if the youngest tree is damaged."""
         with self._open() as git:
             commits = int(git.output("rev-list", "--count", "--all"))
-            entries = git_objects.read_tree(git, self._find_commit(git))
+            git_objects.read_tree(git, self._find_commit(git))
             files = _list_objects(find_object_folders(git.layout.common))
-            return SizeEstimate(
-                revisions=commits,
-                repository_bytes=sum(file.size for file in files),
-                files=git_objects.count_files(entries),
-                tree_bytes=sum(entry.size for entry in entries),
-            )
+            return SizeEstimate(commits, sum(file.size for file in files))
 
     def write(self, out: BinaryIO) -> Facts:
         raise self._options.error(

@@ -161,10 +161,6 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
     return entries
 
 
-def count_files(entries: Sequence[TreeEntry]) -> int:
-    return sum(entry.mode not in (FOLDER_MODE, SUBMODULE) for entry in entries)
-
-
 def check_count(entries: Sequence[object], git: Git) -> None:
     """Raise UserError for too many entries of a tree, or changes of a commit."""
     if len(entries) > MOST_GIT_ENTRIES:

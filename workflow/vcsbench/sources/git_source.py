@@ -137,16 +137,16 @@ class GitSource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The estimated size of the whole history, and the exact number of files in the youngest tree.
+        """The estimated size of the whole history.
 
         git reads all commits and trees for it, which takes 1 s for 50,000 commits. Raise UserError if an
-        object is missing, as in a partial clone.
+        object is missing, as in a partial clone, or if the youngest tree cannot be loaded.
         """
         with self._open() as git:
             refs = self._list_refs(git)
             with self._walk(git, refs, "rev-list", "--count") as counting:
                 commits = int(counting.read_all())
-            entries = git_objects.read_tree(git, self._find_commit(git))
+            git_objects.read_tree(git, self._find_commit(git))
             with self._walk(git, refs, "rev-list", "--objects") as listing:
                 # The list of objects goes from one git to the other through a pipe: a large history has
                 # millions of objects, and Python would be slow at passing them on.
@@ -156,13 +156,8 @@ class GitSource(LocalSource):
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
-        return SizeEstimate(
-            # The first revision makes the usual layout.
-            revisions=commits + 1,
-            repository_bytes=text_bytes,
-            files=git_objects.count_files(entries),
-            tree_bytes=sum(entry.size for entry in entries),
-        )
+        # The first revision makes the usual layout.
+        return SizeEstimate(commits + 1, text_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the converted history. Raise UserError if it has changed since identity() was called."""

@@ -232,8 +232,8 @@ class DirectorySource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        sizes = [entry.state.st_size for entry in LoadedTree(self._path).list()]
-        return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
+        size = sum(entry.state.st_size for entry in LoadedTree(self._path).list())
+        return SizeEstimate(REVISIONS, int(size * REPOSITORY_FACTOR))
 
     def write(self, out: BinaryIO) -> Facts:
         tree = LoadedTree(self._path)
