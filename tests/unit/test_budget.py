@@ -191,6 +191,13 @@ def test_time_breakdown_has_cell_rounds_and_waiting():
     assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
 
 
+def test_time_breakdown_of_traffic_has_the_time_between_its_hooks():
+    rows = cell_rounds((0, "log", 1, 10, 0), (11, "requests", 1, 4, 0))
+    rows["window_s"] = ["4.1", "3.2"]
+    rows.loc[rows["command"] == "requests", "elapsed_s"] = float("nan")
+    assert break_down_time(rows, ["command"], []).timed_s == pytest.approx(4 + 3.2)
+
+
 def test_time_breakdown_excludes_pauses_and_other_measurements():
     stopped = cell_rounds((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
     assert break_down_time(stopped, ["command"], []).waiting_s == 0

@@ -25,8 +25,11 @@ class BlockTime(NamedTuple):
 
 
 class TimeBreakdown(NamedTuple):
-    """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions.
-    `timed_s` is the time of the timed commands, which `measuring_s` includes."""
+    """The seconds of all sessions.
+
+    `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions. `timed_s` is the time of the
+    timed commands, which `measuring_s` includes.
+    """
 
     preparation_s: float
     measuring_s: float
@@ -80,9 +83,18 @@ def break_down_time(
         preparation_s=preparation_s,
         measuring_s=sum(block.seconds for block in blocks.values()),
         waiting_s=float(waits_s.sum()),
-        timed_s=float(runs["elapsed_s"].sum()),
+        timed_s=_sum_timed_s(runs),
         blocks=blocks,
     )
+
+
+def _sum_timed_s(runs: pd.DataFrame) -> float:
+    elapsed_s = runs["elapsed_s"]
+    if "window_s" in runs:
+        # The duration of traffic is given, so its runs have no elapsed time as a result. The time between the
+        # hooks before and after such a run takes its place.
+        elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
+    return float(elapsed_s.sum())
 
 
 def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:
