@@ -10,7 +10,7 @@ import pytest
 from project import HOT, STUDY, measurements_of, needs, ruby
 from vcsbench.statistics.budget import AROUND_S
 
-pytestmark = needs("svn", "svnadmin", "hyperfine")
+pytestmark = [pytest.mark.slow, needs("svn", "svnadmin", "hyperfine")]
 
 # Two formats that are equally fast. An export of a small history is long enough to compare.
 FORMATS = {**HOT, "command": "export", "access": "file", "format": ["f7", "f8"]}
@@ -71,7 +71,6 @@ def test_budget_includes_seconds_of_setup(measured, monkeypatch):
     assert decisions(measured)[-1]["why"] in ENDS and measured.exports() == before
 
 
-@pytest.mark.slow
 def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 8))
@@ -99,7 +98,6 @@ def test_fixed_rounds_use_earlier_results(measured):
     assert len(table) == 1 + 6 * (FIRST - 1)
 
 
-@pytest.mark.slow
 def test_run_ends_when_all_questions_are_answered(measured):
     before = measured.exports()
     configure(measured, minutes=60, min_effect_pct=COARSE)
@@ -109,7 +107,6 @@ def test_run_ends_when_all_questions_are_answered(measured):
     assert not measured.measured_since(before) & before.keys()
 
 
-@pytest.mark.slow
 def test_failed_cell_leaves_budget_to_others(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)

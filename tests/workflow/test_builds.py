@@ -10,7 +10,7 @@ import pytest
 from project import HOT, needs, ruby, write_program
 from vcsbench.codes import Call
 
-pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
+pytestmark = [pytest.mark.slow, needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")]
 
 STUDY = "builds"
 TARGETS = ("measured", f"results/tables/{STUDY}")
@@ -113,7 +113,6 @@ def test_binary_changed_measures_its_cells_only(measured):
     assert ran == {"svnno-libraries", "svnwrapped"}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not LOADER.exists(), reason="no x86-64 glibc")
 def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     tools = write_program(project.path / "tools" / "micromamba", MICROMAMBA).parent
@@ -161,7 +160,6 @@ def compared(project, rounds):
     return {row["candidate"]: row for row in table}
 
 
-@pytest.mark.slow
 def test_build_slower_client_is_detected_and_equal_client_is_not(project):
     svnadmin = shutil.which("svnadmin")
     wrap(project, "same", "svnadmin", f'exec {svnadmin} "$@"')
@@ -176,7 +174,6 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
     assert calls["same"] in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED), table
 
 
-@pytest.mark.slow
 def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):
     builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
     configure(project, builds, {**HOT, "access": ["svn", "http", "file"]})

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from project import invalid_flags, needs
 
 STUDY = "deployed-server"
@@ -14,6 +16,7 @@ BASE = {
 }
 
 
+@pytest.mark.slow
 @needs("svn", "svnadmin", "apache2", "htpasswd", "openssl", "hyperfine")
 def test_four_cells_make_tables_cards_findings_and_a_page(project):
     project.configure(

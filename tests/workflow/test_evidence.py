@@ -326,6 +326,7 @@ def test_run_with_three_faults_has_the_flag_of_each(bench):
     assert not {"MALLOC_ARENA_MAX", "http_proxy"} & context["environment"].keys()
 
 
+@pytest.mark.slow
 def test_server_configuration_edited_during_a_run_fails_later_cells(bench):
     args = bench.project.path / "config" / "servers" / "slow" / "svnserve.args"
     text = args.read_text()
@@ -427,6 +428,7 @@ def test_repository_read_all_the_time_has_a_cold_flag(bench):
     ), seen
 
 
+@pytest.mark.slow
 def test_memory_taken_has_low_memory(bench):
     def available():
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -469,6 +471,7 @@ def test_machine_swapping_has_swapped(bench):
     assert "swapped" in found and seen["swapped_out_pages"] > 0
 
 
+@pytest.mark.slow
 def test_processor_busy_has_cpu_busy(bench):
     hog = "print(flush=True)\nwhile True: pass"
     with contextlib.ExitStack() as stack:
@@ -480,6 +483,7 @@ def test_processor_busy_has_cpu_busy(bench):
     assert "cpu-busy" in found and seen["others_cpu_s"] > 0.4
 
 
+@pytest.mark.slow
 def test_threshold_changed_judges_again_and_measures_nothing(bench):
     part = {**HOT, "access": "file"}
     found, exports = [], []

@@ -33,6 +33,7 @@ def works(runs, command):
     return of_command
 
 
+@pytest.mark.slow
 def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
     parts = [
         {**CELL, "command": "clone", "access": ACCESSES, "upkeep": ["one-pack", "many-packs"]},

@@ -41,8 +41,10 @@ OF_OTHER_USERS = (
 
 @pytest.mark.parametrize(
     ("start", "uid"),
-    [(AS_USER, USER_ID), (WITHOUT_PTRACE, "0")],
-    ids=["ordinary user", "root without CAP_SYS_PTRACE"],
+    [
+        pytest.param(AS_USER, USER_ID, id="ordinary user"),
+        pytest.param(WITHOUT_PTRACE, "0", id="root without CAP_SYS_PTRACE", marks=pytest.mark.slow),
+    ],
 )
 def test_default_study_has_no_invalid_run(project, start, uid):
     project.configure(CELLS, repositories=ruby(0.002))

@@ -22,6 +22,7 @@ def memory():
         yield path
 
 
+@pytest.mark.slow
 @needs("svn", "svnadmin", "hyperfine")
 def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     """Load both formats on both storages from a dump in RAM, and time a dump of the same revisions."""

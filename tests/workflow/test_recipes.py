@@ -102,6 +102,7 @@ def add_source(project):
     edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
 
 
+@pytest.mark.slow
 def test_values_added_to_axes_are_measured(project):
     for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
         add(project)
@@ -159,6 +160,7 @@ def test_axes_added_are_measured(project):
     assert context["runs"][0]["work"]["revisions"] == 7
 
 
+@pytest.mark.slow
 def test_metric_and_tables_added_are_written(project):
     metric = (
         'Metric("server_cpu", "Server CPU", "s", "CPU", "Seconds.", needs=("server_cpu_s",)),\n'

@@ -166,6 +166,7 @@ def test_second_run_at_once_is_refused(tiny):
     assert len(tiny.exports()) == 1
 
 
+@pytest.mark.slow
 def test_clean_after_kill_leaves_nothing(tiny):
     run = stopped_at(tiny, "cell")
     kill_all(tiny, run)

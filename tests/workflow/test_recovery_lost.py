@@ -10,7 +10,7 @@ import pytest
 
 from project import HOT, STUDY, needs, slow
 
-pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
+pytestmark = [pytest.mark.slow, needs("svn", "svnserve", "svnadmin", "hyperfine")]
 
 PART = {**HOT, "access": "svn", "format": ["f6", "f7"]}
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
@@ -117,7 +117,6 @@ DAMAGES = {
 UNREADABLE = ("export", "context", "measurements", "tables", "findings", "advice", "grid")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "how"),
     [
@@ -152,7 +151,6 @@ def test_dry_run_leaves_files_of_a_run(after_run, word):
     assert new.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["metadata"])
 def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder):
     exports, place = after_run.exports(), after_run.path / ".snakemake"
@@ -167,7 +165,6 @@ def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder)
     assert after_run.exports() == exports
 
 
-@pytest.mark.slow
 def test_run_changed_settings_and_lost_metadata_is_refused(after_run):
     # Restored copies are made again. Cells that are older than their record would be measured.
     after_run.tool("run", "--cores", "2")

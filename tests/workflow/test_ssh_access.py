@@ -8,6 +8,7 @@ from vcsbench.deployment.link import LINKS, why_no_link
 from vcsbench.machine import can_drop_caches
 
 pytestmark = [
+    pytest.mark.slow,
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd()),
     pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
@@ -134,7 +135,6 @@ def measure(project, command, axis):
     return runs
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(bool(why_no_link(LINKS["line"])), reason=why_no_link(LINKS["line"]))
 def test_run_over_svn_ssh_and_a_line_takes_its_round_trips(project):
     runs = measure(project, "export", "network")
@@ -146,7 +146,6 @@ def test_run_over_svn_ssh_and_a_line_takes_its_round_trips(project):
     assert far["line"] - far["namespace"] > near["line"] - near["namespace"] + 0.06
 
 
-@pytest.mark.slow
 def test_commit_over_svn_ssh_does_the_work_of_svn_and_runs_hooks(project):
     runs = measure(project, "commit", "hooks")
     assert {hooks for _, hooks in runs} == {"none", "shell"}

@@ -92,6 +92,7 @@ def assert_tables_and_page(project):
     assert "make report STUDY=working-copy-2012" in index
 
 
+@pytest.mark.slow
 def test_strategy_building_another_tree_fails_its_cell(project, tree):
     strategy = project.path / "workflow/vcsbench/subjects/strategies.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
