@@ -70,9 +70,18 @@ def test_import_makes_the_page_of_the_packed_results(root, packed, tmp_path):
         bundle.unpack_bundle(packed, "", tmp_path)
 
 
-def test_pack_again_gives_the_same_archive(root, packed):
+def test_pack_again_keeps_the_archive(root, packed):
     before = packed.read_bytes()
-    assert bundle.pack("january", [STUDY], root).read_bytes() == before
+    with pytest.raises(UserError, match=str(packed)):
+        bundle.pack("january", [STUDY], root)
+    assert packed.read_bytes() == before
+
+
+def test_pack_names_no_user_and_no_link(root, packed):
+    with tarfile.open(packed) as archive:
+        members = archive.getmembers()
+    assert {(member.uname, member.gname, member.uid) for member in members} == {("", "", 0)}
+    assert all(member.isreg() for member in members)
 
 
 def test_pack_study_without_report_is_refused(root):

@@ -85,16 +85,16 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     for export in exports["a"]:
         write_result(lost, export, "1", "n1")
     write_result(lost, exports["b"][0], "2", "n1")
-    assert cluster.collect_jobs(tmp_path, 1, work) == {f"{STUDY}/a": "n1"}
+    assert cluster.collect_job(tmp_path, 1, work) == {f"{STUDY}/a": "n1"}
     assert (tmp_path / exports["b"][0]).exists()
     # On the next node, the incomplete block starts again.
     other.mkdir(parents=True)
     NodeAssignment.read(tmp_path, 1).move("n2", [f"{STUDY}/b"])
-    assert cluster.collect_jobs(tmp_path, 1, work) == {f"{STUDY}/a": "n1"}
+    assert cluster.collect_job(tmp_path, 1, work) == {f"{STUDY}/a": "n1"}
     assert not (tmp_path / exports["b"][0]).exists()
     for export in exports["b"]:
         write_result(other, export, "2", "n2")
-    assert cluster.collect_jobs(tmp_path, 1, work) == {f"{STUDY}/a": "n1", f"{STUDY}/b": "n2"}
+    assert cluster.collect_job(tmp_path, 1, work) == {f"{STUDY}/a": "n1", f"{STUDY}/b": "n2"}
     for block, name in (("a", "n1"), ("b", "n2")):
         for export in exports[block]:
             assert json.loads((tmp_path / export).read_text()) == {"results": [name]}
@@ -102,7 +102,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     assert (found["node"], found["to"], found["blocks"]) == ("n1", "n2", [f"{STUDY}/b"])
     # Results of another recipe do not count.
     other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [], "login", {})
-    assert cluster.collect_jobs(tmp_path, 1, other_recipe) == {f"{STUDY}/a": "n1"}
+    assert cluster.collect_job(tmp_path, 1, other_recipe) == {f"{STUDY}/a": "n1"}
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class FakeGuest:
         folder.mkdir()
         with (folder / "image").open("wb") as file:
             file.truncate(16 << 20)
-        return guest.run_in_guest(self.path, folder, ["true"], folder / "image", 10)
+        return guest.run_in_guest(self.path, folder, ["true"], folder / "image", limit_s=10)
 
     @property
     def boots(self):

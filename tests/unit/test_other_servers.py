@@ -12,7 +12,7 @@ from vcsbench.measure.other_servers import FossilServer, HgServe
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.systems import FOSSIL, MERCURIAL
-from vcsbench.systems.commit_count import COMMITS
+from vcsbench.systems.base import COMMITS
 
 pytestmark = needs("hg", "fossil", "git")
 KINDS = {HgServe: MERCURIAL, FossilServer: FOSSIL}

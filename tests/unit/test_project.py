@@ -31,6 +31,7 @@ from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.forecast.doctor import CheckResult, run_checks
+from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import WORK_KINDS
 from vcsbench.run.cleaning import clean_checkout
@@ -331,6 +332,17 @@ def test_project_folder_that_is_not_mounted_is_refused(tmp_path, monkeypatch, ke
         check for check in run_checks(project.plan) if f"`{key}`: {folder}: {disk} " in check.text
     ]
     assert [check.result for check in refused] == [CheckResult.MISSING]
+
+
+@pytest.mark.parametrize("clearing", ["drop-caches", ""])
+def test_doctor_storage_in_memory_is_never_cold_for_any_user(monkeypatch, clearing):
+    monkeypatch.setattr(Machine, "clearing", lambda *_: clearing)
+    keys = {"scratch": "/dev/shm", "storages": {"disk": "/dev/shm"}}
+    project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
+    checks = [check for check in run_checks(project.plan) if "never cold" in check.text]
+    assert {check.result for check in checks} == {CheckResult.MISSING}
+    remedies = "".join(check.remedy for check in checks)
+    assert "storages" in remedies and "root" not in remedies
 
 
 def test_project_storage_that_no_cell_uses_may_be_missing():

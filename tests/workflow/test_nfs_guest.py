@@ -42,7 +42,8 @@ def run_in_guest(folder, *command, root=ROOT, reads=()):
     """Return the output of a command in a guest with a file system of 1 GiB."""
     with (folder / "image").open("wb") as file:
         file.truncate(1 << 30)
-    code = guest.run_in_guest(root, folder, list(command), folder / "image", 120, reads=reads)
+    image = folder / "image"
+    code = guest.run_in_guest(root, folder, list(command), image, limit_s=120, reads=reads)
     log = (folder / "out/log").read_text()
     assert code == 0, log
     return log

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.settings.types import DeploymentMethod
-from snakemake.utils import update_config
 
 # The paths in all rules are relative to the clone, in which Snakemake works.
 ROOT = Path.cwd()
@@ -24,26 +23,17 @@ if not os.path.samefile(WORKFLOW.parent, ROOT):
 sys.path.insert(0, str(WORKFLOW))
 
 from vcsbench.config.configuration import read_configuration
-from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.run.job import clear_line
 
-# Before the directive `configfile`, these are the files of the option --configfile, and `config` has their content and
-# the values of --config.
-OPTION_FILES = [Path(file) for file in workflow.configfiles]
-# The last one has precedence.
-CONFIG_FILES = [Path("config/config.yaml"), *OPTION_FILES]
+# Before the directive `configfile`, workflow.configfiles has the files of the option --configfile. A later file has
+# precedence.
+CONFIG_FILES = [Path("config/config.yaml"), *map(Path, workflow.configfiles)]
 # Snakemake reads YAML 1.1 without limits, where `minutes: 1:30` is 90 and a long row of such numbers takes minutes.
 # So vcsbench reads each configuration file first, and accepts only values that mean the same to both.
 try:
-    content = {}
-    for file in OPTION_FILES:
-        update_config(content, read_mapping(file))
-    # What no file has is from --config, which overrides them.
-    options = {
-        key: value for key, value in config.items() if key not in content or content[key] != value
-    }
-    merged = read_configuration(CONFIG_FILES, options)
+    # The mapping has the values of --config, which override files.
+    merged = read_configuration(CONFIG_FILES, workflow.config_settings.config)
 except UserError as error:
     sys.exit(f"{clear_line(sys.stderr)}{error}")
 

@@ -1,9 +1,7 @@
-"""The script of the Snakemake rule that computes all results of a study from its measurements.
+"""Compute all results of a study from its measurements, which are read only once.
 
 The results are its tables, the verdicts on findings and on the user's expectations, the history over saved
-baselines, the account of the time, and the recommendations. They are made by one script, so that the
-measurements are read only once. Snakemake defines the variable `snakemake`, with the inputs, outputs and
-params of the rule.
+baselines, the account of the time, and the recommendations.
 """
 
 from dataclasses import replace
@@ -40,11 +38,10 @@ Grid = list[dict[str, str]]
 
 
 def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the tables of a study as CSV files: the tables of its definition, and one against each baseline.
+    """Write the tables of a study's definition as CSV files, and one against each baseline of the params.
 
-    `frame` has the measurements, a row per run. The param `baselines` has the names of the saved baselines to
-    compare with. The table against the baseline `old` is `old-vs-now.csv`. Next
-    to it, `old-vs-now.json` has a list of sentences for its reader, such as what changed since.
+    `frame` has the measurements, a row per run. The table against the baseline `old` is `old-vs-now.csv`.
+    Next to it, `old-vs-now.json` has a list of sentences for its reader, such as what changed since.
     """
     study = snakemake.wildcards.study
     folder = Path(snakemake.output.tables)
@@ -73,7 +70,7 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
 def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the verdicts on the published findings of the study as a CSV file, a row per finding.
 
-    `frame` has the measurements, a row per run. `grid` has the cells of the study, measured or not. Without
+    `frame` has the measurements, a row per run, and `grid` the cells of the study, measured or not. Without
     published numbers (an empty input), findings are judged by the measurements alone.
     """
     params = snakemake.params
@@ -97,8 +94,7 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
 def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
 
-    An expectation may be about a saved baseline: "not slower than before-upgrade". The param `baselines` has
-    the names of these baselines, whose cells are compared with the current ones.
+    An expectation may be about a saved baseline of the params: "not slower than before-upgrade".
     """
     params, study = snakemake.params, snakemake.wildcards.study
     axes = settings.axes
@@ -115,10 +111,7 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
 
 
 def write_history(settings: StudySettings) -> None:
-    """Write the history of the study over its saved baselines as JSON; {} without any baseline.
-
-    Snakemake wants the file also without a history. Its keys come from baseline_comparison.make_history().
-    """
+    """Write the history of the study over its saved baselines as JSON; {} without any baseline."""
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
     if saved:
@@ -132,8 +125,8 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     """Write the account of the study's time as JSON: seconds, results, and what more time would give.
 
     It has the keys of budget.budget_report(), and three more. `minutes` is the time that the user gave to
-    this study (None if rounds are fixed). `studies` is the number of studies of the run, and `why` is the
-    reason why the study gets no more rounds (StopReason), or "".
+    this study (None if rounds are fixed), `studies` the number of studies of the run, and `why` the reason
+    why the study gets no more rounds (StopReason), or "".
     """
     params = snakemake.params
     timed = settings.of_times()

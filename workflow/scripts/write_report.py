@@ -13,10 +13,10 @@ from vcsbench.run.provenance import provenance
 snakemake: Any
 
 
-# The keyword arguments of read_results that the configuration sets.
+# The keyword arguments of read_results() that the configuration sets.
 PARAMS = (
-    *("order", "expectations", "baselines", "own_repository", "repository_notes"),
-    "server_log_notes",
+    *("order", "expectations", "baselines"),
+    *("own_repository", "repository_notes", "server_log_notes"),
 )
 
 

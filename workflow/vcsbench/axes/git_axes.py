@@ -7,10 +7,9 @@ from vcsbench.systems import GIT
 from vcsbench.systems.git_program import git_version
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
-    AS_IS_UPKEEP,
-    ONE_PACK,
     REF_STORAGES,
     UPKEEPS,
+    Upkeep,
     parse_state,
     why_no_state,
 )
@@ -23,13 +22,13 @@ def _list_upkeeps(env: Environment) -> list[str]:
     """
     if env.config.settings.repository is not None:
         return list(UPKEEPS)
-    others = [upkeep for upkeep in UPKEEPS if upkeep not in (AS_IS_UPKEEP, ONE_PACK)]
-    return [ONE_PACK, *others]
+    others = [upkeep for upkeep in UPKEEPS if upkeep not in (Upkeep.AS_IS, Upkeep.ONE_PACK)]
+    return [Upkeep.ONE_PACK, *others]
 
 
 def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> list[str]:
     """Leave out `as-is` for generated histories, so that one grid serves both."""
-    return [name for name in named if name != AS_IS_UPKEEP or name in values]
+    return [name for name in named if name != Upkeep.AS_IS or name in values]
 
 
 def _repository_key(key: str, value: str) -> Recipe:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from vcsbench import processes
 
-# A path that no repository has, and that nobody may read. Without any such path, Subversion does not look
-# at the rules: their smallest right is enough for each path.
+# A path that no repository has, and that nobody may read. Without such a path, the smallest right of all
+# rules is enough for each path, and Subversion skips the rules.
 FORBIDDEN = "vcsbench-forbidden"
-# Paths that no repository has, next to its own ones: these rules are looked at, too.
+# Paths that no repository has, next to its own paths: Subversion reads their rules, too.
 GENERATED = "vcsbench-private"
 GROUPS, USERS = 10, 10
 # The most lines of a tree that are read. A larger tree has folders enough in its first part.
@@ -24,9 +24,9 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 def write_rules(folders: Sequence[str], count: int) -> str:
     """Return the text of an authz file with rules for `count` paths (at least 2).
 
-    The first two are the root, which all may read and write, and a path that nobody may read. One half of
-    the others are folders of the repository, in which a group has rights, too. The rest are paths below them
-    that do not exist, which only a group may read. `folders` are paths such as `/trunk/lib`.
+    All may read and write the root, and nobody a path that does not exist. Half of the other rules give a
+    group rights in `folders` of the repository, such as `/trunk/lib`. The rest let only a group read a path
+    below these folders that does not exist.
     """
     lines = ["[groups]"]
     for group in range(GROUPS):

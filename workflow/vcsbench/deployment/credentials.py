@@ -55,10 +55,10 @@ def make_credentials() -> Credentials:
 
 
 def make_certificate(folder: Path, host: str) -> Certificate:
-    """Make a certificate for an address, which is its own authority, and return its files in a folder.
+    """Make a self-signed certificate for an address in a folder, and return its files.
 
-    Its key is ECDSA with P-256. Only this user can read the file of the key. Raise ProgramError if openssl
-    fails.
+    Its key is ECDSA with P-256, and only this user can read the file of the key. Raise ProgramError if
+    openssl fails.
     """
     made = Certificate(folder / "certificate.pem", folder / "key.pem")
     # openssl keeps the mode of an existing file.
@@ -122,7 +122,8 @@ def store_credentials(config_folder: Path, realm: str, credentials: Credentials)
     for key, value in values.items():
         lines += [f"K {len(key)}", key, f"V {len(value)}", value]
     lines.append("END\n")
-    # svn finds the file by this digest.
+    # svn finds the file by the digest of the realm. Its format is that of auth/svn.simple: pairs of lengths
+    # and texts (K, V), and END.
     name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
     with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write("\n".join(lines))

@@ -17,8 +17,8 @@ MOMENTS = ("pre-commit", "post-commit")
 class HookScript(NamedTuple):
     """The hooks of a value of the axis: the program that runs them, its options, and their text.
 
-    A hook gets the path of the repository as its first argument, and leaves the file {moment}.ran there. This
-    mark proves that the hook has run.
+    A hook gets the path of the repository as its first argument. The file {moment}.ran that it leaves there
+    proves that it has run.
     """
 
     program: str
@@ -44,8 +44,8 @@ def why_unknown_hooks(value: str) -> str:
 def hook_keys(value: str) -> dict[str, str]:
     """Return the keys of a recipe for a value of the axis; {} without hooks.
 
-    `hook_program` is the file of the program. Its name mostly has its version, and another version takes
-    another time. Example: {"hooks": "python", "hook_program": "/usr/bin/python3.11"}.
+    Example: {"hooks": "python", "hook_program": "/usr/bin/python3.11"}. The name of the program's file mostly
+    has its version, and another version takes another time.
     """
     script = HOOKS.get(value)
     if not script:
@@ -88,10 +88,8 @@ def find_missing_marks(repository: Path, value: str) -> list[str]:
 
 
 def _find_program(script: HookScript) -> str:
-    """Return the file of the program of a hook, without links; "" if it is missing.
-
-    It is searched where a hook finds its programs: Subversion runs hooks in an empty environment. The Python
-    of a virtual environment may be in a folder that the servers' user cannot enter.
-    """
+    """Return the file of the program of a hook, without links; "" if it is missing."""
+    # Subversion runs hooks in an empty environment, so the program is searched there. The Python of a virtual
+    # environment may be in a folder that the servers' user cannot enter.
     path = shutil.which(script.program, path=os.defpath)
     return os.path.realpath(path) if path else ""

@@ -31,7 +31,7 @@ IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
 # Checksums and segments that a TUN device leaves to its program: of TCP, and of UDP since Linux 6.2.
 TUN_F_CSUM, TUN_F_TSO4, TUN_F_USO4, TUN_F_USO6 = 0x01, 0x02, 0x20, 0x40
 INTERFACE_REQUEST = struct.Struct("16sH22x")
-# The kernel itself takes up to this time for a round trip, which is subtracted from the delay that is set.
+# The kernel itself takes up to this time for a round trip. It is subtracted from the delay that is set.
 MAX_CORRECTION_MS = 0.25
 ATTEMPTS = 3
 
@@ -86,11 +86,9 @@ class Shaper(StrEnum):
 class LinkedNetworks:
     """Two networks with a line between them: the network of this process, for the client, and the server's.
 
-    open() makes them. `one_way_ms` is the delay that the shaper then has in each direction. It is less than
+    open() makes them. Nothing has a name outside of this process. When the process ends, also by SIGKILL, the
+    kernel removes both networks. `one_way_ms` is the delay that the shaper has in each direction: less than
     half of the delay of the line, because the kernel itself takes some time for each packet.
-
-    Nothing has a name outside of this process. When it ends, also by SIGKILL, the kernel ends the relay, and
-    removes both networks with their interfaces as soon as client and server have ended, too.
     """
 
     def __init__(self, link: Link, shaper: Shaper) -> None:
@@ -161,10 +159,9 @@ class LinkedNetworks:
         _run_ip("link", "set", "dev", INTERFACE, *options, "up")
 
     def _shape_exactly(self) -> None:
-        """Set delay, rate and loss, so that a round trip takes the delay of the line.
-
-        The kernel's own time for a round trip, some 0.1 ms, is too much of a delay of 1 ms.
-        """
+        """Set delay, rate and loss, so that a round trip takes the delay of the line."""
+        # The kernel's own time for a round trip, some 0.1 ms, would falsify a delay of 1 ms. So this time is
+        # measured and subtracted.
         self._shape(self.link.delay_ms / 2)
         with self._ends() as (client, server):
             round_trip_ms = link_check.measure_round_trip_ms(client, server, self.link.delay_ms)
@@ -225,13 +222,13 @@ class LinkedNetworks:
             yield client, server
 
     def measure(self) -> LinkMeasurement:
-        """Measure round trip and rate of the line, within 2 s on an idle machine.
+        """Return the measured round trip and rate of the line, within 2 s on an idle machine.
 
-        If they are not as set, other programs may have disturbed the measurement, or the last correction of
-        the delay: both are tried again. Raise UserError if most packets are lost.
+        Raise UserError if most packets are lost.
         """
         link = self.link
         for attempt in range(ATTEMPTS):
+            # Other programs may have disturbed the measurement, or the last correction of the delay.
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):
@@ -243,8 +240,10 @@ class LinkedNetworks:
         return measured
 
     def cpu_s(self) -> float:
-        """Return the CPU time of the relay in seconds; 0.0 without one."""
-        return process_facts.usage([self._relay.pid]).cpu_s or 0.0 if self._relay else 0.0
+        """Return the CPU time of the relay in seconds; 0.0 without a relay."""
+        if self._relay is None:
+            return 0.0
+        return process_facts.usage([self._relay.pid]).cpu_s or 0.0
 
     def describe(self) -> dict[str, object]:
         """Return what was set, for the context of a round."""
@@ -260,7 +259,7 @@ def _run_ip(*arguments: str) -> None:
 
 
 def choose_shaper(link: Link) -> Shaper | None:
-    """Return the means that shapes a line on this machine; None if there is none."""
+    """Return the means that shapes a line on this machine; None if this machine has no means."""
     if not link.is_shaped:
         return Shaper.NONE
     if isolation.is_allowed(try_netem):
@@ -275,9 +274,9 @@ def why_no_link(link: Link) -> str:
 
     Example: "ip is not installed (Debian: iproute2)".
     """
-    for name in ("ip", "tc"):
-        if not shutil.which(name):
-            return f"{name} is not installed (Debian: iproute2)"
+    for program in ("ip", "tc"):
+        if not shutil.which(program):
+            return f"{program} is not installed (Debian: iproute2)"
     if not isolation.is_allowed(try_pair):
         return (
             "client and server may not have networks of their own here (root may, outside of most "

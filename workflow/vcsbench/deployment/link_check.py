@@ -51,15 +51,16 @@ class LinkMeasurement(NamedTuple):
     def is_as_set(self, delay_ms: float, rate_mbit: float) -> bool:
         """Return True if a line has the delay and the rate that were set. 0 is no delay, or no limit.
 
-        For example, a line of 20 ms and 100 Mbit/s may have a round trip of 19 to 21 ms, and 95 to 105 Mbit/s
-        in each direction. The loss is not compared: in a second, too few packets are lost to count them.
+        A line of 20 ms and 100 Mbit/s may have a round trip of 19 to 21 ms, and 95 to 105 Mbit/s in each
+        direction. The loss is not compared: in a second, too few packets are lost to count them.
         """
         pairs = [(delay_ms, self.round_trip_ms)]
         pairs += [(rate_mbit, self.to_server_mbit), (rate_mbit, self.to_client_mbit)]
-        for expected, measured in pairs:
-            if expected and abs(measured - expected) > TOLERANCE * expected:
-                return False
-        return True
+        return all(
+            abs(measured - expected) <= TOLERANCE * expected
+            for expected, measured in pairs
+            if expected > 0
+        )
 
 
 def measure_line(
@@ -69,10 +70,10 @@ def measure_line(
     rate_mbit: float,
     merges_packets: bool,
 ) -> LinkMeasurement:
-    """Measure a line with the expected delay and rate, within 2 s. `rate_mbit` is 0 without a limit.
+    """Measure a line with the expected delay and rate (0: no limit) between two connected UDP sockets.
 
-    The sockets are UDP's, connected to each other. With `merges_packets`, the line takes many packets at
-    once, as a network card does. Raise UserError if most packets are lost.
+    This takes up to 2 s. With `merges_packets`, the line takes many packets at once, as a network card does.
+    Raise UserError if most packets are lost.
     """
     sent_at_once = MERGED if merges_packets else 1
     return LinkMeasurement(
@@ -87,7 +88,7 @@ def measure_round_trip_ms(
 ) -> float:
     """Return the median time in which a small packet reaches the server, and its answer the client.
 
-    It includes the time in which the kernel wakes both sides, as they wait for a packet.
+    The time includes that in which the kernel wakes both sides, because they wait for a packet.
     """
     count = MAX_ROUND_TRIPS
     if expected_ms:
@@ -117,7 +118,7 @@ def measure_round_trip_ms(
 
 @contextmanager
 def _before_other_programs() -> Iterator[None]:
-    """Let this thread run before other programs, if it has the right to that: it measures only the line."""
+    """Let this thread run before other programs, if it has the right, so that it measures only the line."""
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -136,11 +137,10 @@ def _receive(end: socket.socket, data: bytes) -> None:
 def _measure_rate_mbit(
     sender: socket.socket, receiver: socket.socket, rate_mbit: float, sent_at_once: int
 ) -> float:
-    """Return the median rate of trains of large packets, with their headers, as a line counts them.
+    """Return the median rate of trains of large packets in Mbit/s, with headers, as a line counts them.
 
-    A train is sent at once, waits in the queue of the line, and arrives at the rate of the line. Its rate
-    follows from the first and the last arrival, so neither the delay nor the start of TCP is part of it. A
-    lost packet takes no time on the line, and is not counted.
+    A train of packets is sent at once, waits in the queue of the line, and arrives at the rate of the line.
+    Neither the delay nor the start of TCP is part of this rate.
     """
     length = MAX_TRAIN
     if rate_mbit:
@@ -184,7 +184,8 @@ def _measure_train(
             arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
     if len(arrivals_ns) <= length / 2:
         raise _lost_error(len(arrivals_ns), length)
-    # Packets that were sent at once arrive at once. The first ones were on the line before they arrived.
+    # The time runs from the first arrival. Packets that arrive at this moment were on the line before, so
+    # only later ones count. A lost packet takes no time on the line.
     later = [at for at in arrivals_ns if at > arrivals_ns[0]]
     duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
     return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s if duration_s else 0.0

@@ -149,6 +149,10 @@ def _check_cache_clearing(plan: Plan) -> Check:
     """
     setting = plan.config.settings.clear_caches
     machine = plan.env.machine
+    folder = plan.config.settings.storages[plan.config.settings.storage]
+    if mount_of(folder).filesystem in IN_MEMORY:
+        text = filesystems.why_never_cold(machine, folder, setting)
+        return Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     method = machine.clearing(setting)
     if method == "drop-caches":
         return Check(
@@ -162,8 +166,7 @@ def _check_cache_clearing(plan: Plan) -> Check:
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             "run as root, on a machine without production servers",
         )
-    folder = plan.config.settings.storages[plan.config.settings.storage]
-    text = filesystems.why_never_cold(machine, folder, setting)
+    text = filesystems.why_not_cleared(machine, setting)
     return Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
 
 

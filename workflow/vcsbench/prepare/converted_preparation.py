@@ -12,7 +12,7 @@ from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.systems import system_of
-from vcsbench.systems.commit_count import keep_commit_count
+from vcsbench.systems.base import keep_commit_count
 from vcsbench.systems.fossil import FOSSIL_FILE, FOSSIL_USER, fossil_environment, run_fossil
 from vcsbench.systems.git_program import run_git, start_git
 from vcsbench.systems.mercurial import run_hg

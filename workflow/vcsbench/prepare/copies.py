@@ -44,26 +44,23 @@ LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
 # The facts on a load that the metadata of its copies have, too.
-FROM_LOAD = (
-    *("tree", "folder", "busy_file", "long_names", "reserved_names", "notes", "load_options"),
-)
+FROM_LOAD = {
+    *("tree", "folder", "busy_file", "long_names", "reserved_names", "notes", "load_options")
+}
 REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
 
 @dataclass(frozen=True)
 class CopySettings:
-    """The settings of copies on a storage.
+    """The settings of copies on a storage."""
 
-    - `copies`: the number of copies of each variant.
-    - `fragmentation_kib`: the mean size of the spacers between steps, in KiB; 0 without spacers.
-    - `seed`: of the sizes of spacers.
-    - `mounted`: the mount of the storage when the workflow run began (filesystems.mounted_at).
-    """
-
+    # The number of copies of each variant.
     copies: int
+    # The mean size of the spacers between steps in KiB, 0 without spacers, and the seed of the sizes.
     fragmentation_kib: float
     seed: int
+    # The mount of the storage when the workflow run began (filesystems.mounted_at).
     mounted: Sequence[str]
 
 
@@ -89,11 +86,8 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 
 
 def read_content(repository: Path) -> Content:
-    """Read all files of a repository, and return one digest of them, with the states of its folders.
-
-    The digest is the sum of a digest of each file, modulo 2^128. A sum is the same for each order of files,
-    so two copies of a repository have the same digest.
-    """
+    """Return one digest of all files of a repository, and the state of each folder when it was read."""
+    # A sum of the digests of files is the same for each order of files. So two copies have the same digest.
     total = 0
     state: dict[str, str] = {}
     for folder, entries in folder_states.walk(repository):
@@ -102,8 +96,7 @@ def read_content(repository: Path) -> Content:
             if stat.S_ISDIR(status.st_mode):
                 continue
             relative = folder_states.join(folder, name)
-            # The path is part of a file's digest. Otherwise two files could be exchanged without a change of
-            # the sum.
+            # Without the path in each digest, an exchange of two files would not change the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
             for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
                 digest.update(chunk)
@@ -116,8 +109,7 @@ def copy_and_compare(
 ) -> list[Content]:
     """Make copies with interleave(), read them again, and return the content of each job's copy.
 
-    Raise OSError if a copy differs from its source. `temporary` is a folder on the same storage for spacers,
-    and for large files before they are moved to their copy. The caller removes it.
+    Raise OSError if a copy differs from its source. The caller removes the folder `temporary`.
     """
     umask = os.umask(UMASK)
     try:
@@ -149,10 +141,9 @@ def interleave(
 ) -> None:
     """Make all copies at once: step 1 of each copy, then step 2 of each copy, and so on.
 
-    So the files of the copies lie on the device as if the repositories had grown together. A step is a
-    revision of one copy, or a shard (a folder of revisions) of a packed copy. With `fragmentation_kib`
-    above 0, a spacer is written to `temporary` between two steps, as in the published study. It is a file of
-    random size, by `seed`: from 0 to twice `fragmentation_kib`.
+    A step is a revision, or a shard (a folder of revisions) of a packed copy. So files lie on the device as
+    if the repositories had grown together. `temporary`, on the same storage, gets a spacer between two steps,
+    as in the published study: a file of random size, from 0 to twice `fragmentation_kib`.
     """
     sizes = random.Random(seed)
     for job in jobs:
@@ -160,8 +151,8 @@ def interleave(
         for folder, _ in folder_states.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
-    # Sorted by step first, and then by copy. `i` is the index of the copy's job.
-    steps = sorted((file.step, i, file) for i, job in enumerate(jobs) for file in job.files)
+    # By step first, and then by copy: (step, index of the copy's job, file).
+    steps = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(steps), "files") as at:
         for at.done, (number, index, file) in enumerate(steps):
@@ -169,25 +160,26 @@ def interleave(
             # A step has several files: the revision, and its properties.
             if fragmentation_kib and previous_step not in (None, step):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
-                _write(f"{temporary}/spacer{at.done}", _random_chunks(size), 0o644)
+                _write(f"{temporary}/spacer{at.done}", _random_chunks(size), mode=0o644)
             previous_step = step
             job = jobs[index]
             chunks = read_chunks(f"{job.source}/{file.name}", file.size)
             destination = f"{job.destination}/{file.name}"
             # See LARGE_BYTES: ext4 would put a large file near its folder.
             path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
-            _write(path, chunks, file.mode | READABLE, file.size >= SYNCED_BYTES)
+            is_synced = file.size >= SYNCED_BYTES
+            _write(path, chunks, mode=file.mode | READABLE, is_synced=is_synced)
             if path != destination:
                 os.rename(path, destination)
 
 
 def _random_chunks(size: int) -> Iterator[bytes]:
-    # Random bytes: a file system with compression would store others in less space.
+    # A file system with compression would store other than random bytes in less space.
     for start in range(0, size, CHUNK):
         yield os.urandom(min(CHUNK, size - start))
 
 
-def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = False) -> None:
+def _write(path: str, chunks: Iterable[bytes], *, mode: int, is_synced: bool = False) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.writelines(chunks)
         if is_synced:
@@ -198,12 +190,11 @@ def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = Fals
 def make_copies(
     workdir: WorkDir, variants: Sequence[Variant], loads: Loads, settings: CopySettings
 ) -> dict[str, RepositoryFacts]:
-    """Make the missing copies of each variant, and return what results state about each variant.
+    """Make the missing copies of each variant, and return the facts on each variant: {"ruby.f7.pack": ...}.
 
-    A variant is a repository in one format and state. The result is by its name, such as `ruby.f7.pack`.
-    `loads` has the record of the load that each variant comes from. Copies that are intact stay. Loaded
-    repositories are verified at the same time. Raise UserError if the space is too small, and
-    verify.DamagedError if a loaded repository is damaged. No incomplete copy is kept.
+    A variant is a repository in one format and state, and `loads` has the record of its load. The sources of
+    copies are verified at the same time. Raise UserError if the space is too small, and verify.DamagedError
+    if a loaded repository is damaged. No incomplete copy is kept.
     """
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
@@ -256,10 +247,10 @@ def _remove_incomplete(workdir: WorkDir) -> None:
 def _plan_jobs(
     folder: Path, variants: Sequence[Variant], loads: Loads, settings: CopySettings
 ) -> dict[tuple[Variant, int], CopyJob]:
-    """Return a job for each missing copy, by variant and number of the copy.
+    """Return a job for each missing copy in a work folder, by variant and number of the copy.
 
-    A job copies the loaded or packed repository if that still exists, otherwise the first intact copy of the
-    same variant. `folder` is the work folder. Raise UserError if neither exists.
+    The source of a job is the loaded or packed repository, or else the first intact copy of the variant. If
+    neither exists, remove the metadata of all copies of the variant, and raise UserError.
     """
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     jobs = {}
@@ -268,8 +259,8 @@ def _plan_jobs(
         if not source:
             source = _find_intact_copy(folder, variant, settings.copies, missing)
         if not source:
-            # When the run was planned, only a sample of files was checked, so these copies may have counted
-            # as intact. Without metadata, the next run finds them missing, and loads the repository again.
+            # The plan of a run checks only a sample of files, and may have found these copies intact. Without
+            # metadata, the next plan finds them missing, and the run loads the repository again.
             for other in range(1, settings.copies + 1):
                 metadata_file(copy_path(folder, variant.name, other)).unlink(missing_ok=True)
             raise UserError(
@@ -294,40 +285,45 @@ def _find_intact_copy(
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
-    # The metadata first: an incomplete copy has none.
+    # An incomplete copy has no metadata. So they are removed first.
     workdir.remove(REPOSITORIES, metadata_file(copy).name)
     workdir.remove(REPOSITORIES, copy.name)
 
 
-def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
-    """Print the space that the copies need, and raise UserError if they do not fit on the storage at `path`.
+class NeededSpace(NamedTuple):
+    """The space that copies need: bytes with spacers, those of the spacers alone, and the number of files."""
 
-    The need includes spacers, of `fragmentation_kib` on average, one for each step (interleave). A storage
-    also has too little space if it can have fewer files (inodes) than the copies have.
-    """
-    status = os.statvfs(path)
-    block, free = status.f_frsize, status.f_bavail * status.f_frsize
-    file_count = sum(len(job.files) for job in jobs)
-    need = 0
-    steps = 0
-    for job in jobs:
-        # Each file takes whole blocks on the disk, usually of 4 KiB.
-        need += sum(math.ceil(file.size / block) * block for file in job.files)
-        steps += len({file.step for file in job.files})
+    total: int
+    spacers: int
+    files: int
+
+
+def _needed_space(jobs: Sequence[CopyJob], fragmentation_kib: float, block: int) -> NeededSpace:
+    """Return the space that copies need, with a spacer for each step, on a storage with blocks of a size."""
+    # Each file takes whole blocks on the disk, usually of 4 KiB.
+    blocks = sum(math.ceil(file.size / block) for job in jobs for file in job.files)
+    # A step is a revision, or a shard of a packed copy (interleave).
+    steps = sum(len({file.step for file in job.files}) for job in jobs)
     spacers = round(steps * fragmentation_kib * 1024)
-    need += spacers
+    return NeededSpace(blocks * block + spacers, spacers, sum(len(job.files) for job in jobs))
 
-    needed = words.size(need)
-    if spacers:
-        needed += f", spacers of {words.size(spacers)} included"
+
+def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
+    """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`."""
+    status = os.statvfs(path)
+    free = status.f_bavail * status.f_frsize
+    need = _needed_space(jobs, fragmentation_kib, status.f_frsize)
+    needed = words.size(need.total)
+    if need.spacers:
+        needed += f", spacers of {words.size(need.spacers)} included"
     number = words.count_of(len(jobs), "copy needs", "copies need")
     print(f"{number} {needed}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
     # btrfs makes inodes as it needs them, and reports 0 of 0.
-    has_too_few_inodes = status.f_files > 0 and file_count > status.f_favail
-    if need > free or has_too_few_inodes:
-        lower = "lower `fragmentation_kib`, " if spacers else ""
+    has_too_few_inodes = status.f_files > 0 and need.files > status.f_favail
+    if need.total > free or has_too_few_inodes:
+        lower = "lower `fragmentation_kib`, " if need.spacers else ""
         raise UserError(
-            f"{path}: the copies need {needed} in {file_count} files, and there are {words.size(free)} and "
+            f"{path}: the copies need {needed} in {need.files} files, and there are {words.size(free)} and "
             f"{status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
         )
 
@@ -335,13 +331,11 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
 def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettings) -> None:
     """Make the copies of all jobs, verify their sources at the same time, and write their metadata last.
 
-    A job is the source and the destination of one copy, by variant and number. Raise OSError if a copy
-    differs from its source, and UserError if the storage was unmounted or a source is damaged. After an
-    error, all copies of the jobs are removed.
+    Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
+    damaged. After an error, all copies of the jobs are removed.
     """
-    # Copies get their metadata, and can be measured, only after their sources are verified. A source is a
-    # repository in the folder of a load, or an intact copy, whose own source was verified when it was made.
-    # So only the folders of loads that are sources are verified.
+    # The source of an intact copy was verified when the copy was made. So only those sources are verified
+    # that are in the folder of a load.
     load_folders = {Path(loads[variant.repo, variant.format]["path"]) for variant, _ in jobs}
     source_folders = {job.source.parent for job in jobs.values()}
     batch = list(jobs.values())
@@ -351,8 +345,7 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
             contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
         # If the storage was unmounted since the run began, the copies are on the disk below it.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is an intact copy is not verified. Its digest is compared with the earlier one at its
-        # making.
+        # A source that is an intact copy must have the digest that it had when it was made.
         for job, content in zip(batch, contents, strict=True):
             _check_copied_again(job.source, content)
         for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):
@@ -371,8 +364,8 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
 def _check_copied_again(source: Path, content: Content) -> None:
     """Raise UserError if a source is itself a copy, and has other bytes now than when it was made.
 
-    `content` was read from a new copy of it. The times of the source's files have not changed, so nothing has
-    written to them, and the device returns other bytes. Its metadata is removed, so that it is made again.
+    `content` was read from a new copy of the source. The metadata of the source are removed, so that it is
+    made again.
     """
     metadata = read_metadata(source)
     if metadata and metadata["digest"] != content.digest:
@@ -386,20 +379,13 @@ def _check_copied_again(source: Path, content: Content) -> None:
 def _describe_copy(
     variant: Variant, load: LoadRecord, job: CopyJob, content: Content, fragmentation_kib: float
 ) -> CopyMetadata:
-    """Return the metadata of the copy that a job has made, except its number and path.
-
-    It has facts of the load, such as the exported folder, and the copy's shape on disk and content.
-    """
+    """Return the metadata of the copy that a job has made (CopyMetadata), except its number and path."""
     metadata: dict[str, object] = {
         "repo": variant.repo,
         "identity": variant.identity,
         **variant.system.describe(variant.format, variant.state),
         **variant.system.store.facts(job.destination),
-    }
-    for key, value in load.items():
-        if key in FROM_LOAD:
-            metadata[key] = value
-    metadata |= {
+        **{key: value for key, value in load.items() if key in FROM_LOAD},
         "variant": variant.name,
         "files": len(job.files),
         "bytes": sum(file.size for file in job.files),

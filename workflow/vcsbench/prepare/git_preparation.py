@@ -19,22 +19,15 @@ from vcsbench.sources.base import Facts
 from vcsbench.sources.git_copy_source import GitCopySource
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import raise_write_error
-from vcsbench.systems.commit_count import COMMITS
+from vcsbench.systems.base import COMMITS
 from vcsbench.systems.git_program import git_version, object_format, run_git, start_git
 from vcsbench.systems.git_shape import GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
-    AS_IS_UPKEEP,
-    BITMAP,
-    CHANGED_PATHS,
-    COMMIT_GRAPH,
-    GEOMETRIC,
     GIT_FORMAT,
-    MANY_PACKS,
-    MIDX_BITMAP,
-    ONE_PACK,
     GitState,
     GitStore,
+    Upkeep,
     create_bare,
     parse_state,
     why_no_state,
@@ -47,7 +40,7 @@ PUSHES = 50
 PUSHES_PER_REPACK = 7
 GEOMETRIC_REPACK = ("repack", "--geometric=2", "-d", "-q", "--no-write-bitmap-index")
 PUSHED = "refs/vcsbench-pushed/"
-# By default, a server unpacks pushes of less than 100 objects. With this, each push is a pack.
+# By default, a server unpacks pushes of less than 100 objects. With this command, each push is a pack.
 RECEIVE = "git -c receive.unpackLimit=1 receive-pack"
 REPACK = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
 DIGEST_MODULUS = 1 << 256
@@ -66,7 +59,7 @@ class GitPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         """Load a source as it is, into the repository `git.as-is`."""
         begun = time.monotonic()
-        path = staging / f"{fmt}.{AS_IS_UPKEEP}"
+        path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
             if isinstance(source, GitCopySource):
                 create_bare(path, source.object_format())
@@ -78,8 +71,8 @@ class GitPreparation(Preparation):
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = write_commit_count(path)
-        record = describe_load(source, facts, AS_IS_UPKEEP, commits, begun)
-        mismatch = GitStore().mismatch(path, fmt, AS_IS_UPKEEP)
+        record = describe_load(source, facts, Upkeep.AS_IS, commits, begun)
+        mismatch = GitStore().mismatch(path, fmt, Upkeep.AS_IS)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
         return record
@@ -98,14 +91,17 @@ class GitPreparation(Preparation):
 
 
 def import_history(source: Source, path: Path) -> Facts:
-    """Make a repository of what a source writes for fast-import, in one pack without good deltas."""
+    """Make a repository of a source's stream for fast-import, in one pack without deltas, and return facts.
+
+    Raise UserError if git fails, and OSError if the storage is full.
+    """
     create_bare(path)
     facts = None
     # The pack is written again below, so it need not be small.
     settings = {"pack.compression": "1", "core.compression": "1"}
     arguments = ("fast-import", "--quiet", "--done")
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
-        # If git fails, it ends early, and we cannot write on. Its messages have the reason.
+        # If git fails, it ends early, and nothing can be written. Its messages, read below, have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
         program.close_input()
@@ -120,7 +116,7 @@ def import_history(source: Source, path: Path) -> Facts:
 def make_state(loaded: Path, state: GitState) -> Path:
     """Make a repository with the commits of a loaded one, in another state, next to it, and return its path.
 
-    After an error, no incomplete one is left. Raise UserError if git fails, or makes another state.
+    After an error, no incomplete repository is left. Raise UserError if git fails or makes another state.
     """
     reason = why_no_state(state, git_version())
     if reason:
@@ -130,11 +126,12 @@ def make_state(loaded: Path, state: GitState) -> Path:
     for old in (path, new):
         remove_path(old)
     try:
-        many = loaded.with_name(f"{GIT_FORMAT}.{MANY_PACKS}")
-        if state.upkeep == MIDX_BITMAP and not GitStore().mismatch(many, GIT_FORMAT, MANY_PACKS):
+        many = loaded.with_name(f"{GIT_FORMAT}.{Upkeep.MANY_PACKS}")
+        has_many_packs = not GitStore().mismatch(many, GIT_FORMAT, Upkeep.MANY_PACKS)
+        if state.upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
             shutil.copytree(many, new)
-        elif state.upkeep in (MANY_PACKS, MIDX_BITMAP, GEOMETRIC):
-            _push_in_parts(loaded, new, is_geometric=state.upkeep == GEOMETRIC)
+        elif state.upkeep in (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC):
+            _push_in_parts(loaded, new, is_geometric=state.upkeep == Upkeep.GEOMETRIC)
         else:
             shutil.copytree(loaded, new)
         # Bitmaps and commit-graphs are made for the refs that there are.
@@ -154,29 +151,29 @@ def make_state(loaded: Path, state: GitState) -> Path:
 
 def _keep_up(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep."""
-    if upkeep in (ONE_PACK, BITMAP, COMMIT_GRAPH, CHANGED_PATHS):
-        # The user's repository may have these. They describe other packs than the one that is made.
+    if upkeep in (Upkeep.ONE_PACK, Upkeep.BITMAP, Upkeep.COMMIT_GRAPH, Upkeep.CHANGED_PATHS):
+        # The user's repository may have graphs and indices. They describe other packs than the new one.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
-        # Loose objects that no ref leads to are left.
+        # A repack leaves the loose objects that no ref leads to.
         run_git(path, "prune", "--expire=now")
-    if upkeep == BITMAP:
+    if upkeep == Upkeep.BITMAP:
         run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
-    elif upkeep == COMMIT_GRAPH:
+    elif upkeep == Upkeep.COMMIT_GRAPH:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
-    elif upkeep == CHANGED_PATHS:
+    elif upkeep == Upkeep.CHANGED_PATHS:
         run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
-    elif upkeep == MIDX_BITMAP:
+    elif upkeep == Upkeep.MIDX_BITMAP:
         run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")
-    elif upkeep == GEOMETRIC:
+    elif upkeep == Upkeep.GEOMETRIC:
         run_git(path, *GEOMETRIC_REPACK)
 
 
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     """Make a repository by PUSHES pushes of the commits of a loaded one, the oldest first.
 
-    With `is_geometric`, it is repacked between pushes, as a server does.
+    With `is_geometric`, it is repacked between pushes, as a server does. Raise UserError for one commit.
     """
     create_bare(path, object_format(loaded))
     commits = _list_commits(loaded)
@@ -184,7 +181,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
     parts = min(PUSHES, len(commits))
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits so far without a child among them. They lead to all others.
+    # The commits so far that are no parent of another one. They lead to all commits so far.
     heads: dict[str, None] = {}
     number = 0
     with progress.stage("pushing", len(commits), "commits") as at:
@@ -216,9 +213,9 @@ def _list_commits(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def verify_git(path: Path, failure: str = "") -> None:
-    """Check all objects, packs, indices and refs of a repository. Raise UserError for a damaged one.
+    """Check all objects, packs, indices and refs of a repository. Raise UserError if it is damaged.
 
-    `failure` begins the error; by default, it is git's.
+    `failure` begins the error, instead of the failed command.
     """
     settings = {f"fsck.{name}": "ignore" for name in TOLERATED_FAULTS}
     arguments = ("fsck", "--full", "--no-dangling", "--no-progress")
@@ -232,10 +229,7 @@ def verify_git(path: Path, failure: str = "") -> None:
 
 
 def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
-    """Verify repositories, and that those with the refs of the history have the same objects.
-
-    Raise UserError for a damaged one.
-    """
+    """Raise UserError if a repository is damaged, or if two states of a history have different objects."""
     digests: dict[str, Path] = {}
     with progress.stage("verifying", len(paths), "repositories") as at:
         for at.done, path in enumerate(paths):

@@ -26,10 +26,9 @@ class StoredRef(NamedTuple):
 
 
 def set_refs(path: Path, loaded: Path, state: GitState) -> None:
-    """Give the repository at `path` the refs that a state has. `loaded` has the refs of the history.
+    """Give the repository at `path` the refs of a state. `loaded` has the refs of the history.
 
-    A number of refs is that of the branch of HEAD, of further refs of the history, and of added tags of
-    commits.
+    A state with a number of refs has the branch of HEAD, further refs of the history, and added tags.
     """
     refs = _list_refs(loaded)
     if state.refs != AS_IS_REFS:
@@ -52,7 +51,7 @@ def _list_refs(path: Path) -> list[StoredRef]:
 def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[StoredRef]:
     """Return this number of refs: the branch of HEAD, refs of the history, and added tags."""
     head = (loaded / "HEAD").read_bytes().removeprefix(b"ref: ").strip()
-    # A symbolic ref would count, and is nowhere packed.
+    # Symbolic refs cannot be packed, so they are left out.
     plain = [ref for ref in refs if not ref.symbolic]
     plain.sort(key=lambda ref: (ref.name != head, ref.name))
     chosen = plain[:number]

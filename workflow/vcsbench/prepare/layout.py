@@ -55,11 +55,10 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     """Return the layout of copies from the bytes at which their sampled revisions or shards begin on disk.
 
-    `kinds` has the positions of packed copies, and the positions of others. Copies of different kinds are not
-    compared with each other. Example: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved: step 0
-    of both copies lies in front of step 1 of both. The verdict is UNKNOWN without comparable files, and ALONE
-    if no kind has two copies. It is INTERLEAVED if all compared copies are in the largest group of their
-    kind, and APART if none is. Otherwise, it is PARTLY.
+    `kinds` has the positions of packed copies, and those of others: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
+    12288}} is interleaved. The verdict is INTERLEAVED if all copies are in the largest group of their kind,
+    PARTLY if some are, and APART if none is. It is ALONE if no kind has two copies, and UNKNOWN without
+    comparable files.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:
@@ -123,20 +122,17 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
     for step in all_steps:
         starts = sorted(steps[step] for steps in positions.values() if step in steps)
         gaps = [after - before for before, after in pairwise(starts)]
-        # Only one copy has this step in an extent of its own.
-        if not gaps:
-            continue
-        # The copy at index i has the gaps i - 1 (before it) and i (after it), at the ends only one.
-        for index in range(len(starts)):
-            yield min(gaps[max(0, index - 1) : index + 1])
+        # Without a gap, only one copy has this step in an extent of its own.
+        if gaps:
+            # Each copy has a gap before and a gap behind it, except the first and the last copy.
+            yield from map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
 
 
 def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
-    """Return the names of the largest group of copies that lie together on disk; an empty set if none do.
+    """Return the names of the largest group of copies that lie together on disk; an empty set without any.
 
     Two copies lie together if their equal steps are much nearer to each other than two steps of one copy.
-    `step_gaps` has that last distance of each copy, in bytes (median). A copy joins a group if it lies
-    together with one member: not every two copies have sampled steps in common.
+    `step_gaps` has the median distance between two steps of each copy in bytes, such as {"a": 8192.0}.
     """
 
     def are_together(first: str, second: str) -> bool:
@@ -148,7 +144,8 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
     groups: list[set[str]] = []
     for copy in sorted(positions):
-        # If this copy lies together with members of several groups, it joins these groups into one.
+        # Not every two copies have sampled steps in common. So a copy joins a group if it lies together with
+        # one member. With members of several groups, it joins these groups into one.
         joined = {copy}
         separate = []
         for group in groups:
@@ -164,8 +161,7 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
     """Return the positions of the sampled steps of the copies of each kind (Steps).
 
-    Example of one kind, unpacked copies of Subversion: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, the first
-    byte of the revisions 0 and 50 on the device.
+    Example of one kind: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, with the bytes of revisions 0 and 50.
     """
     steps = {copy: store.steps(copy) for copy, store in copies.items()}
     kinds: dict[str, dict[str, dict[int, int]]] = {}
@@ -183,7 +179,7 @@ def _locate(steps: Steps, sample: Sequence[int]) -> dict[int, int]:
     for step in sample:
         if step <= steps.last:
             extent = first_extent(steps.file(step))
-            # Without an extent, a small file lies inside of its inode, so it has no position of its own.
+            # A small file inside of its inode has no extent, and so no position.
             if extent:
                 positions[step] = extent.start
     return positions

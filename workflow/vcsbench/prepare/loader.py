@@ -28,9 +28,9 @@ def staging_dir(workdir: WorkDir, repo: str, fmt: str) -> Iterator[Path]:
 def keep_loaded(repository: Path, home: WorkDir, repo: str, fmt: str) -> Path:
     """Move a loaded repository to its folder on the storage `home`, and return that folder.
 
-    It stays there until `make clean`: a packed repository, and copies that get lost, are made from it
-    without loading again. The folder has no other files then, because these were made from an earlier load.
+    The repository stays there until `make clean`: lost copies are made from it without loading again.
     """
+    # Files in the folder were made from an earlier load.
     home.remove(LOADED_FOLDER, repo, fmt)
     folder = home.make(LOADED_FOLDER, repo, fmt)
     new = folder / f"{repository.name}.new"
@@ -52,16 +52,15 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
-    One repository of the estimated size is loaded there. In addition, each storage gets as many copies as
-    `repositories` says. Work folders on one device share its space. Raise UserError if a storage has too
-    little space for its copies, or if no work folder has space for the load.
+    `repositories` has the number of copies that each storage gets in addition. Raise UserError if a storage
+    has too little space for its copies, or if no work folder has space for the load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages: then it is listed once.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     devices = {workdir: os.stat(workdir.make()).st_dev for workdir in workdirs}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
-    # The bytes of copies that will be made on each device.
+    # Work folders on one device share its space. So the bytes of copies are counted for each device.
     need: dict[int, int] = dict.fromkeys(devices.values(), 0)
     for workdir, number in repositories.items():
         need[devices[workdir]] += size * number
@@ -101,10 +100,9 @@ def repository_bytes(estimate: SizeEstimate) -> int:
 
 
 def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
-    """Load `source` into a new repository of a format in the folder `staging`, and return facts about it.
+    """Load a source into a new repository in the folder `staging`, and return facts about it (LoadRecord).
 
-    The repository is `staging`/<format>.<state>, such as f7.nopack. It is not verified here (verify).
-    `seconds` is the time of the whole load; `long_names` and `reserved_names` are numbers of odd paths.
-    Raise UserError if the source cannot be loaded in this format.
+    The repository is `staging`/<format>.<state>, such as f7.nopack. It is not verified here (verify). Raise
+    UserError if the source cannot be loaded in this format.
     """
     return preparation_of(fmt).load(source, fmt, staging)

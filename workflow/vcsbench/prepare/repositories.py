@@ -31,15 +31,8 @@ LISTED = 3
 class PreparedRepositories:
     """The repositories that cells read, by storage, on this machine. Each is checked once per process.
 
-    The methods with `token` return a param of a rule. Snakemake runs a rule again if a param changes. So the
-    token is the time in the rule's record while all is well, and the present time if the output has to be
-    made again.
-
-    - `needed`: the variants that cells read, by storage.
-    - `folders`: the configured folder of each storage.
-    - `copies`: the number of copies of each variant. `root`: the checkout.
-    - `dumps`: the number of revisions of each dump file that cells read, by repository.
-    - `fragmentation_kib`: the spacers between the files of copies.
+    A token is a param of a rule, and Snakemake runs a rule again if a param changes. So a token is the time
+    in the rule's record while all is well, and the present time if the output has to be made again.
     """
 
     def __init__(
@@ -51,14 +44,17 @@ class PreparedRepositories:
         dumps: Mapping[str, int],
         fragmentation_kib: float,
     ) -> None:
-        """Take the arguments as attributes. Sort `needed`, so that params of rules are always the same."""
+        # The variants that cells read, by storage, sorted: params of rules have to be the same in each run.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
+        # The configured folder of each storage.
         self.folders = folders
+        # The number of copies of each variant, and the mean spacer between their files.
         self.copies = copies
-        self.root = root
-        self.dumps = dumps
         self.fragmentation_kib = fragmentation_kib
+        self.root = root
+        # The number of revisions of each dump file that cells read, by repository.
+        self.dumps = dumps
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -80,10 +76,8 @@ class PreparedRepositories:
     def formats(self, repo: str) -> list[str]:
         """Return the formats that a repository is loaded in."""
         formats = {variant.format for variant in self._all_variants() if variant.repo == repo}
-        # Only a dump is made from it, which is the same from each format.
-        if not formats:
-            return ["f7"]
-        return sorted(formats)
+        # A dump is the same from each format. For a dump alone, any format will do.
+        return sorted(formats) or ["f7"]
 
     def loads(self) -> list[tuple[str, str]]:
         """Return the repositories and formats to load."""
@@ -113,32 +107,28 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return which other storages also have copies of each made variant of this storage.
+        """Return which other storages also have copies of each made (packed) variant of this storage.
 
-        Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}. A variant is a repository in one format and
-        state.
+        Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
         """
         others: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
-            if not variant.is_made:
-                continue
-            others[variant.name] = []
-            for other, variants in self.needed.items():
-                if other != storage and variant in variants:
-                    others[variant.name].append(other)
+            if variant.is_made:
+                storages = [name for name, variants in self.needed.items() if variant in variants]
+                others[variant.name] = [name for name in storages if name != storage]
         return others
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
         """Return the time when the copies on a storage were made, as text, from the rule's record.
 
-        If copies that the rule once made are missing or changed, return the present time, and print which
-        ones these are. Snakemake then runs the rule again. A reboot empties a tmpfs, for example.
+        If copies that the rule once made are missing or changed, as after a reboot on a tmpfs, print their
+        names, and return the present time.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
-        # A copy that was never made needs no new token: it is in another param, which has changed, so that
-        # Snakemake runs the rule anyway. `identity` identifies the source from which the copies were made.
+        # A variant that was never made has changed another param of the rule. So it needs no new token.
+        # `identity` identifies the source from which the copies were made.
         made_identities = {
             name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
         }
@@ -165,33 +155,28 @@ class PreparedRepositories:
 
         With one intact copy, the others are made from it, and nothing is loaded.
         """
-        found = []
+        without_copies = []
         for storage, variants in self.needed.items():
             missing = self.missing(storage)
             for variant in variants:
-                is_wanted = (variant.repo, variant.format) == (repo, fmt)
                 numbers = range(1, self.copies + 1)
-                if is_wanted and all((variant, number) in missing for number in numbers):
-                    found.append(variant)
-        return found
+                if (variant.repo, variant.format) == (repo, fmt) and all(
+                    (variant, number) in missing for number in numbers
+                ):
+                    without_copies.append(variant)
+        return without_copies
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
-        """Return the time of a load as text, from its record, if nothing has to be loaded again.
+        """Return the time of a load as text, from its record; the present time if it has to be loaded again.
 
-        Return the present time if one of these is true:
-
-        - There is no record of a load.
-        - A variant has no intact copy on a storage, and nothing to make copies from: the loaded repository is
-          gone, changed, or of another state of the source.
-        - The dump file is missing, and the loaded repository is gone or changed.
+        The latter is so without a record, or if the loaded repository is gone or changed, and something has
+        to be made from it: copies of a variant without any intact copy, or the dump file.
         """
         record = self.read_load(repo, fmt)
         if not record:
             return self._now
         loaded = loaded_path(record)
-        # Copies are made from the loaded repository, or from the packed one, which is made from the loaded
-        # one in turn.
         for variant in self._without_copies(repo, fmt):
             if record["identity"] != variant.identity:
                 return self._now
@@ -239,11 +224,11 @@ class PreparedRepositories:
         """Return where a load is kept, and how many repositories of its size each storage needs space for.
 
         Example: {"home": "/var/tmp", "repositories": {"/var/tmp": 7}} for five missing copies, the packed
-        repository and the loaded one. The request is a param, and Snakemake loads again if a param changes,
-        for example with another number of copies. So if nothing has to be loaded, this is the request of the
-        last load.
+        repository and the loaded one.
         """
         record = self.read_load(repo, fmt)
+        # The request is a param: another number of copies would load the repository again. So if nothing has
+        # to be loaded, it is the request of the last load.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
         numbers: dict[str, int] = {}
@@ -257,14 +242,14 @@ class PreparedRepositories:
             folder = self.folders[storage]
             # Two storages may be one folder.
             numbers[folder] = numbers.get(folder, 0) + copies + made
-        # The loaded repository is kept on the first storage with its copies. For a dump, that is any storage.
+        # The loaded repository is kept on the first storage with its copies, or on any for a dump alone.
         home = next(iter(numbers), "") or next(iter(self.folders.values()))
         numbers[home] = numbers.get(home, 0) + 1
         return {"home": home, "repositories": numbers}
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
-        """Return the missing or changed copies on a storage, as missing_copies() does for a sample of files.
+        """Return the missing or changed copies on a storage, by a sample of files (missing_copies).
 
         Raise UserError if they are missing because the storage is not mounted.
         """
@@ -327,8 +312,8 @@ def missing_copies(
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    The numbers of copies begin at 1. About `files` files of all copies are checked, in random shards (folders
-    of revisions); by default all. A copy that was made with another `fragmentation_kib` counts as missing.
+    About `files` files of all copies are checked, in random shards (folders of revisions); by default all. A
+    copy that was made with another `fragmentation_kib` counts as missing.
     """
     metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:

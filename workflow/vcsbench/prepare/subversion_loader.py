@@ -70,8 +70,8 @@ class SubversionPreparation(Preparation):
 def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     """Load a source into a repository of a format, and return facts about it (loader.load_source).
 
-    The format `as-is` means an exact copy of the user's own repository, which keeps its packing. A repository
-    of another format is not packed.
+    The format `as-is` is an exact copy of the user's repository, which keeps its packing. Repositories of
+    other formats are not packed.
     """
     begun = time.monotonic()
     value = parse_format(fmt)
@@ -81,11 +81,11 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
                 f"{source.describe()}: an exact copy needs a local repository. Use its path."
             )
         copy, facts = hotcopy(source.repository, staging)
-        # The copy is named by its packing, such as as-is.pack. Its format may be named otherwise: as-is-to-f8
-        # is a copy that is upgraded below.
+        # The copy is named by its packing, such as as-is.pack. It is renamed to its format, which may be
+        # as-is-to-f8: a copy that is upgraded below.
         packing = copy.name.rpartition(".")[2]
         repository = copy.rename(staging / f"{fmt}.{packing}")
-        # The copy may have later commits than the source had when the run began: then this raises.
+        # This raises an error if the copy has later commits than the source had when the run began.
         source = source.from_copy(repository)
     else:
         packing = NOT_PACKED
@@ -96,7 +96,7 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     print_progress(
         f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
     )
-    # If svnadmin has made a format that was not requested, all results would be about the wrong format.
+    # Another svnadmin may make another format, and all results would be about this wrong format.
     mismatch = fsfs.mismatch(repository, fmt, packing)
     if mismatch:
         raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
@@ -131,11 +131,10 @@ def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
 
 
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
-    """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return its path and facts.
+    """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return the copy's path and facts.
 
     Deltas, packing and settings stay as they are. The path ends with the packing of the copy, such as
-    as-is.pack: the user's repository may have been packed since the run began. That repository is only read,
-    and none of its hooks runs. Raise UserError if svnadmin fails.
+    as-is.pack. The repository is only read, and none of its hooks runs. Raise UserError if svnadmin fails.
     """
     copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
@@ -148,16 +147,9 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     try:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
-        # Before other programs open the copy: they would connect to the user's servers of memcached, and
-        # could read the revisions of another repository with the same UUID from there.
-        uses_memcached = has_memcached(copy)
-        if uses_memcached:
-            configuration = copy / "db" / "fsfs.conf"
-            text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
-            configuration.write_bytes(text)
+        notes = _disconnect_memcached(copy)
         facts = _remove_bogus_dates(copy)
-        if uses_memcached:
-            facts.notes.append(MEMCACHED_NOTE)
+        facts.notes.extend(notes)
     except UserError as error:
         # svnadmin's message names our folder `view`, which the user does not know.
         reason = str(error).replace(str(view), str(repository))
@@ -166,17 +158,29 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
     _make_readable(copy)
+    # The user's repository may have been packed since the run began. So the packing is that of the copy.
     packing = fsfs.check_shape(copy).packing
     return copy.rename(staging / f"{AS_IS}.{packing}"), facts
+
+
+def _disconnect_memcached(copy: Path) -> list[str]:
+    """Remove the servers of memcached from the settings of a copy, and return a note; [] without servers."""
+    if not has_memcached(copy):
+        return []
+    # Programs that open the copy would connect to the user's servers, and could read the revisions of another
+    # repository with the same UUID from there.
+    configuration = copy / "db" / "fsfs.conf"
+    configuration.write_bytes(_MEMCACHED.sub(b"[unused]", configuration.read_bytes()))
+    return [MEMCACHED_NOTE]
 
 
 def _make_readable(copy: Path) -> None:
     """Give all users the right to read a copy, because the servers run as another user.
 
-    The modes of the copy come from the user's repository, which may keep others out. Links are not
-    followed. The repository had none when it was checked, but one may have been made since and copied as a
-    link. The mode of the file that it leads to must not change. Raise UserError for a link.
+    The modes of the copy come from the user's repository, which may keep others out. Raise UserError for a
+    link, which somebody may have made since the repository was checked.
     """
+    # The mode of a file behind a link must not change. So links are not followed.
     for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
         os.fchmod(descriptor, 0o755)
         for name in [*names, *files]:
@@ -185,8 +189,7 @@ def _make_readable(copy: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             if stat.S_ISREG(mode):
-                # The mode is changed through an open file, because a moment later the name may belong
-                # to another file.
+                # A moment later, the name may belong to another file. So the open file gets the mode.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)
@@ -220,7 +223,7 @@ def _stream(source: Source, path: Path) -> Facts:
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, and we cannot write on. Its messages, read below, have the reason.
+        # If svnadmin fails, it ends early, and nothing can be written. Its messages have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
@@ -228,11 +231,11 @@ def _stream(source: Source, path: Path) -> Facts:
             # This raises OSError if the messages say that the storage is full.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
-    # There are no facts if the write was interrupted. Here svnadmin ended without an error, but before it had
-    # read everything.
-    if not facts:
+    # Without facts, svnadmin ended before it had read everything, but without an error.
+    if facts is None:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
-    # svnadmin load may take damage for the end of the stream, and end without an error. So count revisions.
+    # svnadmin load may take damage for the end of the stream, and end without an error. So revisions are
+    # counted.
     loaded = fsfs.youngest(path)
     if loaded != facts.revisions:
         raise UserError(
@@ -263,15 +266,15 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
 def make_packed(repository: Path) -> float:
     """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
 
-    f7.nopack gets the copy f7.pack. If the loaded repository is packed itself, as an exact copy of the user's
-    own one can be, nothing is made, and 0.0 is returned. After an error, no incomplete copy is left.
+    f7.nopack gets the copy f7.pack. Return 0.0 for an exact copy of the user's repository that is packed
+    itself. After an error, no incomplete copy is left.
     """
     fmt = repository.name.rpartition(".")[0]
     packed = repository.with_name(f"{fmt}.{PACKED}")
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")
-    # A killed job may have left `new`. `packed` may have been made from an earlier load of the repository.
+    # A killed job may have left `new`, and `packed` may come from an earlier load.
     for path in (packed, new):
         remove_path(path)
     try:
@@ -303,8 +306,8 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        # The mode "x" makes a new file, and fails if there is one. Somebody may have put a hard link to
-        # another file there, and that file would be overwritten.
+        # Somebody may have put a hard link to another file there, which would be overwritten. So the mode "x"
+        # makes a new file.
         with path.open("xb") as file:
 
             def write(output: IO[bytes]) -> None:

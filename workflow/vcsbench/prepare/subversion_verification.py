@@ -33,14 +33,13 @@ AGAIN = "Run again to make it again."
 def list_verifications(staging: Path, fmt: str, stop: threading.Event) -> list[Task]:
     """Return the tasks that verify the repositories of one format in a folder, such as f7.nopack and f7.pack.
 
-    `svnadmin verify` runs on the packed one only, if there is one. The other one is compared with it, which
-    takes less time. The tasks raise CancelledError soon after `stop` is set.
+    The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
     """
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
-    # Without a packed copy, the plain repository is verified itself. With one, verifying the copy is enough,
-    # because it has all revisions of the plain one, and the two are compared below.
+    # A packed copy has all revisions of the plain repository. So the packed copy is verified, and the plain
+    # repository is compared with it, which takes less time.
     verified = [path for path in (packed, partly) if path.exists()]
     if not verified:
         verified = [plain]
@@ -100,10 +99,10 @@ def _digest_of_properties(path: Path) -> bytes:
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
     """Raise UserError if the files of the revisions of two repositories have different bytes.
 
-    `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed. Packing joins
-    the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999, one after another. The
-    youngest revisions are not packed, and have the same files in both.
+    `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed.
     """
+    # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999, one
+    # after another. The youngest revisions are not packed, and have the same files in both.
     size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:

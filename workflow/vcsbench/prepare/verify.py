@@ -26,17 +26,15 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
     """Verify loaded repositories in threads while the `with` block runs, and wait for both at its end.
 
     Each folder of `staging` has one loaded repository, and perhaps its packed copy: f7.nopack and f7.pack.
-    Raise DamagedError at the end of the block if a repository is damaged. If the block raises an error,
-    verification stops early, and that error is raised. Repositories are verified before each use, because
-    they may lie on a disk for months.
+    Raise DamagedError at the end of the block if a repository is damaged. An error of the block stops the
+    verification.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = []
             for folder in staging:
-                # The folder has f7.nopack, and perhaps f7.pack. Both are of the format f7, and their tasks
-                # belong together, because one may be compared with the other.
+                # f7.nopack may be compared with f7.pack. So the tasks of one format belong together.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in preparation_of(fmt).list_tasks(folder, fmt, stop):
@@ -47,8 +45,8 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
             for future in futures:
                 future.result()
         finally:
-            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs them:
-            # with `stop` set, they end when svnadmin prints its next line.
+            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs the
+            # tasks. With `stop` set, they end when svnadmin prints its next line.
             stop.set()
 
 

@@ -3,8 +3,6 @@
 An imported bundle is data of a stranger: it is unpacked into a new folder, and only data that the page needs.
 """
 
-import gzip
-import io
 import json
 import shutil
 import tarfile
@@ -17,7 +15,7 @@ from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.study import load_study
 from vcsbench.errors import OPTION_BY_KEY, UserError, sentence_of
 from vcsbench.external import one_line
-from vcsbench.files import read_json, write_bytes, write_text
+from vcsbench.files import read_json, write_text
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.index_page import build_index, read_entries
 from vcsbench.report.page import build_page_with_charts
@@ -28,11 +26,9 @@ from vcsbench.storages.file_trees import entries
 PACKED, IMPORTED = Path("bundles"), Path("opened")
 # The folder in an archive.
 INSIDE = "vcsbench-bundle"
-ASK = "Ask for the bundle again."
 FINDINGS = Path("config/published/findings.yaml")
-# Folders of results whose files belong to no study. The page shows the records in them.
+# Folders of results whose records belong to no study. The page shows the records.
 SHARED = ("repositories", "loaded", "packed", "dumps")
-EXCLUDED = ("logs", *SHARED)
 # The folder of the pages that were made again from an imported bundle.
 REBUILT = "again"
 # A small archive may unpack to more than the disk has.
@@ -43,8 +39,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     """Pack studies into bundles/NAME.tar.gz, and return its path.
 
     Without `studies`, they are all studies with a report. If `name` is "", it is made of their names, such as
-    a-b. The same results give the same archive, byte for byte. Raise a UserError if a study has no report, if
-    a file is missing, or if an archive of this name has another content.
+    a-b. Raise a UserError if a study has no report, if a file is missing, or if the archive exists.
     """
     if not studies:
         # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
@@ -62,13 +57,23 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
         files.update(_files_of_study(study, root))
     for file in files:
         _check_file(root, file)
-    content = _archive(root, sorted(files))
     path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
-    if path.exists() and path.read_bytes() != content:
-        raise UserError(f"{path}: there is another bundle of this name. Choose another --name.")
+    if path.exists():
+        raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
     path.parent.mkdir(exist_ok=True)
-    write_bytes(path, content)
-    return path
+    # A run that is killed while it packs leaves no archive that looks complete.
+    new = path.with_suffix(".new")
+    # Links are refused by the import, so files behind links are packed as plain files.
+    with tarfile.open(new, "w:gz", dereference=True) as archive:
+        for file in sorted(files):
+            archive.add(root / file, f"{INSIDE}/{file}", filter=_without_owner)
+    return new.rename(path)
+
+
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid, member.gid = 0, 0
+    member.uname, member.gname = "", ""
+    return member
 
 
 def _check_file(root: Path, file: Path) -> None:
@@ -83,9 +88,9 @@ def _check_file(root: Path, file: Path) -> None:
 
 
 def _files_of_study(study: str, root: Path) -> Iterator[Path]:
-    """Yield the files of a study that its page is made from, and the page, relative to the checkout.
+    """Yield the page of a study and the files that it is made from, relative to the checkout.
 
-    Raise a UserError if it has no report.
+    Raise a UserError if the study has no report.
     """
     page = Path("reports") / f"{study}.html"
     made_with = Path("results/page") / f"{study}.json"
@@ -112,47 +117,28 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 
 
 def _results_of_study(study: str, results: Path) -> list[Path]:
-    """Return all results of a study, in every folder of results/ but the EXCLUDED ones.
+    """Return all results of a study, except logs, and the records in SHARED folders.
 
-    For the study `x` they are, for example, tables/x/*.csv, measurements/x.csv, and the records in SHARED
-    folders, which belong to all studies.
+    For the study `x`, they are for example tables/x/*.csv, measurements/x.csv and loaded/ruby/f7.json.
     """
     paths: list[Path] = []
-    # Unlike glob(), this raises for a folder that cannot be read.
+    # Unlike glob(), iterdir() raises an error for a folder that cannot be read.
     for folder in sorted(results.iterdir()):
         if folder.name in SHARED:
             paths += folder.rglob("*.json")
-        elif folder.is_dir() and folder.name not in EXCLUDED:
+        elif folder.is_dir() and folder.name != "logs":
             paths += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
             if (folder / study).is_dir():
                 paths += [Path(path) for path, _ in entries(folder / study)]
     return paths
 
 
-def _archive(root: Path, files: Sequence[Path]) -> bytes:
-    """Return the archive of files as bytes, each file by its path, without owner or time.
-
-    So the same files always give the same bytes.
-    """
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
-        tarfile.open(mode="w", fileobj=stream, format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for file in files:
-            content = (root / file).read_bytes()
-            member = tarfile.TarInfo(f"{INSIDE}/{file.as_posix()}")
-            member.size, member.mode = len(content), 0o644
-            archive.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
-
-
 def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
-    """Unpack a bundle to opened/NAME below `root`, make its pages again, and return lines about it.
+    """Unpack a bundle to opened/NAME below `root`, make its pages again, and return two lines about it.
 
-    If `name` is "", it is the name of the archive without .tar.gz. The lines have the folder of the data, and
-    the path of the report. Raise a UserError of one line if the archive is damaged or cannot be shown, or if
-    the folder exists; nothing of the bundle is left then.
+    The lines have the folder of the data and the path of the report. If `name` is "", it is the name of the
+    archive without .tar.gz. Raise a UserError if the folder exists, or if the archive is damaged or cannot be
+    shown; nothing of the bundle is left then.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not BASELINE_NAME.fullmatch(name):
@@ -166,8 +152,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as temporary:
         _extract(archive, Path(temporary))
         unpacked = Path(temporary) / INSIDE
-        # The bundle may come from a stranger, and its pages may have scripts. So they are removed, and made
-        # again from the data.
+        # Pages of a stranger may have scripts. So the pages are removed, and made again from the data.
         shutil.rmtree(unpacked / "reports", ignore_errors=True)
         studies = sorted(path.stem for path in (unpacked / "results/page").glob("*.json"))
         if not studies:
@@ -175,8 +160,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         try:
             _make_pages(unpacked, studies)
         except UserError as error:
-            # The error names files in the temporary folder, which is gone when the user reads it. So they are
-            # named by their paths in the bundle.
+            # The error names files in the temporary folder, which is gone when the user reads the error. So
+            # the files are named by their paths in the bundle.
             reason = str(error).replace(f"{unpacked}/", "")
             raise UserError(f"{archive}: {reason}") from None
         except (KeyError, TypeError, ValueError) as error:
@@ -188,35 +173,36 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
             ) from None
         folder.parent.mkdir(exist_ok=True)
         shutil.move(unpacked, folder)
-    name_of_page = studies[0] if len(studies) == 1 else "index"
-    return [f"data in {folder}", f"Report: {folder / REBUILT / f'{name_of_page}.html'}"]
+    page = studies[0] if len(studies) == 1 else "index"
+    return [f"data in {folder}", f"Report: {folder / REBUILT / f'{page}.html'}"]
 
 
 def _extract(archive: Path, target: Path) -> None:
     """Unpack the plain files and folders of an archive from a stranger to the folder `target`.
 
-    Raise UserError for a link or a device in it, and for a path that leads out of `target`. Raise it, too, if
-    the archive unpacks to more than UNPACKED_BYTES.
+    Raise UserError for a damaged archive, a link or a device, a path that leads out of `target`, and content
+    of more than UNPACKED_BYTES.
     """
     if not hasattr(tarfile, "data_filter"):
         raise UserError("make import: Python is too old. Install Python 3.11.4 or later.")
-    unpacked_bytes = 0
+    again = "Ask for the bundle again."
     try:
         with tarfile.open(archive, "r:gz") as opened:
+            unpacked_bytes = 0
             for member in opened:
-                if not (member.isreg() or member.isdir()):
-                    raise UserError(
-                        f"{archive}: {one_line(repr(member.name))} is no plain file. {ASK}"
-                    )
                 unpacked_bytes += member.size
                 if unpacked_bytes > UNPACKED_BYTES:
-                    raise UserError(
-                        f"{archive}: it unpacks to more than {UNPACKED_BYTES:,} bytes. {ASK}"
-                    )
+                    limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"
+                    raise UserError(f"{archive}: {limit}. {again}")
+                # The data filter refuses paths and links that lead out of the folder, except through links to
+                # links (CVE-2025-4517). A bundle has no links, so each one is refused.
+                if not (member.isreg() or member.isdir()):
+                    member_name = one_line(repr(member.name))
+                    raise UserError(f"{archive}: {member_name} is no plain file. {again}")
                 opened.extract(member, target, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise UserError(
-            f"{archive}: cannot be read as a bundle: {one_line(error)}. {ASK}"
+            f"{archive}: cannot be read as a bundle: {one_line(error)}. {again}"
         ) from None
     except OSError as error:
         raise UserError(sentence_of(error, archive)) from None
@@ -227,9 +213,9 @@ def _make_pages(folder: Path, studies: Sequence[str]) -> None:
     pages = folder / REBUILT
     pages.mkdir(exist_ok=True)
     for study in studies:
-        made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
-        definition = load_study(folder / "config" / "studies" / f"{study}.yaml")
+        made_with = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
+        definition = load_study(folder / "config/studies" / f"{study}.yaml")
         results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
-        page = build_page_with_charts(results, folder / "results" / "charts" / study)
+        page = build_page_with_charts(results, folder / "results/charts" / study)
         write_text(pages / f"{study}.html", page)
     write_text(pages / "index.html", build_index(read_entries(pages)))

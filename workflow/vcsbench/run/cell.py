@@ -70,8 +70,8 @@ def main(
     All arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
     and `thresholds` is JSON. `export` and `context` are the files to write.
     """
-    # The context of an earlier result is removed first. Its export alone counts as out of date, so a process
-    # that is killed before the end leaves no result that looks valid.
+    # An export without its context counts as out of date. So the old context is removed first: a process that
+    # is killed before the end leaves no result that looks valid.
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
@@ -85,8 +85,11 @@ def main(
 
 
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
-    """Write the number of system calls of a cell with a digest of its command, or why it is unknown."""
-    # It starts strace, and no measurement needs it.
+    """Write the number of system calls of a cell with a digest of its command, or why the number is unknown.
+
+    Return the exit code: 0, or 1 after an error.
+    """
+    # The import is here because no measurement needs strace.
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
@@ -101,10 +104,10 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 
 
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    """Run a function with a recipe in this process, which Snakemake started. Return the exit code.
+    """Run a function with a recipe in this process, which Snakemake started, and return the exit code.
 
-    Return 0, or 1 after any error, whose reason is printed in one sentence. A full disk also ends the whole
-    workflow run, unless only this cell writes to it.
+    The code is 0, or 1 after any error, whose reason is printed in one sentence. A full disk also ends the
+    whole workflow run, unless only this cell writes to the disk.
     """
     # The servers, which run as another user, read the files.
     os.umask(0o022)
@@ -118,7 +121,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         sentence = _add_remedy(error, recipe)
         # A program that failed on a full disk shows that only by its message, "No space left on device".
         full = errors.full_errno(sentence)
-        return fail(root, sentence, full, _has_disk_alone(root, recipe))
+        return fail(root, sentence, full=full, is_alone=_has_disk_alone(root, recipe))
     except OSError as error:
         return _fail_by_system(root, recipe, error)
     except Exception as error:
@@ -127,7 +130,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
 
 
 def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
-    """Return the message of an error. That of a failed program gets the file that defines the command."""
+    """Return the message of an error. A failed program's message gets the file that defines the command."""
     text = str(error)
     if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
         return text
@@ -137,24 +140,24 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
 
 
 def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
-    """Print an error of the operating system, and return the exit code.
+    """Print an error of the operating system, and return the exit code 1.
 
-    If a full disk caused it, the run ends, unless the full disk only holds this cell's output.
+    After a full disk, the run ends, unless the full disk has only this cell's output.
     """
-    # That of shutil.copytree() has no number, but a list of messages.
+    # An error of shutil.copytree() has no number, but a list of messages.
     number = error.errno or errors.full_errno(str(error))
     if number not in errors.FULL:
         return fail(root, errors.sentence_of(error, "the measurement"))
     is_of_output = str(error.filename).startswith(recipe["targets"])
     is_alone = is_of_output and _has_disk_alone(root, recipe)
     place = error.filename or tempfile.gettempdir()
-    return fail(root, f"{place}: {os.strerror(number)}", number, is_alone)
+    return fail(root, f"{place}: {os.strerror(number)}", full=number, is_alone=is_alone)
 
 
 def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
-    """Return True if only this cell writes to the device of its output, and it has room again."""
+    """Return True if only this cell writes to the device of its output, and the device has room again."""
     filesystem = recipe.get("filesystem", {})
-    # The file system was made for this cell-round.
+    # A file system that was made for this cell-round has no other files.
     if "guest" in filesystem or filesystem.get("make"):
         return True
     if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
@@ -163,12 +166,11 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
 
 
-def fail(root: Path, sentence: str, full: int = 0, is_alone: bool = False) -> int:
+def fail(root: Path, sentence: str, *, full: int = 0, is_alone: bool = False) -> int:
     """Print why the result is missing, and return the exit code 1.
 
     `full` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends the
-    whole run, because all further cells would fail. With `is_alone`, only this cell writes to the disk, and
-    the run goes on.
+    whole run, because all further cells would fail, unless only this cell writes to the disk (`is_alone`).
     """
     ends_run = full != 0 and not is_alone
     if ends_run:
@@ -193,8 +195,8 @@ def measure_round(
 ) -> MeasuredRound:
     """Wait until no other measurement runs on this machine, measure a round, and return it.
 
-    The context gets `took`: `waited_s` is the time of waiting, and `cell_round_s` the time after it, both in
-    seconds. Raise a UserError with the reason of a failure.
+    The context's key `took` gets the seconds of waiting (`waited_s`) and those afterwards (`cell_round_s`).
+    Raise a UserError with the reason of a failure.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(root) as folder:
@@ -217,10 +219,9 @@ def _measure_here(
     folder: Path,
     lock: int,
 ) -> MeasuredRound:
-    """Measure a round on this machine, and check that its subjects have not changed.
+    """Measure a round on this machine, and check that its subjects, such as a repository, have not changed.
 
-    A subject is, for example, the copy of a repository. Raise ChangedError if it has changed: its result is
-    worthless, and a failure of the command is only a consequence.
+    Raise ChangedError if one has changed, and UserError or OSError for any other failure.
     """
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
@@ -229,8 +230,8 @@ def _measure_here(
     except errors.ChangedError:
         raise
     except (errors.UserError, OSError):
-        # If a file system was unmounted or a copy was changed, this caused the failure. check_unchanged()
-        # then raises the better error.
+        # A changed copy or an unmounted file system may have caused the failure. check_unchanged() then
+        # raises an error with that cause.
         for subject in subjects:
             subject.check_unchanged(closely=True)
         raise
@@ -242,10 +243,10 @@ def _measure_here(
 def _measure_and_judge(
     cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
 ) -> MeasuredRound:
-    """Measure a round, judge its runs, and measure it again if its caches were not warm.
+    """Measure a round, judge its runs, and return it. A round whose caches were not warm is measured again.
 
-    It is repeated MAX_RETRIES times at most. The runs before the last attempt are kept in the context
-    (`set_aside`), and the export has the last attempt.
+    After at most MAX_RETRIES repetitions, the export has the last attempt. The context keeps the runs of the
+    earlier attempts (`set_aside`).
     """
     with ExitStack() as stack:
         cell_round.open(stack)
@@ -271,20 +272,18 @@ def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -
 def _measure_in_guest(
     root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> MeasuredRound:
-    """Measure a round in a User Mode Linux guest, on a file system in an image.
+    """Measure a round in a User Mode Linux guest, on a file system in an image, and return it.
 
     The guest runs this module again (guest_main). It reads its job from a folder that host and guest see, and
     writes the result there. Raise UserError if the guest fails.
     """
-    # Few cells need it.
+    # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
 
     # All that the command reads and writes has to fit into the image.
-    image_bytes = 0
-    for kind in (recipe["input"], recipe["output"]):
-        if kind:
-            subject = SUBJECTS[kind](recipe, number, folder, root)
-            image_bytes = max(image_bytes, subject.prepare())
+    kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
+    subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
+    image_bytes = max(subject.prepare() for subject in subjects)
     out = folder / "out"
     out.mkdir()
     job = {
@@ -299,24 +298,21 @@ def _measure_in_guest(
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
     # The folders of the host that the guest reads.
-    reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"]]
-    for side in (recipe["build"]["client"], recipe["build"]["server"]):
-        if side["prefix"]:
-            reads.append(side["prefix"])
+    sides = (recipe["build"]["client"], recipe["build"]["server"])
+    prefixes = [side["prefix"] for side in sides if side["prefix"]]
+    reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"], *prefixes]
     workdir = WorkDir(recipe["filesystem"]["scratch"], root)
     place = (TARGETS, str(os.getpid()))
-    # A killed process of this number may have left one.
+    # A killed process with the same id may have left this folder.
     workdir.remove(*place)
-    images = workdir.make(*place)
+    image = workdir.make(*place) / "image"
     try:
-        image = images / "image"
         image.touch()
-        # The file is sparse: it takes space on the disk only where the guest writes to it.
+        # The file is sparse: it takes space on the disk only where the guest writes.
         os.truncate(image, image_bytes)
         limit_s = GUEST_TIMES * recipe["time_limit_s"]
-        guest.run_in_guest(
-            root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads
-        )
+        delay = recipe.get("delay", "")
+        guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
     finally:
         workdir.remove(*place)
     return _read_guest_result(out, guest.GUEST_REMEDY)
@@ -348,7 +344,7 @@ def guest_main(out: str) -> int:
             measured = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:
         result: dict[str, object] = {"error": _add_remedy(error, job["recipe"])}
-    except Exception:  # the host cannot see it otherwise
+    except Exception:  # the host sees only what is written here
         result = {"error": f"in the guest: {traceback.format_exc()}"}
     else:
         (folder / GUEST_EXPORT).write_bytes(measured.export)

@@ -16,7 +16,7 @@ from vcsbench.storages import workdir
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import WorkDir
 
-# It belongs to the repository, and describes the files of a folder of results.
+# A file of the checkout, which stays.
 README = "README.md"
 
 
@@ -24,7 +24,7 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
     """Return vcsbench's folders on all configured storages and file systems, each once."""
     folders = [*settings.storages.values(), settings.scratch]
     for folder in settings.filesystems.values():
-        # These words stand for a file system that is made for each cell-round.
+        # The words TO_MAKE and IN_GUEST stand for a file system that is made for each cell-round.
         if folder not in (TO_MAKE, IN_GUEST):
             folders.append(folder)
     places = [WorkDir(folder, root) for folder in folders]
@@ -34,15 +34,12 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
     """Remove everything that vcsbench made for a checkout, and return the lines to print.
 
-    It ends left processes, and removes files on cluster nodes and run folders in the temporary folder. It
-    also removes the work folder on each storage, and the content of results/. Work folders of checkouts that
-    no longer exist are removed, too. A work folder with files of somebody else remains. An example of a line
-    is "removed /var/tmp/vcsbench-1a2b3c4d"; the only line is "there is nothing to remove" if nothing was
-    removed.
-
-    Only the folders in the merged configuration `raw` are checked, so that a fault elsewhere does not prevent
-    cleaning. `files` are named in errors. Raise a UserError if a workflow run works in the checkout.
+    These are left processes, files on cluster nodes, run folders, the work folder on each storage, also of
+    checkouts that no longer exist, and the content of results/. A line is, for example, "removed
+    /var/tmp/vcsbench-1a2b3c4d". `raw` is the merged configuration of `files`, which errors name. Raise a
+    UserError if a workflow run works in the checkout.
     """
+    # Only the folders in the configuration are checked, so that a fault elsewhere does not prevent cleaning.
     settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
     with workflow.checkout_lock(root):
         workflow.end_processes(root)
@@ -61,17 +58,16 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
 
 
 def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
-    """Lock the work folders `places` of this checkout, and abandoned work folders on the same storages.
+    """Lock the work folders `places`, and abandoned ones on the same storages, and return all of them.
 
-    A work folder is abandoned if its checkout does not exist here. Return all locked folders. A folder that
-    does not exist has no lock, but is returned, too. Raise a UserError if another process works in a folder
-    of this checkout.
+    A work folder is abandoned if its checkout does not exist here. Raise a UserError if another process works
+    in one of `places`.
     """
     locked = list(places)
     for place in places:
         place.lock()
         for abandoned in workdir.abandoned_workdirs(place.storage):
-            # Its checkout may exist in another container, which may be measuring in this folder now. Then the
+            # The checkout may exist in another container, which may be measuring in this folder now. Then the
             # lock fails, and the folder is left out.
             with suppress(UserError):
                 abandoned.lock()

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self, TypedDict
@@ -43,34 +43,32 @@ FIRST_ATTEMPT_ELSEWHERE = 3
 CLEAN = "--clean"
 
 
+def _read_fields(cls: type, path: Path) -> dict[str, Any]:
+    """Return the fields of a dataclass that a JSON file has. Files of other versions have other fields."""
+    content = read_json(path)
+    return {field.name: content[field.name] for field in fields(cls) if field.name in content}
+
+
 @dataclass(frozen=True)
 class NodeWork:
     """The work of a job, in the file job<n>.work.json, which the rule `node_work` writes.
 
-    - `digests`: the digest of each recipe by study/path.
-    - `blocks`: the exports of each block.
-    - `others`: files next to the exports, which are system-call counts.
-    - `head`: the login node.
-    - `config`: the merged configuration of the run.
+    - `digests`: the digest of each recipe by study and path, such as {"fsfs-san-2014/log/svn": "1a2b3c4d"}.
+    - `blocks`: the exports of each block: {"fsfs-san-2014/log": [".../log/svn/round1.json", ...]}.
+    - `others`: files next to the exports, which have counts of system calls.
+    - `head`: the login node. `config`: the merged configuration of the run.
     """
 
-    digests: dict[str, str]
-    blocks: dict[str, list[str]]
-    others: list[str]
-    head: str
-    config: dict[str, Any]
+    digests: dict[str, str] = field(default_factory=dict)
+    blocks: dict[str, list[str]] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    head: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, job: int) -> Self:
         """Return the work of a job; no work if its file is missing or unreadable."""
-        content = read_json(job_file(root, job, "work"))
-        return cls(
-            digests=content.get("digests", {}),
-            blocks=content.get("blocks", {}),
-            others=content.get("others", []),
-            head=content.get("head", ""),
-            config=content.get("config", {}),
-        )
+        return cls(**_read_fields(cls, job_file(root, job, "work")))
 
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if an export in a folder is readable and was measured with the recipe of this work."""
@@ -129,23 +127,11 @@ class NodeAssignment:
 
     @classmethod
     def read(cls, root: Path, job: int) -> Self:
-        content = read_json(job_file(root, job, "assignment"))
-        return cls(
-            root,
-            job,
-            node=content.get("node", ""),
-            lost=content.get("lost", []),
-            rejected=content.get("rejected", []),
-            reason=content.get("reason", ""),
-        )
+        return cls(root, job, **_read_fields(cls, job_file(root, job, "assignment")))
 
     def write(self) -> None:
-        content = {
-            "node": self.node,
-            "lost": self.lost,
-            "rejected": self.rejected,
-            "reason": self.reason,
-        }
+        content = asdict(self)
+        del content["root"], content["job"]
         write_json(job_file(self.root, self.job, "assignment"), content)
 
     def move(self, node: str, unfinished: list[str]) -> None:
@@ -167,16 +153,15 @@ class NodeAssignment:
         self.write()
 
 
-def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
+def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
 
-    A block is complete if all of its cell-rounds are measured on one node. Ratios compare cells of one
-    block, which must not come from two nodes. So the results of an incomplete block are taken only from the
-    present node, which will complete it.
+    Example: {"fsfs-san-2014/log": "n1"}. Ratios compare cells of one block, which must not come from two
+    nodes. So results of an incomplete block are taken from the present node only, which will complete it.
     """
     present = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # The present node is looked at last. So a block that is complete on another node is taken from there.
+    # The present node comes last. So a block that is complete on another node is taken from there.
     nodes = sorted(folders, key=lambda node: (node == present, node))
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
@@ -198,13 +183,13 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    If this node has no result of it, remove a result of another node: a block must have one node only.
+    If the node has no result of the cell-round yet, remove a result of another node.
     """
     result = CellRound.parse(export)
     _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
-        # This node will measure the cell-round, so a result of another node is removed: a ratio must not
-        # compare two nodes.
+        # This node will measure the cell-round. A ratio must not compare its other results with those of
+        # another node, so a result of another node is removed.
         context = read_context(root / result.context)
         host = "" if context is None else context["host"].get("name", "")
         if (root / export).exists() and host != folder.name:
@@ -234,19 +219,16 @@ def assign_blocks(
 ) -> dict[str, int]:
     """Distribute blocks to jobs, and return the job of each block, from 1 to `count`.
 
-    `sizes` has the number of cells of each block, and `before` the job of each block in the last run. A block
-    keeps its job, because another node would have to measure it again. The new blocks go one by one, the
-    largest first, to the job with the fewest cells. For {"a": 4, "b": 2, "c": 2} and two jobs, that is
-    {"a": 1, "b": 2, "c": 2}.
+    `sizes` has the number of cells of each block, and `before` the job of each block in the last run. For
+    {"a": 4, "b": 2, "c": 2}, two jobs and no last run ({}), the result is {"a": 1, "b": 2, "c": 2}.
     """
-    jobs: dict[str, int] = {}
-    for block in sizes:
-        # If the run has fewer nodes than the last one, the blocks of the missing nodes go to other jobs.
-        if 1 <= before.get(block, 0) <= count:
-            jobs[block] = before[block]
-    load = Counter(dict.fromkeys(range(1, count + 1), 0))
+    # A block keeps its job, because another node would have to measure it again. If the run has fewer nodes
+    # than the last one, the blocks of the missing nodes go to other jobs.
+    jobs = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}
+    load = dict.fromkeys(range(1, count + 1), 0)
     for block, job in jobs.items():
         load[job] += sizes[block]
+    # The new blocks go one by one, the largest first, to the job with the fewest cells.
     for block in sorted(sizes.keys() - jobs.keys(), key=lambda block: (-sizes[block], block)):
         jobs[block] = min(load, key=lambda job: (load[job], job))
         load[jobs[block]] += sizes[block]
@@ -311,11 +293,8 @@ class Cluster:
             if cell.path in traces:
                 others.append(traces[cell.path])
         # The node measures these blocks only, in the rounds of the whole run.
-        config = {
-            **self.plan.config.content,
-            "rounds": self.plan.config.settings.rounds,
-            "blocks": list(blocks),
-        }
+        rounds = self.plan.config.settings.rounds
+        config = {**self.plan.config.content, "rounds": rounds, "blocks": list(blocks)}
         return NodeWork(
             digests=dict(sorted(digests.items())),
             blocks=blocks,
@@ -333,24 +312,22 @@ class Cluster:
     def host(self, job: int, attempt: int) -> str:
         """Return the node on which a job has to run; "" if the scheduler may choose one.
 
-        That is the node where the job ran before, or the node in the configuration. It is "" if this node is
-        lost or was rejected. `attempt` counts the starts of the job in this run, from 1.
+        The node is the one where the job ran before, or one of the configuration, unless this node is lost or
+        was rejected. `attempt` counts the starts of the job in this run, from 1.
         """
         assigned = NodeAssignment.read(self.root, job).node
-        node = assigned
-        if not assigned and self.nodes:
-            node = self.nodes[job - 1]
-        # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for it for ever. So
-        # after some attempts, any node may take the job.
+        # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for the node for ever.
+        # So after some attempts, any node may take the job.
         is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo")
         if assigned and is_hopeless:
             return ""
-        if node in self.avoided(job) or is_lost(node):
-            return ""
-        return node
+        node = assigned
+        if not assigned and self.nodes:
+            node = self.nodes[job - 1]
+        return "" if node in self.avoided(job) or is_lost(node) else node
 
     def avoided(self, job: int) -> list[str]:
-        """Return the nodes that a job has left or was rejected by, and that it cannot use."""
+        """Return the nodes that are lost for a job, or that rejected it."""
         assignment = NodeAssignment.read(self.root, job)
         used = [assignment.node, *(each["node"] for each in assignment.lost)]
         # A lost node that has come back can be used again.
@@ -359,14 +336,15 @@ class Cluster:
         return sorted({*lost, *rejected})
 
     def slurm_extra(self, job: int, attempt: int) -> str:
-        """Return the options of sbatch for a job, for example "--exclusive --nodelist=n1"."""
+        """Return the options of sbatch for a job, for example "--exclusive --nodelist=n1".
+
+        Snakemake's executor for Slurm submits, watches and retries jobs, but binds no job to a node.
+        """
         host = self.host(job, attempt)
         if host:
             return f"--exclusive --nodelist={host}"
         avoided = ",".join(self.avoided(job))
-        if avoided:
-            return f"--exclusive --exclude={avoided}"
-        return "--exclusive"
+        return f"--exclusive --exclude={avoided}" if avoided else "--exclusive"
 
 
 def is_lost(node: str) -> bool:

@@ -51,7 +51,7 @@ def open_environment(
 
 
 def _check_inspections(config: Config) -> None:
-    """Raise UserError for a command whose work is found in an output that it does not have."""
+    """Raise UserError for a command whose work is found in an output, and that has no output."""
     for study in config.studies.values():
         for name, command in study.commands.items():
             if WORK_KINDS[command.work].inspect and not command.output:
@@ -63,10 +63,10 @@ def _check_inspections(config: Config) -> None:
 
 
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
-    """Return the definitions of the repositories by name.
+    """Return the definitions of the repositories by name: {"ruby": {"source": "svn", "url": ...}, ...}.
 
-    If `repository` names the user's own repository, it takes the place of all configured ones. Otherwise they
-    come from `repositories`. The empty repository, which measures fixed cost, is added.
+    They come from the key `repositories`, or only from `repository`, the user's own one. The empty
+    repository, which measures fixed cost, is added. Raise UserError for definitions that contradict.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
@@ -80,9 +80,9 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
             own_definition = sources.own_repository(
                 own_repository, definitions, tree, keeps_git=has_only_git_studies
             )
-            definitions = dict(own_definition)
         except UserError as error:
             raise UserError(f"{config.where(['repository'])}: {error}") from None
+        definitions = dict(own_definition)
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
         raise config.error(["tree"], text)

@@ -21,9 +21,9 @@ class Expectations:
     """The expectations in the user's files, and the saved baselines."""
 
     def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
-        """Read and check all files that only tables and pages need, so that a run fails before it measures.
+        """Read and check all files that only tables and pages need. Raise a UserError with file and key.
 
-        Raise a UserError with the file and the key.
+        Without these checks, a run would fail after it has measured.
         """
         self.environment = environment
         self.config = environment.config
@@ -39,9 +39,9 @@ class Expectations:
     def _read_expectations(
         self, params_of: Callable[[str], StudyParams]
     ) -> dict[str, list[FindingDefinition]]:
-        """Return the expectations in all files of the user, by study. Raise UserError for a missing file.
+        """Return the expectations in all files of the user by study, also by studies without a measurement.
 
-        Studies that this run does not measure are checked and returned, too.
+        Raise UserError for a missing file and an unknown study.
         """
         files = [str(self.root / path) for path in self.config.settings.expectations]
         for file in files:
@@ -64,7 +64,7 @@ class Expectations:
         choices: dict[str, list[str] | None] = {**axis_table.values_of(study, self.environment)}
         is_own_repository = self.config.settings.repository is not None
         if is_own_repository or study.name not in self.config.studies:
-            # They may concern repositories of other sessions.
+            # Such expectations may concern repositories of other sessions.
             choices.update(dict.fromkeys(study.axes_of("repositories")))
         return choices
 
@@ -88,11 +88,8 @@ class Expectations:
 
     def of_other_studies(self) -> dict[str, list[FindingDefinition]]:
         """Return the expectations of studies that this run does not measure."""
-        return {
-            study: expectations
-            for study, expectations in self.by_study.items()
-            if study not in self.config.studies
-        }
+        measured = self.config.studies
+        return {study: each for study, each in self.by_study.items() if study not in measured}
 
     def baselines(self, study: str) -> list[str]:
         """Return the saved baselines that are configured, or named by an expectation of a study."""
@@ -110,12 +107,7 @@ class Expectations:
 
     def saved_files(self, study: str) -> list[str]:
         """Return the files of all saved baselines of a study, relative to the checkout."""
-        files = []
+        paths: list[Path] = []
         for name in self.saved(study):
-            for path in (
-                baselines.csv_path(name, study),
-                baselines.description_path(name, study),
-            ):
-                if (self.root / path).exists():
-                    files.append(str(path))
-        return files
+            paths += [baselines.csv_path(name, study), baselines.description_path(name, study)]
+        return [str(path) for path in paths if (self.root / path).exists()]

@@ -28,8 +28,7 @@ def job_log(path: str | Path) -> Iterator[None]:
     """Redirect standard error to the log at `path` while the block runs.
 
     An error in the block ends the process with exit code 1, after one sentence in the log and on the
-    terminal. The log also gets the traceback of an unexpected error, which is neither a UserError nor an
-    OSError.
+    terminal. The log also gets the traceback of an error that is neither a UserError nor an OSError.
     """
     end_with_shell()
     exit_on_signals()

@@ -14,20 +14,14 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
+from vcsbench.run import cluster
 from vcsbench.run.cleaning import clean_checkout
-from vcsbench.run.cluster import (
-    CLEAN,
-    CLUSTER_FOLDER,
-    NodeAssignment,
-    NodeWork,
-    collect_jobs,
-    make_node_folder,
-)
+from vcsbench.run.cluster import NodeAssignment, NodeWork
 from vcsbench.run.job import LONG_GRACE_S, end_with_shell, exit_on_signals
 from vcsbench.run.project import Project
 
 # The hardware and the system of the first node of a run, which all others must have.
-CLASS = f"{CLUSTER_FOLDER}/node-class.json"
+CLASS = f"{cluster.CLUSTER_FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
 # The workflow on the node is another one.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
@@ -36,11 +30,11 @@ NAMED = 5
 
 
 def main(root: Path, number: str, attempt: str, record: str) -> int:
-    """Measure the blocks of a job on this node, write its record, and return the exit code.
+    """Measure the blocks of a job on this node, write its record, and return the exit code 0 or 1.
 
     `number` is the job from 1, and `attempt` counts its starts in this run. The record has the node of each
-    block, and the lost and rejected nodes. If some cells cannot be measured, the reason is stored, and
-    further attempts of Snakemake end at once with this reason: they would fail again.
+    block, and the lost and rejected nodes. If cells cannot be measured, the reason is stored. Further
+    attempts of Snakemake would fail again, so they end at once with this reason.
     """
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
@@ -54,16 +48,16 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
         assignment.fail("")
         folder = _enter(root, node, work, assignment)
-        node_by_block = collect_jobs(root, job, work)
+        node_by_block = cluster.collect_job(root, job, work)
         _run(folder, _missing_files(folder, work, node_by_block, node))
-        node_by_block = collect_jobs(root, job, work)
+        node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
             names = words.enumeration(unfinished[:NAMED])
-            if len(unfinished) > NAMED:
-                names += ", ..."
-            assignment.fail(f"{node}: some cells of {names} were not measured. See the log above.")
-            raise UserError(assignment.reason)
+            more = ", ..." if len(unfinished) > NAMED else ""
+            reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
+            assignment.fail(reason)
+            raise UserError(reason)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -80,8 +74,8 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Check this node, make its folder, assign the job to the node, and return the folder.
 
-    Raise UserError if the node cannot measure this job. The reasons are: the run was started on it, the job
-    may not use all of its processors, or it differs from the other nodes.
+    Raise UserError if the run was started on this node, if the job may not use all of its processors, or if
+    the node differs from the other nodes.
     """
     if node == work.head:
         raise UserError(
@@ -95,7 +89,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
         )
-    folder = make_node_folder(root, assignment.job, node)
+    folder = cluster.make_node_folder(root, assignment.job, node)
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
@@ -106,7 +100,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
-    node_by_block = collect_jobs(root, assignment.job, work)
+    node_by_block = cluster.collect_job(root, assignment.job, work)
     assignment.move(node, [block for block in work.blocks if block not in node_by_block])
     return folder
 
@@ -203,6 +197,6 @@ def clean_folder(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == CLEAN:
+    if sys.argv[1] == cluster.CLEAN:
         sys.exit(clean_folder(Path(sys.argv[2])))
     sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -67,9 +67,7 @@ class Project:
     ) -> None:
         """Read and check the merged configuration `raw`, and make the plan of its cells.
 
-        `raw` was read from `files`, which errors name. `deployed` means that Snakemake deploys the programs,
-        so none is on the PATH yet. `is_cluster` means that the nodes of a cluster measure, and not this
-        machine. Raise a UserError that names the file and the key.
+        The arguments are those of open_environment(). Raise a UserError that names the file and the key.
         """
         self.root = root
         self.environment = open_environment(raw, root, files, deployed, is_cluster)
@@ -80,12 +78,13 @@ class Project:
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
         # `blocks` are set on a node of a cluster only. There, a block has all of its rounds before the next
-        # block begins. If the node is lost, its finished blocks are complete.
+        # block begins. So if the node is lost, its finished blocks are complete.
         self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _find_prepared_repositories(self.plan)
         self.sampling = SamplingState(self.plan, is_cluster)
         self.cluster = Cluster(self.plan) if is_cluster else None
-        # The mount of each storage at the begin of a run: a storage that is unmounted later is noticed.
+        # The mount of each storage at the begin of a run, such as {"disk": ["ext4", "/var/tmp"]}. Jobs notice
+        # by it that a storage was unmounted later.
         self.mounted: dict[str, list[str]] = {}
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
@@ -151,10 +150,8 @@ class Project:
         return shlex.join(arguments)
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its system-call counts.
-
-        Snakemake makes a removed file again only if a target names it.
-        """
+        """Return the exports and contexts of a study, its last decision and its system-call counts."""
+        # Snakemake makes a removed file again only if a target names it.
         exports = self.sampling.exports(study, decide)
         contexts = [CellRound.parse(export).context for export in exports]
         decisions = self.sampling.next_decision(study)
@@ -164,19 +161,18 @@ class Project:
     def records(self, study: str, path: str) -> list[str]:
         """Return the records of all that is prepared for a cell: copies, dump files, trees."""
         recipe = self.plan.draft(self.plan.cell(study, path))
-        # A command may read and write subjects of one kind.
-        kinds = dict.fromkeys([recipe["input"], recipe["output"]])
         records: list[str] = []
-        for kind in kinds:
+        for kind in (recipe["input"], recipe["output"]):
             if kind:
                 records += SUBJECTS[kind].records(recipe)
-        return records
+        # A command may read and write subjects of one kind.
+        return list(dict.fromkeys(records))
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
-        """Return the files about all preparation of a study: loads, packs, copies and traces, each file once.
+        """Return the records of a study's loads, packs, copies and traces, each once.
 
-        Each has the `seconds` that the preparation took, which the report adds up.
+        Each record has the `seconds` of one preparation, which the report adds up.
         """
         cells = self.plan.measured(study)
         repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
@@ -228,19 +224,19 @@ class Project:
 def open_project(
     raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Open the project of a Snakemake run, and check that this machine can measure it.
+    """Return the project of a Snakemake run, after a check that this machine can measure it.
 
     `files` are the configuration files; a later one has precedence. On a cluster, and if nothing is measured,
     only the times of files are checked. Raise UserError with everything that is lacking.
     """
-    # The file of options is the command line's: an error names the option instead of it.
+    # An error names the option of the command line instead of the file of options.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
     # A node measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(raw, root, paths, deployed, is_cluster)
-    # Once here, not in each job. The storages of a cluster are on its nodes.
     project.check_server_log()
+    # The storages of a cluster are on its nodes.
     if not is_cluster and project.config.settings.measure != NOTHING:
         project.check_machine()
     else:
@@ -249,13 +245,12 @@ def open_project(
 
 
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
-    """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
-
-    A variant is a repository in one format and state. "shelf" in a recipe is the name of the storage in the
-    configuration. On a node of a cluster, only the blocks of its job count.
-    """
+    """Return what has to be prepared for the cells: the repositories on each storage, and the dump files."""
     settings = plan.config.settings
+    # A variant is a repository in one format and state. The key is the storage's name in the configuration,
+    # which is the "shelf" of a recipe.
     variants_by_storage: dict[str, set[Variant]] = {}
+    # The largest number of revisions that a command loads from a repository's dump file.
     dumped_revisions: dict[str, int] = {}
     for cell in plan.cells:
         # A node prepares the blocks of its job only.
@@ -268,15 +263,14 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
             variants = variants_by_storage.setdefault(recipe["storage"]["shelf"], set())
             variants.add(variant_of(recipe.get("repository", {})))
         if kind == "dump":
-            # Commands may load different numbers of revisions from one file.
             name = recipe["repository"]["name"]
             last = last_dumped_revision(recipe)
             dumped_revisions[name] = max(dumped_revisions.get(name, 0), last)
     return PreparedRepositories(
         variants_by_storage,
-        settings.storages,
-        settings.copies,
-        plan.root,
-        dumped_revisions,
-        settings.fragmentation_kib,
+        folders=settings.storages,
+        copies=settings.copies,
+        root=plan.root,
+        dumps=dumped_revisions,
+        fragmentation_kib=settings.fragmentation_kib,
     )

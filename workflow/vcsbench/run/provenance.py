@@ -14,7 +14,7 @@ from vcsbench.external import read_bytes
 from vcsbench.files import write_bytes
 
 COMMAND = ".vcsbench/command"
-# The command line that the user typed. The tool vcsbench sets it, and adds options for Snakemake.
+# The variable with the command line that the user typed: the tool vcsbench adds options for Snakemake.
 TYPED = "VCSBENCH_COMMAND"
 # Linux limits an argument to 128 KiB, and all of them to a quarter of the stack.
 COMMAND_BYTES = 8 << 20
@@ -31,10 +31,10 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 
 def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
-    """Return where a report comes from: version, commit, changed files, command and configuration.
+    """Return where a report comes from: version, commit, changed files, command and configuration `config`.
 
     `commit` and `command` are "" if they are unknown. `changed` lists the files in PARTS that differ from the
-    commit, such as ["config/config.yaml"]. The argument `config` is the merged configuration.
+    commit, such as ["config/config.yaml"].
     """
     commit = ""
     changed: list[str] = []

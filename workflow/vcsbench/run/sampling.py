@@ -11,10 +11,7 @@ Decide = Callable[..., object]
 
 
 class SamplingState:
-    """The exports and decisions that rules read.
-
-    On a cluster the records of the nodes' jobs take the place of all results.
-    """
+    """The exports and decisions that rules read. On a cluster, they are the records of the nodes' jobs."""
 
     def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan = plan
@@ -22,31 +19,21 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports after the last decision."""
+        """Return the exports after the last decision. Raise the exception of `decide` if one is missing."""
         if self.is_cluster:
             return []
         # Only existing results: Snakemake would measure a missing one.
         if self.measures_nothing:
             return self.plan.fresh_exports_of_study(study)
         if study in self.plan.batches:
-            self._wait_for_decisions(study, decide)
+            batches = self.plan.batches[study]
+            decided = 0
+            # A decision that gives rounds is followed by another decision, so the number of the next one
+            # grows. After a decision without rounds, the number stays the same, and the loop ends.
+            while decided != batches.next:
+                decided = batches.next
+                decide(study=study, number=str(decided))
         return self.plan.exports_of_study(study)
-
-    def _wait_for_decisions(self, study: str, decide: Decide) -> None:
-        """Raise the exception of `decide` as long as a decision is missing.
-
-        A decision that gives rounds is followed by another decision, so the number of the next one grows.
-        After a decision without rounds, this number stays the same, and the loop ends.
-        """
-        batches = self.plan.batches[study]
-        decided = 0
-        while decided != batches.next:
-            decided = batches.next
-            decide(study=study, number=str(decided))
-
-    def exports_before(self, study: str, batch: int) -> list[str]:
-        """Return the exports of all batches before one."""
-        return self.plan.exports_of_study(study, batch - 1)
 
     def next_decision(self, study: str) -> list[str]:
         """Return the file of the decision that follows the last batch; [] if the rounds are fixed."""

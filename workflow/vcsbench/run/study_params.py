@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -56,7 +57,11 @@ class StudyParams:
         return self._metadata_of(self.published_files)
 
     def _metadata_of(self, files: Sequence[str]) -> dict[str, Any]:
-        """Return the axis values of whole files, and the axes that commands lack."""
+        """Return the axis values of whole files, the axes that commands lack, and the axis of commands.
+
+        Example: {"fixed": {"a.csv": {"access": "http"}}, "inapplicable": {"dump": ["access"]},
+        "command_axis": "command"}.
+        """
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
@@ -70,18 +75,15 @@ class StudyParams:
     @property
     def reference_commands(self) -> dict[str, list[str]]:
         """Return the commands that advice leaves out, by the axis of commands; {} without any."""
-        names = [
-            name for name, command in self.definition.commands.items() if command.reference_only
-        ]
+        commands = self.definition.commands
+        names = [name for name, command in commands.items() if command.reference_only]
         return {self.definition.command_axis: names} if names else {}
 
     @property
     def table_columns(self) -> list[str]:
-        """Return the columns that tables group by besides the axes."""
-        columns: list[str] = []
-        for table in self.definition.tables.values():
-            columns += table.get("by", [])
-        return list(dict.fromkeys(columns))
+        """Return the columns that tables group by, next to the axes."""
+        tables = self.definition.tables.values()
+        return list(dict.fromkeys(column for table in tables for column in table.get("by", [])))
 
     @cached_property
     def published_rows(self) -> dict[str, list[dict[str, str]]]:
@@ -92,26 +94,26 @@ class StudyParams:
 
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
-        """Return the published values of each axis and column that has any, in order."""
-        values: dict[str, list[str]] = {}
-        for rows in self.published_rows.values():
-            for row in rows:
-                for axis, value in row.items():
-                    # An axis that does not apply to the command is empty.
-                    if value:
-                        values.setdefault(axis, []).append(value)
-        return {axis: list(dict.fromkeys(names)) for axis, names in values.items()}
+        """Return the published values of each axis and column: {"access": ["http", "svn"], ...}."""
+        # A dict keeps each value once, in the order of the rows.
+        values: dict[str, dict[str, None]] = {}
+        for row in chain.from_iterable(self.published_rows.values()):
+            for axis, value in row.items():
+                # An axis that does not apply to the command is empty.
+                if value:
+                    values.setdefault(axis, {})[value] = None
+        return {axis: list(names) for axis, names in values.items()}
 
     @property
     def published_numbers(self) -> list[str]:
-        """Return the files of published numbers. Raise UserError for a wrong file, and without any."""
-        if self.published_files:
-            self.check_published()
-            return self.published_files
-        name = self.definition.name
-        raise UserError(
-            f"config/studies/{name}.yaml: `published`: the key is missing. Add it, or remove the study."
-        )
+        """Return the files of published numbers. Raise UserError for a wrong file, or without any file."""
+        if not self.published_files:
+            file = f"config/studies/{self.definition.name}.yaml"
+            raise UserError(
+                f"{file}: `published`: the key is missing. Add it, or remove the study."
+            )
+        self.check_published()
+        return self.published_files
 
     def check_published(self) -> None:
         """Raise UserError for a published value that an axis lacks, because no table would have it."""
@@ -130,9 +132,9 @@ class StudyParams:
                 raise UserError(text)
 
     def _known_values(self) -> dict[str, list[str]]:
-        """Return the values that published numbers may have, by axis; any value on an axis that is missing.
+        """Return the values that published numbers may have, by axis. A missing axis may have any value.
 
-        They are the values of the study's axes, and those that it lists as `unmeasured_values`.
+        They are the values of the study's axes, and its `unmeasured_values`.
         """
         study = self.definition
         known = {STATISTIC: list(get_args(Statistic))}
@@ -150,10 +152,9 @@ class StudyParams:
         return known
 
     def check_names(self) -> None:
-        """Raise UserError for a name in the study's file that stands for nothing.
+        """Raise UserError for a column, finding or repository in the study's file that does not exist.
 
         Only tables and pages use these names, so without this check a run would fail after it has measured.
-        They are columns in `by`, published findings, and repositories in `published.revisions`.
         """
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]
@@ -229,13 +230,9 @@ class StudyParams:
 
     @property
     def published_settings(self) -> StudySettings:
-        """Return the settings with the tables that are made of published numbers, too."""
-        settings = self.settings
-        tables = {}
-        for name, table in settings.tables.items():
-            if table.get("published", True):
-                tables[name] = table
-        return replace(settings, tables=tables)
+        """Return the settings with only those tables that are made of published numbers, too."""
+        tables = {name: each for name, each in self.tables.items() if each.get("published", True)}
+        return replace(self.settings, tables=tables)
 
     @property
     def workload(self) -> list[WorkloadShare]:
@@ -302,8 +299,5 @@ def find_studies_with_findings(
 def _statements_of(
     study: Study, known: Mapping[str, Sequence[FindingDefinition]]
 ) -> list[dict[str, str]]:
-    statements = []
-    for group in study.findings:
-        for finding in known.get(group, []):
-            statements.append({"id": finding["id"], "statement": finding["statement"]})
-    return statements
+    findings = chain.from_iterable(known.get(group, []) for group in study.findings)
+    return [{"id": finding["id"], "statement": finding["statement"]} for finding in findings]

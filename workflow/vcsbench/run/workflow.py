@@ -57,15 +57,13 @@ def run_workflow(
     arguments: Sequence[str],
     forcing: Sequence[str] = (),
 ) -> int:
-    """Call Snakemake in a checkout, and return its exit code.
+    """Call Snakemake in a checkout, and return its exit code. If jobs fail, a second call makes the report.
 
-    `arguments` are Snakemake's arguments, and `options` override the keys of `configfiles`. If jobs fail, a
-    second call makes the report of the results that exist. It gets the same arguments without `forcing` (such
-    as `--forceall`), because it measures nothing. The first call still decides the exit code. Raise
-    UserError before the first call for a configuration file that cannot be read, a folder that cannot be
-    written, or a full disk.
+    `arguments` and `forcing` (such as `--forceall`) are Snakemake's arguments, and `options` override the
+    keys of `configfiles`. Raise UserError before the first call for a configuration file that cannot be read,
+    a folder that cannot be written, or a full disk.
     """
-    # Raises an error on a machine without room for temporary files. Snakemake would print a traceback.
+    # This raises an error on a machine without room for temporary files. Snakemake would print a traceback.
     tempfile.gettempdir()
     # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
@@ -84,7 +82,7 @@ def run_workflow(
     is_full = folder is not None
     if is_full and call.status:
         print_message(f"{folder}: {IS_FULL}")
-    # On a full disk, the second call could not write its report either, so there is none.
+    # The second call measures nothing, so it forces nothing. On a full disk, it could not write its report.
     if call.has_failed_jobs and not is_full and has_results(root):
         reporting = {**options, "measure": NOTHING}
         if _call_snakemake(root, reporting, configfiles, arguments).status == 0:
@@ -103,7 +101,7 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
 
 
 def _check_file(path: Path) -> dict[str, object]:
-    """Return the content of a configuration file, which Snakemake reads without limits."""
+    """Return the content of a configuration file. Raise UserError for one that Snakemake must not read."""
     content = read_mapping(path)
     if TEMPLATE in content:
         raise UserError(f"{path}: `{TEMPLATE}` is not a key here. Write values, not Python.")
@@ -129,10 +127,10 @@ class SnakemakeCall(NamedTuple):
 def _call_snakemake(
     root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
 ) -> SnakemakeCall:
-    """Call Snakemake and wait for its end.
+    """Call Snakemake, wait for its end, and end what it has left.
 
     A signal, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all processes of the
-    session are ended, and the exception goes on.
+    session are ended, and the exception goes on. A signal that killed Snakemake raises SystemExit, too.
     """
     files = list(configfiles)
     if options:
@@ -176,11 +174,9 @@ def _call_snakemake(
 
 
 def _options_file(root: Path, options: Mapping[str, object]) -> str:
-    """Write the options of a call to a configuration file, and return its path in the checkout.
-
-    Its name is a digest of its content, so no call changes the file of another one. Snakemake would read
-    `--config` as YAML; a JSON file keeps each value.
-    """
+    """Write the options of a call to a configuration file, and return its path in the checkout."""
+    # Snakemake would read `--config` as YAML; a JSON file keeps each value. The name is a digest of the
+    # content, so no call changes the file of another one.
     digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
     path = root / STATE_FOLDER / OPTION_FILES.replace("*", digest)
     path.parent.mkdir(exist_ok=True)
@@ -208,16 +204,16 @@ def begin_session(root: Path) -> int:
     """Begin a session in this process, which is Snakemake's, and return the descriptor of its lock.
 
     A session is one run of Snakemake in a checkout; there is at most one at a time. Processes that a killed
-    session has left are ended. The jobs of this one are marked by their environment, so that a later session
-    finds them. The kernel frees the lock when this process ends. Raise UserError if another session works
-    here, or if the folders cannot be written.
+    session has left are ended. Raise UserError if another session works here, or if the folders cannot be
+    written.
     """
     lock = lock_checkout(root, LOCK_WAIT_S)
     number = end_processes(root)
     if number:
         ended = words.count_of(number, "process", "processes")
         print_message(f"ended {ended} of a killed workflow run.")
-    # All jobs inherit it, also those that leave the process group.
+    # All jobs inherit the variable, also those that leave the process group. A later session finds the jobs
+    # by it.
     os.environ[RUN_ROOT] = os.path.realpath(root)
     for mark in (FAILED_FOLDER, STOPPED):
         (root / mark).unlink(missing_ok=True)
@@ -232,15 +228,11 @@ def end_session(root: Path, failed: bool) -> None:
 
 
 def exit_after_main_thread(status: int) -> None:
-    """Check once a second from now on whether the main thread has ended, and end this process then.
+    """End this process within a second after its main thread, with the exit code `status`."""
 
-    Without this, the process would go on for some time. Each job of Snakemake starts a timer thread of the
-    length of max-jobs-per-timespan (profiles/default), and Python waits for all threads at its end. `status`
-    is the exit code.
-    """
-
+    # Each job of Snakemake starts a timer thread of the length of max-jobs-per-timespan (profiles/default).
+    # Python would wait for all threads at its end.
     def exit_if_done(*_: object) -> None:
-        # Python would wait for the timers after the end of the main thread.
         if threading.main_thread().is_alive():
             signal.alarm(1)
             return
@@ -271,8 +263,8 @@ def checkout_lock(root: Path) -> Iterator[None]:
 def lock_checkout(root: Path, wait_s: float = 0) -> int:
     """Take the lock of a checkout and return its descriptor. The end of this process frees the lock.
 
-    Raise a UserError if another session holds it for longer than `wait_s`, or if the folders of a session
-    cannot be written.
+    Raise a UserError if another session holds the lock for longer than `wait_s`, or if the folders of a
+    session cannot be written.
     """
     _check_writable(root)
     path = root / LOCK
@@ -302,7 +294,7 @@ def find_full_folder(root: Path) -> Path | None:
 def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists) -> None:
     """Raise UserError if something else is where a session has its folders.
 
-    With `os.path.exists`, a link to nothing is allowed.
+    With `exists=os.path.exists`, a link to nothing is allowed.
     """
     for name in WRITTEN:
         path = root / name
@@ -336,10 +328,10 @@ def _remedy(path: Path) -> str:
 
 
 def end_processes(root: Path) -> int:
-    """End all processes of a session in a checkout, and return how many there were.
+    """End all processes of a killed session in a checkout, and return how many there were.
 
-    The caller holds the lock of the checkout, so no session works there, and these processes were left by a
-    killed one. They get SIGTERM, and SIGKILL after GRACE_S seconds.
+    The caller holds the lock of the checkout, so no other session works there. The processes get SIGTERM, and
+    SIGKILL after GRACE_S seconds.
     """
     first = run_processes(root)
     running = first

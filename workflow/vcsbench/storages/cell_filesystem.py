@@ -77,13 +77,14 @@ def why_cannot_make(kind: str) -> str:
 
 
 def attach_loop(image: int) -> tuple[str, int]:
-    """Attach an image to a free loop device, and return the device (/dev/loop0) and its open descriptor.
+    """Attach an open image to a free loop device, and return the device (/dev/loop0) and its descriptor.
 
-    `image` is the descriptor of the open image. The kernel detaches the device when its last user closes it,
-    even after a SIGKILL; losetup has no option for that. Direct I/O is used if the storage supports it.
+    The kernel detaches the device when its last user closes it, also after a SIGKILL. The device uses direct
+    I/O if the storage supports that.
     """
-    # struct loop_config of the kernel: descriptor, block size (0 is the default), and in its loop_info64 the
-    # flags. All else is 0.
+    # `mount -o loop` would detach the device at each unmount, and a new device may have other blocks. So the
+    # kernel is called here: losetup has no option for a device that goes with its last user.
+    # struct loop_config: descriptor, block size (0 is the default), and in its loop_info64 the flags.
     configuration = struct.pack("=II52xI240x", image, 0, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)
     with open(LOOP_CONTROL, "rb") as control:
         while True:
@@ -94,23 +95,21 @@ def attach_loop(image: int) -> tuple[str, int]:
                 return device, loop
             except OSError as error:
                 os.close(loop)
-                # EBUSY: another process took the free device in the meantime. There is another one.
+                # EBUSY: another process took the free device in the meantime. The next one is tried.
                 if error.errno != errno.EBUSY:
                     raise OSError(error.errno, os.strerror(error.errno or 0), device) from None
 
 
 class CellFilesystem:
-    """The file system of a cell's working copy or tree: a folder of the user's, or made for it.
+    """The file system of a cell's working copy or tree: a folder of the user's, or one that open() makes.
 
-    `part` is the value of the axis `filesystem` in a recipe, `root` the checkout. open() makes it. `inside`
-    is the folder for the cell's files.
-
-    A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
-    namespace of this process. The image is unlinked, and the loop device detaches with its last user: the
-    kernel removes everything even after a SIGKILL.
+    A made file system is a tmpfs, or an image on the storage behind a loop device, in a mount namespace of
+    this process. The kernel removes it with this process, also after a SIGKILL. `inside` is the folder for
+    the cell's files.
     """
 
     def __init__(self, part: RecipeFilesystem, root: Path) -> None:
+        """`part` is the value of the axis `filesystem` in a recipe, `root` the checkout."""
         self.workdir = WorkDir(part["root"], root)
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
         self.kind = part["make"]
@@ -132,7 +131,7 @@ class CellFilesystem:
     def open(self, content_bytes: int) -> None:
         """Make the folder, and the file system if it has to be made, for a tree of `content_bytes`."""
         self.check()
-        # The folder is named by the id of this process. A killed process with the same id may have left one.
+        # A killed process with the same id may have left this folder.
         self.workdir.remove(TARGETS, self.folder.name)
         self.workdir.make(TARGETS, self.folder.name)
         self.size = self.size_for(content_bytes)
@@ -152,24 +151,23 @@ class CellFilesystem:
         self._empty_bytes = self._allocated()
 
     def _make(self) -> None:
-        """Make a new file system, and mount it at `inside`. It has the same blocks of the image as before."""
+        """Make a new file system on the same blocks of the image as before, and mount it at `inside`."""
         self._unmount()
         # Only this process and its children see the mount. The kernel removes it when they have ended.
         unshare_mounts()
         self.inside.mkdir(exist_ok=True)
+        mount = ["mount", "-t", self.kind]
         if self.kind in IN_MEMORY:
-            device = "none"
-            options = f"size={self.size}"
-        else:
-            if self._loop is None:
-                self._attach()
-            device = self.device
-            options = "nodiscard"
-            processes.run_program([*MKFS[self.kind], device])
-        processes.run_program(["mount", "-t", self.kind, "-o", options, device, self.inside])
+            processes.run_program([*mount, "-o", f"size={self.size}", "none", self.inside])
+            return
+        if self._loop is None:
+            self._attach()
+        processes.run_program([*MKFS[self.kind], self.device])
+        processes.run_program([*mount, "-o", "nodiscard", self.device, self.inside])
 
     def _attach(self) -> None:
         """Make an image on the storage, and attach it to a loop device. Raise UserError without room."""
+        # The caller finds the device in `device` and `_loop`.
         image = self.folder / "image"
         if free_bytes(self.folder) < self.size:
             raise UserError(
@@ -177,11 +175,9 @@ class CellFilesystem:
                 f"or use another folder in `storages`."
             )
         with image.open("w+b") as file:
-            # All blocks of the image are allocated now. Otherwise the storage would have to find free blocks
-            # during the measurement.
+            # The storage allocates all blocks now, and not during the measurement.
             os.posix_fallocate(file.fileno(), 0, self.size)
-            # The image has no name from here on, but the loop device keeps its content. When the device is
-            # detached, also after a kill, the space is free again.
+            # Without a name, the image exists as long as the loop device, also if this process is killed.
             image.unlink()
             self.device, self._loop = attach_loop(file.fileno())
 
@@ -221,7 +217,7 @@ class CellFilesystem:
         return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:
-        """Return the facts of the file system, and whether vcsbench made it, with which size."""
+        """Return the facts of the file system. If vcsbench made it (`made`), they have its size in bytes."""
         facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.kind)
         if self.kind:

@@ -69,20 +69,14 @@ def disks_of(path: str | Path) -> list[Disk]:
 
 @cache
 def whole_disks(folder: str) -> frozenset[str]:
-    """Return the disks of a partition, or those below a device of LVM, LUKS or RAID.
-
-    `folder` and the results are folders of sysfs.
-    """
+    """Return the disks of a partition, or those below a device of LVM, LUKS or RAID, as folders of sysfs."""
     path = os.path.realpath(folder)
     # /sys/block/sda/sda1 is a partition of /sys/block/sda.
     disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
     devices_below = glob.glob(f"{disk}/slaves/*")
     if not devices_below:
         return frozenset([disk])
-    disks: set[str] = set()
-    for device in devices_below:
-        disks |= whole_disks(device)
-    return frozenset(disks)
+    return frozenset[str]().union(*map(whole_disks, devices_below))
 
 
 def _disk(folder: str) -> Disk:
@@ -90,8 +84,7 @@ def _disk(folder: str) -> Disk:
     name = os.path.basename(folder)
     image = read(f"{folder}/loop/backing_file")
     if image:
-        # The path of the image tells one loop device from another one. Its number is just the number of a
-        # free device.
+        # The number of a loop device is that of any free one. So the path of the image identifies the device.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
     # ram0, zram1: they have no identity but their name.
     if name.rstrip("0123456789") in RAM_DISKS:
@@ -106,7 +99,7 @@ def _disk(folder: str) -> Disk:
 def filesystem_id(path: str | Path) -> str:
     """Return the UUID of the file system of a folder, or the id that the kernel gives it; "" in memory."""
     if mount_of(path).filesystem in IN_MEMORY:
-        # It has another id each time that it is mounted, and all memory is alike.
+        # Each mount of a tmpfs has another id, and all memory is alike.
         return ""
     device = os.stat(path).st_dev
     # A container has no /dev/disk.
@@ -118,10 +111,10 @@ def filesystem_id(path: str | Path) -> str:
 
 
 def storage_identity(path: str | Path) -> list[str]:
-    """Return what tells the file system of a folder from another one that is mounted there; [] if missing.
+    """Return the type and the id of a folder's file system, and the identity of each of its disks.
 
-    Its type and id, and the identities of its disks, or their names if these are unknown, such as
-    ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"].
+    Example: ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"]. A disk without identity has its name. Return []
+    for a missing folder.
     """
     if not os.path.isdir(path):
         return []
@@ -171,8 +164,8 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    That is so on a RAM disk. It is also so on a loop device if its image is read through the page cache or
-    lies in memory. The image may also lie on another of these disks.
+    These are RAM disks, and loop devices whose image is read through the page cache, lies in memory, or lies
+    on another such disk.
     """
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:

@@ -21,9 +21,9 @@ _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
 _LAST, _ENCODED, _ENCRYPTED, _INLINE, _SHARED = 0x1, 0x8, 0x80, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
-_UNSUPPORTED = (
-    *(errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADR),
-)
+_UNSUPPORTED = {
+    *(errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADR)
+}
 
 
 class Extent(NamedTuple):
@@ -47,9 +47,9 @@ class ExtentsUnsupportedError(Exception):
 
 
 def first_extent(path: str | Path) -> Extent | None:
-    """Return the first extent of a file; None if it has no position on the device.
+    """Return the first extent of a file that has a position on the device; None without any.
 
-    Empty files, files that are not written yet and files inside their inode have none. Raise
+    Empty files, files that are not written yet and files inside their inode have no position. Raise
     ExtentsUnsupportedError without FIEMAP.
     """
     with open(path, "rb") as file:
@@ -58,11 +58,10 @@ def first_extent(path: str | Path) -> Extent | None:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return how many bytes on the device regular files take: `exclusive` ones, and ones that files share.
+    """Return the bytes on the device of regular files: those of one file only, and those that files share.
 
     A file of 1 MiB and its clone take 1 MiB, which is shared. Small files inside of inodes take no blocks,
-    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file. FIEMAP (like
-    `btrfs filesystem du`) reports the length of its content, and not of its smaller blocks.
+    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file.
     """
     exclusive = 0
     shared: list[Extent] = []
@@ -70,8 +69,8 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
         for extent in _all_extents(path):
             if extent.flags & _INLINE:
                 continue
-            # An encrypted extent has the flag of a compressed one, too, and takes as many blocks as its
-            # content.
+            # FIEMAP reports the length of a compressed extent's content, and not of its smaller blocks. An
+            # encrypted extent has the same flag, but as many blocks as content.
             if extent.flags & _ENCODED and not extent.flags & _ENCRYPTED:
                 raise ExtentsUnsupportedError(f"{path} is compressed")
             if extent.flags & _SHARED:
@@ -101,8 +100,7 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
     Clones of parts of a file may overlap: extents from 0 to 100 and from 50 to 150 cover 150 bytes.
     """
     covered = 0
-    # The largest position on the device that the extents so far reach. What an extent has below it was
-    # counted before.
+    # The end of the extents so far. Bytes below it were counted before.
     reached = 0
     for extent in sorted(extents, key=lambda extent: extent.start):
         end = extent.start + extent.length
@@ -112,10 +110,10 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
 
 
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
-    """Ask the kernel for up to `limit` extents of an open file, from the offset `start` (in bytes) on.
+    """Return up to `limit` extents of an open file behind the byte `start`, as the kernel reports them.
 
-    `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Return [] if the
-    file has no data behind `start`. Raise ExtentsUnsupportedError without FIEMAP.
+    `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
+    ExtentsUnsupportedError without FIEMAP.
     """
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
     to_end = (1 << 64) - 1 - start

@@ -20,7 +20,7 @@ from vcsbench.storages.filesystems import raise_write_error
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
-# Not part of a tree: Subversion cannot check out .svn.
+# Folders that are no part of a tree: Subversion cannot check out .svn.
 ADMINISTRATIVE_FOLDERS = {
     ".svn",
     ".git",
@@ -62,7 +62,7 @@ def entries(
     Administrative folders are left out, and counted by name in `left_out`. Raise UserError if folders are
     nested deeper than MAX_DEPTH.
     """
-    # A stack with an iterator over the entries of each folder from `root` down to the present folder.
+    # A stack of iterators: the remaining entries of each folder from `root` down to the present folder.
     waiting = [_scan(os.fspath(root))]
     while waiting:
         entry = next(waiting[-1], None)
@@ -83,7 +83,7 @@ def entries(
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
-    # In the order of bytes, which does not depend on a locale: digests of trees need it.
+    # The order of bytes does not depend on a locale. Digests of trees need that.
     with os.scandir(folder) as scanned:
         return iter(sorted(scanned, key=lambda entry: os.fsencode(entry.name)))
 
@@ -100,21 +100,20 @@ def open_folder(path: str | Path, above: int | None = None) -> Iterator[int]:
 
 def check_mount(folder: int, above: int, path: Path) -> None:
     """Raise UserError if an open folder, with this path, is on another mount than the folder around it."""
-    # The device is the same for a folder that is mounted by `mount --bind`.
+    # After `mount --bind`, both folders have the same device. So the kernel's numbers of the mounts count.
     mounts = {number_in(f"/proc/self/fdinfo/{opened}", "mnt_id:") for opened in (folder, above)}
     if len(mounts) > 1:
         raise UserError(f"{path}: something is mounted here. Unmount it, and run again.")
 
 
 def remove_path(path: Path, above: int | None = None) -> None:
-    """Remove a file, a link, or a folder with its content. Do nothing if it does not exist.
+    """Remove a file, a link, or a folder with its content. Do nothing if the path does not exist.
 
-    No link is followed. Raise UserError if something is mounted in the folder, because the files of a mount
-    must not be removed. `above` is the descriptor of the open folder that has the path; None opens it here.
-
-    Each call is relative to an open folder. With paths, somebody could put a link in place of a folder after
-    the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
+    No link is followed. Raise UserError if something is mounted in the folder, and OSError with the path if
+    it cannot be removed. `above` is the descriptor of the open folder that has the path; None opens it here.
     """
+    # Each call is relative to an open folder. With paths, somebody could put a link in place of a folder
+    # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
     try:
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
@@ -130,10 +129,9 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        # Calls relative to an open folder report only the name of the file or the number of a descriptor, so
-        # the path is added. An error of a nested call has its path already.
-        has_path = isinstance(error.filename, str) and error.filename != path.name
-        if not has_path:
+        # Calls relative to an open folder report only a name or the number of a descriptor, so the path is
+        # added. An error of a nested call has its path already.
+        if error.filename == path.name or not isinstance(error.filename, str):
             error.filename = str(path)
         raise
 
@@ -141,10 +139,10 @@ def remove_path(path: Path, above: int | None = None) -> None:
 def next_directory(above: Path, name: str) -> Path:
     """Make a new folder in a part of the disk from which nothing was removed lately, and return it.
 
-    filesystems.lacks_journal() has the reason. ext4 spreads the folders in its root, or in a marked folder,
-    over the disk, and chooses the part by the name.
+    filesystems.lacks_journal() has the reason.
     """
-    # Only ext4 has the flag. On other file systems, any part is as good.
+    # ext4 spreads the folders in a marked folder over the disk, and chooses the part by the name. On file
+    # systems without this flag, any part is as good.
     with open_folder(above) as folder, contextlib.suppress(OSError):
         (flags,) = struct.unpack("i", fcntl.ioctl(folder, FS_IOC_GETFLAGS, bytes(4)))
         fcntl.ioctl(folder, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
@@ -159,7 +157,7 @@ def copy_tree(source: str | Path, path: Path) -> None:
     try:
         processes.run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
-        # cp prints a full disk as a message. Callers expect the OSError.
+        # cp prints a message about a full disk. Callers expect an OSError.
         raise_write_error(str(error), path)
         raise
 
@@ -184,14 +182,14 @@ def older_revision(youngest: int, behind: int) -> int:
 def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
-    Some paths fit on no disk, and paths named .svn fit into no working copy. An example is `ruby has 2 paths
-    named .svn, which a working copy cannot hold, so its tree cannot be checked out`. `count` returns the
-    numbers of these paths, and is called only if the cell writes the tree. `behind` is how many revisions the
-    tree is older than the youngest one; 0 for the youngest.
+    Example: "ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked
+    out". `count` returns the numbers of impossible and reserved paths. The tree is `behind` revisions older
+    than the youngest one.
     """
     subjects = {recipe["input"], recipe["output"]}
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
-    # To count the paths of a large repository takes minutes. A `log` needs no tree.
+    # To count the paths of a large repository takes minutes. So they are counted only for a cell that writes
+    # a tree. A `log` writes none.
     working_copies = subjects & {"working_copy", "changed_working_copy"}
     if not writes_target and not working_copies and not subjects & {"tree", "built_tree"}:
         return ""

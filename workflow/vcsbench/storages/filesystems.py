@@ -20,7 +20,7 @@ from vcsbench.kernel import unescaped
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
 
-# Their files are only in memory: they cannot be cold.
+# File systems whose files are only in memory, so that they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
 MOUNTS = Path("/proc/self/mounts")
 FSTAB = Path("/etc/fstab")
@@ -29,7 +29,7 @@ BTRFS = Path("/sys/fs/btrfs")
 LOADING_BYTES = 256 << 20
 LEAST_BYTES = 256 * 1024
 REFUSALS = (*FULL, errno.EROFS)
-# E and the errno, or S13 of SQLite, which has Subversion's cache of representations.
+# Subversion prints E and the errno, and S13 of SQLite, in which it caches representations.
 _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
 
@@ -47,12 +47,9 @@ def mounts() -> list[Mount]:
     """Return all mounts in the order in which they were made."""
     if not MOUNTS.exists():
         return []
-    found = []
     # A path may have white space other than a newline (end of line) and a space (end of field).
-    for line in os.fsdecode(MOUNTS.read_bytes()).split("\n"):
-        if line:
-            found.append(Mount(*map(unescaped, line.split(" ")[:4])))
-    return found
+    lines = os.fsdecode(MOUNTS.read_bytes()).split("\n")
+    return [Mount(*map(unescaped, line.split(" ")[:4])) for line in lines if line]
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
@@ -60,17 +57,17 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
     real = Path(os.path.realpath(path))
     holding = Mount("", "/", "")
     for mount in mounts():
-        # The innermost one holds it. Of two at one point, the later one hides the other.
+        # The innermost mount holds the path. Of two at one point, the later one hides the other.
         if real.is_relative_to(mount.point) and len(mount.point) >= len(holding.point):
             holding = mount
     return holding
 
 
 def why_unmounted(path: str | os.PathLike[str]) -> str:
-    """Return in a clause which mount of /etc/fstab is missing at a path; "" if none.
+    """Return in a clause which mount of /etc/fstab is missing at a path; "" if none is.
 
-    For example, "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". vcsbench would then
-    write to the disk that has the empty folder, and measure it under the name of the missing one.
+    Example: "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". vcsbench would then
+    measure the disk that has the empty folder under the name of the missing disk.
     """
     try:
         table = os.fsdecode(FSTAB.read_bytes())
@@ -91,9 +88,9 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
 
 
 def why_unusable(folder: Path) -> tuple[str, str]:
-    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy; "" if it can.
+    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy.
 
-    An example is ("no such folder", "make it, or use another").
+    Example: ("no such folder", "make it, or use another"). Both are "" if it can write there.
     """
     unmounted = why_unmounted(folder)
     if unmounted:
@@ -107,10 +104,7 @@ def why_unusable(folder: Path) -> tuple[str, str]:
 
 
 def mounted_at(folder: str | Path) -> list[str]:
-    """Return type and mount point of the mount of a folder, such as ["ext4", "/var/tmp"].
-
-    A list, because it is a part of recipes and records, which are JSON.
-    """
+    """Return type and mount point of the mount of a folder, such as ["ext4", "/var/tmp"], for JSON."""
     mount = mount_of(folder)
     return [mount.filesystem, mount.point]
 
@@ -145,18 +139,17 @@ def free_bytes(folder: Path) -> int:
     available = kernel.memory().available
     if available is None or mount_of(folder).filesystem not in IN_MEMORY:
         return free
-    # The size of a tmpfs is half of the machine's memory, even if a container may use less memory, or if
-    # programs use it already. So the memory that is available counts, less a reserve for programs.
+    # A tmpfs reports half of the machine's memory as its size, even if a container may use less or programs
+    # use the memory already. So the available memory counts, less a reserve for programs.
     reserve = max(available // 10, LOADING_BYTES)
     return min(free, max(0, available - reserve))
 
 
 @cache
 def lacks_journal(path: str) -> bool:
-    """Return True if a path is on ext4 without a journal.
+    """Return True if a path is on ext4 without a journal. There, writing a tree after a removal is slow.
 
-    It skips inodes for minutes after their deletion (recently_deleted in the kernel's fs/ext4/ialloc.c). To
-    write a tree after the removal of another takes several times as long.
+    Such an ext4 skips inodes for minutes after their deletion (recently_deleted in fs/ext4/ialloc.c).
     """
     real = os.path.realpath(path)
     if not os.path.exists(real) or mount_of(real).filesystem != "ext4":
@@ -194,8 +187,7 @@ def block_folder(path: str | Path) -> str:
     """Return the kernel's folder about the block device of a path; it may be missing."""
     device = os.stat(path).st_dev
     if not os.major(device):
-        # btrfs has numbers of its own, like file systems without a device. The mount names the device, if
-        # there is one.
+        # btrfs has device numbers of its own. Its mount names the device; that of NFS, for example, does not.
         with contextlib.suppress(OSError):
             device = os.stat(mount_of(path).device).st_rdev or device
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
@@ -221,10 +213,10 @@ def is_full(folder: str | Path) -> bool:
 
 @contextlib.contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Make the errors of a block that writes to a folder more helpful.
+    """Name a folder in the errors of a block that writes there.
 
-    An OSError without a path, as of a write to a full disk, gets the path of the folder. If the file system
-    of the folder was unmounted, that has caused the error, and a UserError about it is raised instead.
+    An OSError without a path, as of a write to a full disk, gets the path of the folder. After an unmount of
+    the folder's file system, a UserError about this cause is raised instead.
     """
     mounted = mounted_at(folder)
     try:
@@ -232,7 +224,7 @@ def naming(folder: Path) -> Iterator[None]:
     except (OSError, UserError) as error:
         check_mounted(folder, mounted, "the preparation began")
         if isinstance(error, shutil.Error):
-            # shutil.copytree() collects (source, target, reason) of all files. The first one is enough.
+            # shutil.copytree() collects (source, target, reason) of all files. The first file is enough.
             _, target, reason = error.args[0][0]
             raise_write_error(reason, target)
         elif isinstance(error, OSError):
@@ -241,15 +233,19 @@ def naming(folder: Path) -> Iterator[None]:
 
 
 def raise_write_error(output: str, path: str | Path) -> None:
-    """Raise the OSError that a program printed in English, if a full or read-only storage caused it.
+    """Raise an OSError for `path` if the message of a program is about a full or read-only storage.
 
-    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28) for `path`.
+    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28).
     """
-    number = full_errno(output)
-    if _SQLITE_FULL.search(output):
-        number = errno.ENOSPC
-    svn_errno = _SVN_ERRNO.search(output)
-    if svn_errno:
-        number = int(svn_errno[1])
+    number = _errno_in(output)
     if number in REFUSALS:
         raise OSError(number, os.strerror(number), str(path))
+
+
+def _errno_in(output: str) -> int:
+    svn_errno = _SVN_ERRNO.search(output)
+    if svn_errno:
+        return int(svn_errno[1])
+    if _SQLITE_FULL.search(output):
+        return errno.ENOSPC
+    return full_errno(output)

@@ -38,9 +38,9 @@ def _scan(folder: str) -> Entries:
 def folder_state(entries: Entries) -> str:
     """Return a digest of a folder's names, modes, sizes and times.
 
-    Each write, replacement and chmod sets a file's ctime, which no program can set back. A device that
-    returns other bytes than were written is not noticed.
+    Each write, replacement and chmod changes it. Other bytes than were written, from a device, do not.
     """
+    # No program can set the ctime of a file back.
     lines = []
     for name, status in entries:
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
@@ -63,18 +63,17 @@ def changed_folder(
 ) -> str:
     """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder. `state` {} is unknown, and gives ".". Of the folders for
-    which `is_sampled` is true, `sample` random ones are checked, all if it is None. In the others, added and
-    removed files are noticed, but not changed ones.
+    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). Of the folders for which
+    `is_sampled` is true, `sample` random ones are checked, or all if it is None. In the others of them, added
+    and removed files are noticed, but not changed ones.
     """
-    # Nothing is known about a repository without a state, so its top folder counts as changed.
     if not state:
         return "."
     sampled = [folder for folder in state if is_sampled(folder)]
     if sample is not None and sample < len(sampled):
         sampled = random.sample(sampled, sample)
-    # Other folders are few, and always checked. The state of the folder around the sampled ones has their
-    # times, which change if a file is added to one of them or removed from it.
+    # Other folders are few, and always checked. One of them is around the sampled folders. Its state has
+    # their times, which change if a file is added to one of them or removed from it.
     folders = [folder for folder in state if not is_sampled(folder)]
     for folder in folders + sorted(sampled):
         try:

@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +29,7 @@ INIT = Path(__file__).with_suffix(".sh")
 FILESYSTEM_KIND = "ext4"
 MEMORY_MIB = 2048
 BOOT_LIMIT_S = 300
-# In one boot of hundreds, the kernel panics before it runs anything.
+# In one boot of hundreds, the kernel panics before it runs anything. So a second boot is tried.
 BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
 TRIAL_MIB = 256
@@ -65,16 +65,12 @@ def why_unavailable(root: Path) -> str:
 
 @cache
 def _why_no_boot(linux: Path) -> str:
-    """Return why the guest's kernel cannot run a program on this machine, or "".
-
-    Older kernels cannot keep the registers of processors with AMX: each program in the guest ends with a
-    segmentation fault. A boot with `true` as its first program takes a second.
-    """
-    options = [*("root=/dev/root", "rootfstype=hostfs", "hostfs=/", "ro"), "con=null", "ssl=null"]
-    argv = [str(linux), f"mem={TRIAL_MIB}M", *options, "con0=null,fd:1", "init=/bin/true"]
+    """Return in a clause why the guest's kernel cannot run a program on this machine; "" if it can."""
+    # Older guest kernels cannot keep the registers of processors with AMX: each program in the guest ends
+    # with a segmentation fault. So a guest is booted with `true` as its first program, which takes a second.
+    argv = _kernel_argv(linux, TRIAL_MIB, "/bin/true")
     booted = processes.run_program(argv, may_fail=True, limit_s=BOOT_LIMIT_S)
-    # The guest's kernel ends with its first program, and prints the exit code of that program. `true` has
-    # ended with 0 if the guest can run programs.
+    # The guest's kernel ends with its first program, and prints the exit code of this program.
     printed = booted.output + booted.errors
     if TRUE_ENDED in printed:
         return ""
@@ -84,10 +80,9 @@ def _why_no_boot(linux: Path) -> str:
 
 
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
-    """Return the folders among `paths` that the guest has to mount again, because it hides them.
+    """Return the folders among `paths` that the guest has to mount again, because HIDDEN ones hide them.
 
-    The guest hides /tmp and other folders (HIDDEN). For /tmp/a, /tmp/a/b and /usr, it is ["/tmp/a"]: /usr is
-    not hidden, and /tmp/a/b comes with the folder above it.
+    For /tmp/a, /tmp/a/b and /usr, they are ["/tmp/a"]: /tmp/a/b comes with the folder above it.
     """
     # Paths with links come last: a link can be used only when the folder that it leads to is mounted.
     real_names = sorted({os.path.realpath(path) for path in paths})
@@ -121,24 +116,22 @@ def run_in_guest(
     folder: Path,
     command: list[str],
     image: Path,
+    *,
     limit_s: float,
     delay: str = "",
-    *,
     reads: Sequence[str | Path] = (),
 ) -> int:
     """Boot a new guest, run a command in it, and return the exit code of the command.
 
-    The guest sees the files of the host read-only. It may write to the folder `out` in the private `folder`,
-    which it mounts as /mnt/out, and to the exported file system in `image`. `image` is an empty file of the
-    size of this file system. `delay` is added to the packets of the guest ("" for none). `reads` are folders
-    that the command reads. Raise UserError if the guest cannot run the command in `limit_s` seconds.
+    The command reads the host's folders `reads`. It writes to `folder`/out, which is the guest's /mnt/out,
+    and to the exported file system. `image` is an empty file of the size of this file system. `delay` is
+    added to packets ("" for none). Raise UserError if the command does not run within `limit_s`.
     """
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
     out.mkdir(exist_ok=True)
-    init = folder / "init"
     # The variables of guest.sh.
-    values = {
+    variables = {
         "TOOLS": str(tools),
         "OUT": str(out),
         "KIND": FILESYSTEM_KIND,
@@ -147,10 +140,7 @@ def run_in_guest(
         "COVERED": "\n".join(_hidden_folders((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
-    variables = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
-    init.write_text(f"#!/bin/sh\n{variables}{INIT.read_text()}")
-    init.chmod(0o755)
-
+    init = _write_init(folder / "init", variables)
     boot_log = folder / "boot.log"
     for _ in range(BOOT_ATTEMPTS):
         processes.run_program([f"mkfs.{FILESYSTEM_KIND}", "-q", "-F", image])
@@ -160,13 +150,21 @@ def run_in_guest(
         if code.exists():
             return int(code.read_text())
         panics = [line for line in read(boot_log).splitlines() if PANIC in line]
-        # A panic of the kernel before the command is rare and random, so a second boot is tried. Any other
-        # failure would come again. A command that has begun may have changed files, so it must not run twice.
+        # A failure other than a panic would come again. A command that has begun may have changed files, so
+        # it must not run twice.
         has_begun = (out / "began").exists()
         if not panics or has_begun:
             break
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
+
+
+def _write_init(path: Path, variables: Mapping[str, str]) -> Path:
+    """Write the first program of a guest: guest.sh with values of its variables. Return its path."""
+    lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
+    path.write_text(f"#!/bin/sh\n{''.join(lines)}{INIT.read_text()}")
+    path.chmod(0o755)
+    return path
 
 
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:
@@ -192,15 +190,18 @@ def _kernel(tools: Path) -> Path:
     return next((tools / "usr/bin").glob("linux*"), tools / "usr/bin/linux")
 
 
+def _kernel_argv(linux: Path, memory_mib: int, init: str | Path, *options: str) -> list[str]:
+    """Return the command that boots a guest with the first program `init`. The host's files are its root."""
+    root = ("root=/dev/root", "rootfstype=hostfs", "hostfs=/", "ro")
+    console = ("con=null", "con0=null,fd:1", "ssl=null")
+    return [str(linux), f"mem={memory_mib}M", *root, *options, f"init={init}", *console]
+
+
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
     """Boot a guest with a first program and an image, and wait until it ends. `log` gets its messages."""
-    argv = [
-        # On several processors its clock drifts.
-        *("taskset", "-c", str(max(os.sched_getaffinity(0)))),
-        *(str(_kernel(tools)), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
-        *("hostfs=/", "ro"),
-        *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
-    ]
+    # On several processors, the guest's clock drifts.
+    on_one_processor = ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
+    argv = on_one_processor + _kernel_argv(_kernel(tools), MEMORY_MIB, init, f"ubd0={image}")
     with (
         log.open("wb") as output,
         processes.background(argv, stdout=output, stderr=output) as process,

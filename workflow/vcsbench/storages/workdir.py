@@ -53,23 +53,15 @@ def owner_of(workdir: Path) -> str:
 
 def _read_owner(folder: int) -> str:
     """Return the checkout in the marker of an open folder; "" without a valid marker of this user."""
-    # In a folder that all users may write to, such as /tmp, another user can make a work folder with our
-    # name.
+    # In /tmp, for example, another user can make a work folder with our name.
     if os.fstat(folder).st_uid != os.geteuid():
         return ""
     owner = read_json(_marker(folder), follow_links=False).get("owner")
-    if not isinstance(owner, str):
-        return ""
-    # A damaged marker can have text that is no path: JSON allows half a surrogate pair, and NUL.
-    try:
-        is_path = b"\0" not in os.fsencode(owner)
-    except UnicodeEncodeError:
-        is_path = False
-    return owner if is_path else ""
+    return owner if isinstance(owner, str) else ""
 
 
 def _marker(folder: int) -> Path:
-    # By its path, the folder may be another one a moment later.
+    # The path of the folder may lead to another folder a moment later. The descriptor stays.
     return Path(f"/proc/self/fd/{folder}", FOLDER_MARKER)
 
 
@@ -114,10 +106,10 @@ class WorkDir:
         self.path = self.storage / f"vcsbench-{name}"
 
     def make(self, *below: str) -> Path:
-        """Make the work folder, and below it the folders `below`, and return the path of the last one.
+        """Make the missing of the work folder and the folders `below` it, and return the path of the last.
 
-        make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Folders that exist stay as they are. Raise
-        UserError if the folder cannot be made, or is not this checkout's.
+        make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Raise UserError if the folder cannot be made,
+        or is not this checkout's.
         """
         if not self.storage.is_dir():
             raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
@@ -140,12 +132,12 @@ class WorkDir:
             ) from None
 
     def lock(self, wait_s: float = 0.0) -> int | None:
-        """Take the lock of the work folder for a session, and return its descriptor.
+        """Take the lock of the work folder until this process ends, and return its descriptor.
 
-        Return None if the folder does not exist, or if its file system has no locks. The end of this process
-        frees the lock. Raise UserError if another session holds it for longer than `wait_s`. A checkout in
-        another container may have the same path, and so the same work folder.
+        Return None if the folder does not exist, or if its file system has no locks. Raise UserError if
+        another session holds the lock for longer than `wait_s`.
         """
+        # A checkout in another container may have the same path, and so the same work folder.
         try:
             with self._open() as folder:
                 # A file that is open for writing keeps its file system from being made read-only.
@@ -161,7 +153,6 @@ class WorkDir:
             os.close(marker)
             return None
         if is_locked:
-            # The caller never closes it: the lock lasts as long as the process.
             return marker
         os.close(marker)
         raise UserError(
@@ -172,21 +163,16 @@ class WorkDir:
     def _protect(self, folder: int) -> None:
         """Give access to the owner only and, if that is root, to the servers' group.
 
-        A file system without owners and modes ignores that: see check_protected().
+        A file system without owners and modes ignores this: see check_protected().
         """
         status = os.fstat(folder)
         server_ids = server_user.server_ids()
-        if server_ids:
-            has_group = status.st_gid == server_ids[1]
-            mode = MODE
-        else:
-            # The servers run as this user, so no group needs access.
-            has_group = True
-            mode = MODE & 0o700
-        has_mode = stat.S_IMODE(status.st_mode) == mode
-        # Nothing is changed if group and mode are correct already, and no access-control list is set. The
-        # folder may inherit a list from the storage, and it can let other users in.
-        if not (has_group and has_mode) or server_user.has_access_list(self.path):
+        # Without a user of their own, the servers run as this user, so no group needs access.
+        group = server_ids[1] if server_ids else status.st_gid
+        mode = MODE if server_ids else MODE & 0o700
+        is_granted = (status.st_gid, stat.S_IMODE(status.st_mode)) == (group, mode)
+        # The folder may inherit an access-control list from the storage, which can let other users in.
+        if not is_granted or server_user.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
                 server_user.grant(folder, MODE)
 
@@ -201,7 +187,8 @@ class WorkDir:
 
     def check_reachable(self) -> None:
         """Raise UserError if the user of root's servers cannot enter the work folder."""
-        if folder := server_user.closed_folder(self.path):
+        folder = server_user.closed_folder(self.path)
+        if folder:
             raise UserError(
                 f"{self.storage}: the servers run as nobody, who cannot enter {folder}. Use a folder in "
                 f"`storages` that everybody can enter, such as /var/tmp, or chmod o+x it."
@@ -229,8 +216,8 @@ class WorkDir:
         for name in SUBFOLDERS:
             _remove_while_written(self.path / name, folder)
         try:
-            # If somebody else has a file in the folder, the folder and its marker stay. Without the marker,
-            # the next run would refuse to use the folder.
+            # With a file of somebody else, the folder and its marker stay. Without the marker, the next run
+            # would refuse to use the folder.
             if set(os.listdir(folder)) <= _INCOMPLETE:
                 for file in _INCOMPLETE:
                     remove_path(self.path / file, folder)
@@ -242,9 +229,8 @@ class WorkDir:
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
         """Open the work folder, or the folder `below` it, and yield its descriptor.
 
-        `below` has a name for each step: ("targets", "4711") is the folder targets/4711. With `make`,
-        folders that are missing are made. Raise UserError if the work folder is not this checkout's, or if a
-        step is a link, a file or a mount.
+        `below` has a name for each step, such as ("targets", "4711"). `make` makes missing folders. Raise
+        UserError if the work folder is not this checkout's, or if a step is a link, a file or a mount.
         """
         with contextlib.ExitStack() as stack:
             try:
@@ -254,9 +240,8 @@ class WorkDir:
                 is_own = False
             if not is_own:
                 raise self._foreign()
-            # Each step starts from the descriptor of the folder before. By paths, somebody could put a link
-            # to another place there between two steps, and vcsbench would write or remove files in that
-            # place.
+            # Somebody could put a link into a path between two steps, and vcsbench would write or remove
+            # files in another place. So each step starts from the descriptor of the folder before.
             path = self.path
             for name in below:
                 above = folder
@@ -290,11 +275,10 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 
 
 def _remove_while_written(path: Path, above: int) -> None:
-    """Remove a path, also while a process that a killed job has left still makes or removes files in it.
+    """Remove a path, also while a process that a killed job has left still makes files in it.
 
-    Then removing fails because a folder is not empty, and is tried again for up to ENDS_IN_S seconds. `above`
-    is the descriptor of the open folder that has the path. Raise UserError if the path cannot be removed, and
-    OSError on a read-only file system.
+    `above` is the descriptor of the open folder that has the path. Raise UserError if the path cannot be
+    removed within ENDS_IN_S seconds, and OSError on a read-only file system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
@@ -305,7 +289,7 @@ def _remove_while_written(path: Path, above: int) -> None:
             # A job has a message of its own for a storage that became read-only, so this error is passed on.
             if error.errno == errno.EROFS:
                 raise
-            # A file was made between listing a folder and removing it. The process will end soon.
+            # A process made a file between listing a folder and removing the folder. It will end soon.
             is_being_written = error.errno == errno.ENOTEMPTY
             if not is_being_written or time.monotonic() > deadline:
                 raise _not_removed(path, error) from None
@@ -348,10 +332,8 @@ def _prefix(root: str | Path) -> str:
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
     """Remove what killed jobs left, and return the removed paths.
 
-    - Run folders in the temporary folder that no process has locked. The lock decides, because a process id
-      in another container means another process.
-    - In `workdirs`, whose locks the caller holds: outputs of commands (targets), repositories whose load has
-      not ended, and loaded repositories without a record.
+    These are run folders in the temporary folder, and leftovers in `workdirs`, whose locks the caller holds:
+    outputs of commands (targets), unfinished loads, and loaded repositories without a record.
     """
     removed = _remove_run_folders(root)
     for workdir in workdirs:
@@ -371,6 +353,7 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
             status = os.lstat(path)
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 continue
+            # A process id in another container means another process. So the lock decides.
             with open_folder(path) as folder:
                 if take_lock(folder):
                     remove_path(path)

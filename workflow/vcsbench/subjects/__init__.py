@@ -26,35 +26,34 @@ CLIENT_NUMBER = "@CLIENT@"
 
 
 class Subject:
-    """The data that a cell's command reads or writes in round `number`, such as a copy of a repository.
+    """The data that a cell's command reads or writes in a round, such as a copy of a repository.
 
-    `recipe` describes the cell, `run` is the private folder of the cell in this round, `root` the checkout.
     The cell calls check(), before each run restore(), after all runs facts() and flags(), and discard().
-
-    - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
-    - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
-    - `input`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
-    - `origin` returns the URL of the tree that the cell reads.
-    - `served`: the folder that a server serves. `name`: the name of the subject below it, `idle_name` the
-      name of a repository without content there.
-    - `is_written`: the command changes its input. restore() puts it back.
     """
 
+    # The bytes in `folders`; 0 if unknown.
     size: int = 0
+    # The tree that a written tree has to equal, and the URL in its keywords. `urls`: other URLs in keywords.
     counterpart: tuple[Path, str] | None = None
-    origin: Callable[[], str] | None = None
-    input: Subject | None = None
     urls: Sequence[str] = ()
+    # Of a subject that is written: the subject that the cell reads, and a function for the URL of its tree.
+    input: Subject | None = None
+    origin: Callable[[], str] | None = None
+    # The folder that a server serves; None without a server. `name`: the subject below this folder,
+    # `idle_name`: a repository without content there.
     served: Path | None = None
     name: str = ""
     idle_name: str = ""
+    # The command changes its input, and restore() puts the input back.
     is_written: bool = False
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """`recipe` describes the cell, `run` is its private folder in round `number`, `root` the checkout."""
         self.recipe = recipe
         self.number = number
         self.run = run
         self.root = root
+        # Paths that are cleared from caches, and checked for residency.
         self.folders: list[Path] = []
 
     @classmethod
@@ -85,10 +84,10 @@ class Subject:
         return {}
 
     def idle_words(self) -> Words:
-        """Return the words of commands (words()) for a run that does nothing, for example on an empty tree.
+        """Return the words of commands for a run that does nothing, such as on an empty tree; {} without one.
 
         In a cold cell, such a run loads the client's own files into the cache, so that only the subject is
-        cold. Return {} if the kind of subject has no such run.
+        cold.
         """
         return {}
 
@@ -189,7 +188,7 @@ class Target(Subject):
             self.path.mkdir()
 
     def facts(self) -> SubjectFacts:
-        # Only a study that compares systems asks for it: it takes time for a large tree.
+        # Counting takes time for a large tree. Only a study that compares systems needs the bytes.
         if SYSTEM_AXIS not in self.recipe["axes"]:
             return {}
         return {"kept_bytes": allocated_bytes(self.path)}

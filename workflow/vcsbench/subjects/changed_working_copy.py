@@ -28,21 +28,18 @@ if TYPE_CHECKING:
 ONE_FILE, THOUSAND_FILES, LARGE_BINARY = "one-file", "thousand-files", "large-binary"
 THOUSAND = 1000
 LARGE_BYTES = 50_000_000
-# The start of the names of new files. The line that is added to other files has no end: files with the line
-# ends of another system would have mixed ones, which Subversion refuses.
+# The start of the names of new files.
 NEW = "vcsbench-new"
+# The text that is added to other files. It has no line end: Subversion refuses files with mixed line ends.
 ADDED_TEXT = b"changed by vcsbench"
 CHANGED = "changed"
 
 
 class ChangedWorkingCopy(Subject):
-    """A working copy of the repository to which the cell commits, with the `change` of the command.
+    """A working copy of the repository to which the cell commits, with the same change before each run.
 
-    It is made once for each cell-round, and put back before each run. {working_copy} is its path. Next to it
-    is an empty working copy without changes, for the run that loads the client's files.
-
-    A change has the same content in each run. one-file adds a text to the file in the middle of all, sorted
-    by path. thousand-files does so with 1,000 files that are spread evenly, counted at scale 1, and adds new
+    {working_copy} is its path. The `change` one-file adds a text to the file in the middle of all, sorted by
+    path. thousand-files does so with 1,000 files that are spread evenly, counted at scale 1, and adds new
     files if the tree has too few. large-binary adds a file of 50 MB that cannot be compressed.
     """
 
@@ -57,6 +54,7 @@ class ChangedWorkingCopy(Subject):
         self.change = recipe["change"]
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
         self.working_copy = self.path / CHANGED
+        # An empty working copy without changes, for the run that loads the client's files.
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
@@ -83,12 +81,13 @@ class ChangedWorkingCopy(Subject):
 
     def restore(self) -> None:
         """Make the working copy before the first run, and put it back before each other run."""
-        if not self.backup:
+        if self.backup is None:
             self.backup = self._make_working_copy()
         self.backup.put_back()
 
     def _make_working_copy(self) -> FolderBackup:
-        # A killed process of this number may have left one.
+        """Check out and change the working copy, set `changed`, and return the backup of the working copy."""
+        # A killed process with the same id may have left the folder.
         remove_path(self.path)
         self.path.mkdir()
         root = file_url(self.repository.path)

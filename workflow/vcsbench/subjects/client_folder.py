@@ -63,8 +63,8 @@ class ClientFolder(Target):
 class Checkout(ClientFolder):
     """A clone with the working tree of its main branch. {checkout} is its path.
 
-    With `revisions_behind` it lacks the last commits, and is put back before each run. Without, commands do
-    not change it.
+    With `revisions_behind`, it lacks the last commits, and is made again before each run. Otherwise, commands
+    do not change it.
     """
 
     def check(self) -> None:
@@ -72,7 +72,7 @@ class Checkout(ClientFolder):
         self._copy()
 
     def restore(self) -> None:
-        # One that no command changes is kept: git would read all files of another copy.
+        # git would read all files of a new copy. So a clone that no command changes is kept.
         if self.commits:
             self._copy()
 

@@ -27,14 +27,10 @@ WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
 
 
 class CommittedRepository(Repository):
-    """A private copy of a prepared copy, made once for each cell-round. Only this copy is written.
+    """A private copy of a prepared copy, made once for each cell-round. restore() puts it back before a run.
 
-    Before each run, restore() puts it back. FSFS only appends: a commit adds files of its revision, and
-    changes db/current, db/txn-current and db/rep-cache.db. So all but the revisions is copied once more, and
-    restored from there. {repository} is its path. `base` is its youngest revision before a run, and 0 before
-    restore().
-
-    `hooks` is the value of the axis `hooks`.
+    Only the private copy is written. {repository} is its path. `base` is its youngest revision before a run,
+    and 0 before restore(). `hooks` is the value of the axis `hooks`.
     """
 
     is_written = True
@@ -59,22 +55,23 @@ class CommittedRepository(Repository):
     def check(self) -> None:
         """Check the prepared copy, and make the folder that the server serves, with an empty repository."""
         super().check()
-        # A killed process of this number may have left one.
+        # A killed process with the same id may have left the folder.
         remove_path(self.private)
         self.path.parent.mkdir(parents=True)
         # Only this user and root's servers enter them.
         for folder in (self.private, self.path.parent):
             server_user.grant(folder, READABLE)
-        # By requests to it, a server shows that it refuses what its settings forbid.
+        # Requests to the empty repository show that the server refuses what its settings forbid.
         copy_tree(self.prepared.with_name(self.idle_name), self.path.with_name(self.idle_name))
 
     def restore(self) -> None:
         """Make the private copy before the first run, and put it back before each other run."""
-        if not self.backup:
+        if self.backup is None:
             self.backup = self._make_copy()
         self.backup.put_back()
 
     def _make_copy(self) -> FolderBackup:
+        """Make the private copy, set `base`, and return the backup of the copy."""
         copy_tree(self.prepared, self.path)
         # A lock of the user's on a path would refuse the commit.
         remove_path(self.path / "db" / "locks")
@@ -84,6 +81,8 @@ class CommittedRepository(Repository):
 
     def _grant_writing(self) -> list[str]:
         """Let root's servers commit. Return the files that a commit may change: all but the revisions."""
+        # FSFS only appends: a commit adds files of its revision, and changes db/current, db/txn-current and
+        # db/rep-cache.db.
         changing = []
         for folder, entries in walk(self.path):
             is_writable = folder not in ("hooks", "conf")

@@ -17,22 +17,21 @@ _DIGEST_MODULUS = 1 << 128
 
 
 class FolderBackup:
-    """The content of `folder`, and copies of those files in it that a run may change.
+    """The content of a folder, with copies of those files that a run may change.
 
-    `names` are these files, as paths below the folder. Their copies are in the new folder `copies`. A run may
-    also add anything. Any other change is an error, which put_back() raises. `digest` is a digest of the
-    content.
+    A run may also add anything. put_back() raises an error after any other change.
     """
 
     def __init__(self, folder: Path, copies: Path, names: Iterable[str]) -> None:
+        """Copy the files `names`, which are paths below `folder`, to the new folder `copies`."""
         self.folder = folder
         self.copies = {name: copies / str(number) for number, name in enumerate(names)}
         copies.mkdir()
         for name, copy in self.copies.items():
             shutil.copy2(folder / name, copy)
-        # The states of all entries, and the digests of entries by name and state: a file in the same state is
-        # not read again.
+        # The states of all entries, such as {"db/current": ...}.
         self.states = dict(self._list_states())
+        # The state and the digest of each entry: a file in the same state is not read again.
         self.known_digests: dict[str, tuple[str, int]] = {}
         self.digest = self._read_digest()
 
@@ -76,8 +75,7 @@ class FolderBackup:
     def _read_digest(self) -> str:
         """Return a digest of names, modes and contents of everything below the folder now.
 
-        A file without a copy counts by its state instead of its content: each write changes the time of the
-        last change, which no program can set back.
+        A file without a copy counts by its state (_identity) instead of its content.
         """
         total = 0
         for name, status in self._list_states():
@@ -102,10 +100,9 @@ def _as_number(digest: hashlib.blake2b) -> int:
 
 
 def _identity(status: os.stat_result) -> str:
-    """Return the state of a file or folder as text. It changes with each write to a file.
-
-    The times of a folder change with its entries, which have states of their own. So they do not count.
-    """
+    """Return the state of a file or folder as text. It changes with each write to a file."""
+    # No program can set the ctime of a file back. The times of a folder change with its entries, which have
+    # states of their own, so a folder has only owner and mode here.
     owner = f"{status.st_mode} {status.st_uid} {status.st_gid}"
     if stat.S_ISDIR(status.st_mode):
         return owner

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, TreeRecord
 
 HEADS = "refs/heads/"
-# The commits in which {busy_file} and {quiet_file} are looked for. To list the files of all commits of a
+# {busy_file} and {quiet_file} are searched in this number of commits. To list the files of all commits of a
 # large repository takes minutes.
 LISTED_COMMITS = 1000
 # The time of pushed commits: after all commits of a repository that was made before.
@@ -36,8 +36,8 @@ class GitRepository(Repository):
     """A copy of a bare git repository, which is only read.
 
     Words: {repository} is its path, {url} its URL, and {branch} its branch (find_branch). Of the files that
-    the last commits of this branch change, {busy_file} is the one with the most changes, and {quiet_file} one
-    with the fewest. For a generated history, {busy_file} is that of all its revisions, in each system.
+    the last commits of this branch change, {busy_file} has the most changes, and {quiet_file} the fewest. For
+    a generated history, {busy_file} is that of all its revisions, in each system.
     """
 
     @cached_property
@@ -46,7 +46,10 @@ class GitRepository(Repository):
 
     @cached_property
     def changes(self) -> Counter[str]:
-        """The numbers of changes of the branch's files in its last commits. Odd names are left out."""
+        """The numbers of changes of the branch's files in its last commits, such as {"src/main.c": 12}.
+
+        Names that are not printable ASCII are left out. Raise UserError without any file.
+        """
         ref = HEADS + self.branch
         listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
         existing = set(listed.split(b"\0"))
@@ -139,7 +142,7 @@ class GitPushTarget(_TemplateTarget):
     """A copy of the repository that a push changes, and the clone that is pushed, with more commits.
 
     {clone} is the path of the clone, which has `revisions_behind` new commits on HEAD's branch. {push_url} is
-    the URL of the copy. It is put back before each run, in the state of the repository that the cell reads.
+    the URL of the copy, which is made again before each run.
     """
 
     kind = "git_pushed"
@@ -197,12 +200,12 @@ def refs_of(repository: Path) -> list[GitRef]:
 def find_branch(repository: Path) -> str:
     """Return the branch of HEAD, or the first one if HEAD leads to no branch. Raise UserError without any."""
     listed = run_git(repository, "for-each-ref", "--format=%(HEAD)%(refname)", HEADS)
-    names = os.fsdecode(listed).splitlines()
-    if not names:
+    # A line is "*refs/heads/main" for the branch of HEAD, and " refs/heads/other" for any other branch.
+    lines = os.fsdecode(listed).splitlines()
+    if not lines:
         raise UserError(f"{repository}: has no branch. Make one, or leave out this repository.")
-    of_head = [name for name in names if name.startswith("*")]
-    # The others begin with a blank.
-    return (of_head or names)[0][1:].removeprefix(HEADS)
+    chosen = next((line for line in lines if line.startswith("*")), lines[0])
+    return chosen[1:].removeprefix(HEADS)
 
 
 def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
@@ -220,13 +223,9 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
 
 
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
-    """Make a bare mirror without the last commits of a repository.
-
-    Refs are moved back along first parents to an older commit. Annotated tags of the last commits, and refs
-    without an older commit, are left out.
-    """
+    """Make a bare mirror at `path`, without the last `behind` commits of a repository."""
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
-    new = set(os.fsdecode(listed).split()) if behind else set()
+    new = set(os.fsdecode(listed).split())
     parents: dict[str, list[str]] = {}
     for line in os.fsdecode(run_git(repository, "rev-list", "--parents", "--all")).splitlines():
         commit, *others = line.split()
@@ -239,7 +238,10 @@ def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int)
 def _move_back(
     refs: Sequence[GitRef], new: set[str], parents: dict[str, list[str]]
 ) -> Iterator[GitRef]:
-    """Yield the refs without the commits `new`."""
+    """Yield the refs, each moved back along first parents to a commit that is not in `new`.
+
+    Annotated tags of new commits, and refs without an older commit, are left out.
+    """
     for ref in refs:
         if ref.commit not in new:
             yield ref
@@ -252,7 +254,7 @@ def _move_back(
 
 
 def add_commits(repository: Path, ref: str, number: int) -> None:
-    """Add commits to a branch. Each adds a line to some files, the same bytes each time."""
+    """Add commits to a branch. Each adds a line to some files. Raise UserError without a suitable file."""
     files = []
     for line in run_git(repository, "ls-tree", "-r", "-l", "-z", ref).split(b"\0"):
         mode, _, rest = line.partition(b" ")

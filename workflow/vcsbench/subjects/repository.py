@@ -92,19 +92,18 @@ def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
 def check_copy(
     workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
 ) -> CopyMetadata:
-    """Return the metadata of copy `number` of a variant (a repository in one format and packing).
+    """Return the metadata of copy `number` of a variant (a repository in one format and state).
 
-    Raise ChangedError if the copy is missing, was changed, or is of another source. `shards` is the number of
-    random shards (folders of revisions) that are checked, None for all. Little is read, and caches are
-    cleared or warmed after this check.
+    `shards` random shards (folders of revisions) are checked, all if it is None. Raise ChangedError if the
+    copy is missing, was changed, or is of another source. A changed copy loses its metadata.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
     problem = problem_with(copy, metadata, variant, number, shards)
     if not problem:
         return metadata
-    # Without metadata, the next run makes the copy again. A copy that was made from another source may be in
-    # order for another run, so it keeps its metadata.
+    # Without metadata, the next run makes the copy again. A copy of another source may be in order for
+    # another run, so it keeps its metadata.
     if metadata.get("identity") == variant.identity:
         metadata_file(copy).unlink(missing_ok=True)
     raise ChangedError(
@@ -117,8 +116,8 @@ def problem_with(
 ) -> str:
     """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
-    Example: "something changed in db/revs/3". `metadata` is the folder's, {} if it has none. Only
-    `shards` random shards (folders of revisions) are checked, or all if it is None.
+    Example: "something changed in db/revs/3". `metadata` is the copy's, {} without any. `shards` random
+    shards (folders of revisions) are checked, all if it is None.
     """
     if not copy.exists():
         return "it does not exist"
@@ -147,10 +146,8 @@ def problem_with(
 
 
 def check_copies_mounted(record: CopiesRecord) -> None:
-    """Raise UserError if the storage is on another file system than when its copies were made.
-
-    Otherwise copies would be made on the disk below an unmounted storage, and measured as this storage.
-    """
+    """Raise UserError if the storage is on another file system than when its copies were made."""
+    # Copies on the disk below an unmounted storage would be measured under the name of the storage.
     check_mounted(
         Path(record["place"]).parent,
         record.get("mounted", []),
@@ -179,7 +176,7 @@ def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
     """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01.
 
-    A command may count them as they are, at any scale (`scale_revisions: false`).
+    A command with `scale_revisions: false` has the same number at any scale.
     """
     scale = parts["repository"]["scale"]
     if scale is None or not parts.get("scale_revisions", True):
@@ -188,11 +185,10 @@ def scaled_revisions(revisions: int, parts: Recipe) -> int:
 
 
 class Repository(Subject):
-    """A copy of a repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
+    """A copy of a repository, which is only read. The rounds take the copies in turn.
 
-    Words: {tree} is the exported path, {folder} the largest folder below that, {busy_file} its file with the
-    most changes, {last} the last revision of a dump, {url} its URL on the server. `prepared` is the path of
-    the copy.
+    Words: {tree} is the exported path, {folder} the largest folder below {tree}, {busy_file} its file with
+    the most changes, {last} the last revision of a dump, {url} the URL on the server.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -207,6 +203,7 @@ class Repository(Subject):
         system = self.variant.system
         self.idle_name = system.name_on_server(system.empty_name)
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
+        # A subclass may have a private copy of the prepared copy.
         self.path = self.prepared
         self.folders = [self.path]
         self.served = self.workdir / REPOSITORIES
@@ -233,9 +230,8 @@ class Repository(Subject):
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        all_shards = None
-        no_shards = 0
-        self._check_copy(all_shards if closely else no_shards)
+        # None means all shards.
+        self._check_copy(None if closely else 0)
 
     def _check_copy(self, shards: int | None) -> CopyMetadata:
         """Return the metadata of the copy. Raise ChangedError or UserError if it is not as expected."""
@@ -301,9 +297,9 @@ def variant_of(repository: RecipeRepository) -> Variant:
 
 
 class Dump(Subject):
-    """A dump file of the first `revisions`, which is only read. {dump} is its path.
+    """A dump file of the first `revisions` of a repository, which is only read. {dump} is its path.
 
-    It is in the scratch folder, mostly in RAM, because the measured time would include reading a disk.
+    The file is in the scratch folder, mostly in RAM. Otherwise measured times would include reading a disk.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:

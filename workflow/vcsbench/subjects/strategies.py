@@ -36,8 +36,7 @@ def naive(source: str, target: str) -> None:
 def rename(source: str, target: str) -> None:
     """Build the tree by renames: make each entry in one temporary folder, and rename it into its place.
 
-    In the temporary folder, entries have numbers as names. Folders are renamed while they are still empty.
-    Bazaar's TreeTransform does the same in its folder "limbo".
+    Bazaar's TreeTransform does the same in its folder "limbo". Folders are renamed while they are empty.
     """
     name = ".limbo"
     # If the tree has an entry `.limbo` itself, the temporary folder is `.limbo~`.

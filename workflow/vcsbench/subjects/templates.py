@@ -30,16 +30,15 @@ def make_template(
 ) -> TreeRecord:
     """Return the record of the template at `path`: a tree or a store that is made once and copied for runs.
 
-    If it is not complete, call `make`, with the path and a private folder that is removed afterwards. The
-    facts that `make` returns become part of the record, with the template's path and sizes. The record is
-    written last, next to the template: for trees/0123-tree it is trees/0123-tree.json. With `check_sizes`, a
-    template whose number of entries or bytes has changed is made again.
+    The record, such as trees/0123-tree.json for trees/0123-tree, has the path, the sizes and the facts that
+    `make` returned. A template without a record is made by `make`, with the path and a private folder. With
+    `check_sizes`, a template whose number of entries or bytes has changed is made again.
     """
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
     is_complete = path.exists() and "entries" in record
     if is_complete and check_sizes:
-        # All sizes that are measured now must be in the record with the same values.
+        # The record must have the same sizes as the template has now.
         is_complete = _measure_sizes(path).items() <= record.items()
     if is_complete:
         return record

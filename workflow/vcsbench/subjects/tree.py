@@ -68,9 +68,7 @@ class Tree(FilesystemSubject):
     def check(self) -> None:
         """Make the file system, and the tree or store on it that the command reads.
 
-        Set `path`, `idle`, `size` and `folders`. `path` is the tree, or the store of it. `idle` is the store
-        of an empty tree. They are the templates themselves if these are on the file system under test, and
-        otherwise copies on it.
+        Set `path` and `idle` (the stores of the tree and of an empty tree), `size` and `folders`.
         """
         super().check()
         self.size = self.store_record["content_bytes"]
@@ -79,19 +77,19 @@ class Tree(FilesystemSubject):
         filesystem = self.recipe["filesystem"]
         is_storage = resolve(filesystem["root"], self.root) == self.workdir.storage
         if is_storage and not filesystem["make"]:
-            # The file system under test is the storage, where the templates are already.
+            # The file system under test is the storage, where the templates are. So they need no copies.
             self.path = template
             self.idle = idle_template
         else:
             self.idle = self.filesystem.inside / "idle"
-            # copy_tree() makes blocks of their own for all files. Only the measured strategy should decide
-            # which blocks the tree that it builds shares.
+            # Only the measured strategy should decide which blocks a built tree shares. So the copies share
+            # no blocks with the templates.
             copy_tree(template, self.path)
             copy_tree(idle_template, self.idle)
         self.folders = [self.path]
 
     def content_bytes(self) -> int:
-        # The host has made the file system of a guest.
+        # The host has made the file system of a guest, so nothing is prepared in the guest.
         if self.recipe.get("is_in_guest"):
             return 0
         if self.repository:
@@ -108,8 +106,7 @@ class Tree(FilesystemSubject):
     def facts(self) -> SubjectFacts:
         """Return facts on the repository, on its tree, and on the store that the command has read.
 
-        `entries` are files and folders, `bytes` the bytes of content. `left_out` is the number of names that
-        the store cannot have, such as `.git` in a git repository.
+        `entries` are files and folders, `bytes` the bytes of content, `left_out` names that the store lacks.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -159,14 +156,13 @@ class Tree(FilesystemSubject):
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         """Return the record of the store of a tree, which is made first if it does not exist.
 
-        `source` is the record of the tree, and `name` begins the name of the store's folder, as in
-        trees/0123-git-89abcdef. The record has the number of names that the store cannot have (`left_out`).
-        If the command reads the tree itself, return the record of the tree.
+        `source` is the record of the tree, which is returned if the command reads the tree itself. `name`
+        begins the name of the store's folder, such as trees/0123-git-89abcdef.
         """
         if not self.store_kind:
             return source
-        # The name of the folder has a digest of the programs and of this code: another version of them may
-        # make another store, so it gets another folder.
+        # Another version of the programs or of this code may make another store. So the name of the folder
+        # has a digest of both.
         code = modules.code_digest(modules.imported_files([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
@@ -184,8 +180,8 @@ class Tree(FilesystemSubject):
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
         """Return a tree with only the names that the store can have, and the number of names left out.
 
-        A git repository cannot have `.git`, for example. If no name is left out, return `original` and 0.
-        Otherwise, the tree is a copy at the path `copy`. A folder that is left out takes its content with it.
+        A git repository cannot have `.git`, for example. If names are left out, the tree is a copy at `copy`,
+        otherwise it is `original`. A folder that is left out takes its content with it.
         """
         left_out = []
         for file, _ in entries(original):
@@ -203,8 +199,8 @@ class Tree(FilesystemSubject):
         svn = Programs(**self.recipe["build"]["client"]).find("svn")
         if not self.repository:
             repository = self.recipe["repository"]
-            # The identity of a folder depends on the times of its files, which differ in a guest (a virtual
-            # machine). With "", the folder is not compared with its identity.
+            # The times of files differ in a guest (a virtual machine), and with them the identity of a
+            # folder. With "", the folder is not compared with its identity.
             identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
             return {"notes": checkout_head(repository["head"], path, svn, identity)}
         url = file_url(self.repository.path, self.repository.tree)
@@ -268,11 +264,10 @@ class BuiltTree(Subject):
 
 
 def count_lost_features(source: Path, built: Path) -> dict[str, int]:
-    """Return the numbers of features of a source tree that the tree built from it has lost, by feature.
+    """Return the numbers of features that a built tree has lost: files' modes, empty folders, hard links.
 
-    Example: {"modes": 0, "empty-folders": 2, "hard-links": 1}. These are files with other permissions, empty
-    folders that are missing, and hard links that became files of their own. Most strategies cannot carry
-    them, so they are no errors. Another check compares the content, and which files are executable.
+    Example: {"modes": 0, "empty-folders": 2, "hard-links": 1}. Most strategies cannot carry these features,
+    so a loss is no error. Another check compares contents, and which files are executable.
     """
     modes = 0
     empty_folders = 0

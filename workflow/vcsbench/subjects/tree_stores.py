@@ -59,7 +59,7 @@ def make_svn(source: Path, path: Path, home: Path) -> None:
 def make_git(source: Path, path: Path, home: Path) -> None:
     """Make a bare git repository with the tree as one commit, in one pack, as after `git gc`.
 
-    No file is converted or left out, whatever `.gitattributes` and `.gitignore` in the tree say.
+    `.gitattributes` and `.gitignore` in the tree have no effect.
     """
     git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
@@ -84,9 +84,10 @@ def prune_worktrees(path: Path) -> None:
 def make_hg(source: Path, path: Path, home: Path) -> None:
     """Make a Mercurial repository with the tree as one commit, and no working files.
 
-    Mercurial commits only files in the repository's own folder. So the tree is copied there, and its files
-    are removed again after the commit. An empty tree gives a repository without a commit.
+    An empty tree gives a repository without a commit.
     """
+    # Mercurial commits only files in the repository's own folder. So the tree is copied there, and its files
+    # are removed again after the commit.
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     copy_tree(source, path)
     # The names are listed before `hg init`, because afterwards the files of `.hg` would be among them.
@@ -109,11 +110,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
 
 def make_brz(source: Path, path: Path, home: Path) -> None:
-    """Make a Breezy branch with the tree as one commit, and no working files.
-
-    The format is 2a, today's usual one. The tree is copied to the branch's folder for the commit, and removed
-    there afterwards.
-    """
+    """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files."""
     brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
     # Empty ignore files, because the default ones exclude output of compilers.
     for folder in (home, home / "breezy"):
@@ -161,9 +158,8 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 def make_pack(source: Path, path: Path, home: Path) -> None:
     """Write a tree to one file: for each entry a PACK_HEADER, the name, a NUL, the content and a NUL.
 
-    A folder comes before its content. The kind in the header is d for a folder, l for a symbolic link, f for
-    a file and h for a hard link. The content of a symbolic link is its target. The content of a hard
-    link is the name of an earlier file, and the content of a folder is empty.
+    A folder (kind d) comes before its content, and has none itself. The content of a symbolic link (l) is its
+    target, that of a hard link (h) the name of an earlier file (f).
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
@@ -200,9 +196,9 @@ def keep_store(path: Path) -> None:
 class TreeStore(NamedTuple):
     """A kind of store, such as a git repository.
 
-    `make` builds it. It gets the tree, the new path of the store, and a private folder for its own files.
-    The store cannot have a name that the pattern `refused` matches, such as `.git`, and with `only_utf8` none
-    that is not UTF-8. `clean` removes traces of a build from the store, before the next run.
+    `make` builds it from a tree, at a new path, with a private folder. The store cannot have a name that the
+    pattern `refused` matches, such as `.git`, and with `only_utf8` none that is not UTF-8. `clean` removes
+    traces of a build from the store, before the next run.
     """
 
     make: Callable[[Path, Path, Path], None]

@@ -42,12 +42,11 @@ _WORKING_FILES = (
 
 
 class WorkingCopy(FilesystemSubject):
-    """A working copy on the file system under test, alone on it. {working_copy} is its path.
+    """A working copy, alone on the file system under test. {working_copy} is its path.
 
-    With `revisions_behind` in the command it is a copy of a template, this number of revisions behind
-    the youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
-
-    `revisions` are its revisions before and after a run, 0 for a checkout.
+    With `revisions_behind` in the command, it is a copy of a template at an older revision. Without, it does
+    not exist before a run. {pristine_options} are options for its checkout. `revisions` are its revisions
+    before and after a run; the first is 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -61,10 +60,10 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
-        """Make the templates that this cell needs, and return the approximate bytes of a working copy.
+        """Make the templates of this cell, set `counterpart`, `urls` and `revisions`, and return the bytes.
 
-        These are an export of the youngest revision, with which the result is compared, and for an update a
-        working copy at the older revision. Raise UserError if the copy of the repository was changed.
+        The templates are an export of the youngest revision, with which the result is compared, and for an
+        update a working copy at the older revision. The bytes are approximately those of a working copy.
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
@@ -76,8 +75,8 @@ class WorkingCopy(FilesystemSubject):
         export = self.templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
         if self.behind is not None:
-            # A file with the keyword $URL$ has the template's URL in it. The relocation to another URL leaves
-            # such a file as it is until an update changes it, so both URLs may occur in the result.
+            # The keyword $URL$ in a file has the template's URL. A relocation leaves such a file as it is
+            # until an update changes it, so both URLs may occur in the result.
             self.urls = [self.templates.working_copy(first)["url"]]
         # A working copy has each file twice: the working file and its pristine.
         return 2 * export["bytes"]
@@ -89,20 +88,19 @@ class WorkingCopy(FilesystemSubject):
         }
 
     def restore(self) -> None:
-        """Make the state before a run: nothing for a checkout, a fresh working copy for an update.
+        """Make the state before a run: nothing for a checkout, a copy of the template for an update.
 
-        The fresh one is a copy of the template at the older revision. It is relocated to the URL from which
-        this cell reads, and has clones as files if the cell uses reflinks.
+        The copy is relocated to the URL from which this cell reads, and has clones as files with reflinks.
         """
-        # With 0 revisions behind, an update changes nothing, so the working copy of the last run is as new.
+        # With 0 revisions behind, an update changes nothing, so the working copy of the last run stays.
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
         if self.behind is None:
             return
         template = self.templates.working_copy(self.revisions[0])["path"]
-        # The copy has blocks of its own. If it shared blocks with the template, a later measurement of its
-        # disk space would count them as shared.
+        # Blocks that the copy shared with the template would count as shared in its disk space. So it has
+        # blocks of its own.
         file_trees.copy_tree(template, self.path)
         assert self.origin
         if "remote" in self.recipe:
@@ -136,8 +134,8 @@ class WorkingCopy(FilesystemSubject):
         self.filesystem.check()
         _, youngest = self.revisions
         check_clean(self.svn, self.path, youngest)
-        # used_bytes counts what was written to the file system. Before an update, the copy of the template
-        # was written there, so only a checkout can be measured in this way. None means not measured.
+        # Before an update, the copy of the template was written to the file system, too. So the bytes of an
+        # update are unknown (None).
         used_bytes = self.filesystem.used_bytes() if self.behind is None else None
         return {
             "working_copy": {
@@ -151,10 +149,8 @@ class WorkingCopy(FilesystemSubject):
 
 
 def set_root(working_copy: Path, url: str) -> None:
-    """Set the URL of the repository's root, at which the server of a cell serves it.
-
-    `svn relocate` would do this, too. But it connects to the server, which may not run yet.
-    """
+    """Set the URL of the repository's root, at which the server of a cell serves it."""
+    # `svn relocate` would connect to the server, which may not run yet.
     with closing(sqlite3.connect(working_copy / DATABASE)) as database, database:
         database.execute("UPDATE repository SET root = ?", (url,))
 
@@ -198,26 +194,23 @@ def list_working_files(path: Path) -> list[tuple[str, str]]:
 def clone_working_files(path: Path) -> None:
     """Let each working file share the disk blocks of its pristine, if both have the same content.
 
-    A pristine is the unchanged copy of a file in .svn/pristine. A client that uses reflinks makes working
-    files as clones of their pristines, which share its blocks until one is written. The template was made
-    without them, so the clones are made here. Names, content, modes and times stay. Raise OSError if the file
-    system has no clones.
+    A pristine is the unchanged copy of a file in .svn/pristine. A client that uses reflinks would have made
+    such clones. Names, content, modes and times stay. Raise OSError if the file system has no clones.
     """
     for name, checksum in list_working_files(path):
         # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
         digest = checksum.rpartition("$")[2]
         pristine = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base"
         working = path / name
-        # Keywords are expanded in a working file, and its line ends may be this system's. So it may
-        # differ from its pristine, and a clone would change it. A symbolic link is skipped, because the file
-        # that it leads to would be opened and overwritten.
+        # A working file with expanded keywords or other line ends differs from its pristine, and a clone
+        # would change the file. A symbolic link is skipped, because the file behind it would be overwritten.
         if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
             continue
         times = os.stat(working)
         with open(pristine, "rb") as source, open(working, "r+b") as target:
             fcntl.ioctl(target, FICLONE, source.fileno())
-        # The client has the time of each working file in its database. With another time, it would read and
-        # compare the file in the next run, which takes measured time.
+        # The client has the time of each working file in its database. With another time, it would read the
+        # file in the next run, which takes measured time.
         os.utime(working, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
@@ -234,7 +227,7 @@ def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     """Return the number of files that the client cloned in each timed run, such as [812, 812].
 
     The preloaded library writes these numbers to a file in the folder `run`. Return None if the recipe has no
-    `reflink`. Raise UserError if a run cloned no file, because its results would be labelled `reflink: on`.
+    `reflink`. Raise UserError if a run cloned no file, and so is not what its label `reflink: on` says.
     """
     if "reflink" not in recipe:
         return None
@@ -243,8 +236,7 @@ def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     lines = []
     for fields in _REFLINK_LINE.findall(text):
         lines.append(_ReflinkLine(*map(int, fields)))
-    # The library adds a line for each run, and the runs that warm up come first. So the last lines are those
-    # of the timed runs.
+    # The library adds a line for each run, and the timed runs come last.
     timed_lines = lines[-recipe["runs"] :]
     if len(timed_lines) < recipe["runs"]:
         raise UserError(

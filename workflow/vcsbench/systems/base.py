@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from vcsbench.external import read_number
 from vcsbench.storages import folder_states
 from vcsbench.storages.folder_states import StoredFile
 
 if TYPE_CHECKING:
     from vcsbench.records import Access, RecipeRepository
+
+
+# The file with the number of commits, next to a repository's own files: the system would have to count them.
+COMMITS = "vcsbench-commits"
+MOST_COMMITS = 1 << 40
+
+
+def keep_commit_count(path: Path, commits: int) -> None:
+    (path / COMMITS).write_text(f"{commits}\n")
+
+
+def read_commit_count(path: Path) -> int:
+    """Return the number of commits of a repository. Raise OSError or UserError if it cannot be read."""
+    return read_number(path / COMMITS, MOST_COMMITS)
 
 
 class Steps(NamedTuple):
@@ -38,8 +54,8 @@ class Store:
     def mismatch(self, path: Path, fmt: str, state: str, last: int | None = None) -> str:
         """Return the first difference between a repository and its label, as a clause; "" if there is none.
 
-        `last` is the expected youngest revision or number of commits. A repository that cannot be read
-        differs, too: nothing is raised.
+        `last` is the expected youngest revision or number of commits, None for any. A repository that cannot
+        be read differs, too: nothing is raised.
         """
         raise NotImplementedError
 
@@ -64,49 +80,54 @@ class Store:
         raise NotImplementedError
 
 
+def regular_files(path: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the name of each file of a repository, as a path below it, and its state.
+
+    Raise OSError for a link, a pipe or a device: no system makes one, and its copy could not be verified.
+    """
+    for folder, entries in folder_states.walk(path):
+        for name, status in entries:
+            relative = folder_states.join(folder, name)
+            if stat.S_ISREG(status.st_mode):
+                yield relative, status
+            elif not stat.S_ISDIR(status.st_mode):
+                raise OSError(f"{path / relative} is neither a file nor a folder")
+
+
 class FileStore(Store):
     """Repositories of plain files: a server reads them in no particular order."""
 
     def list_files(self, path: Path) -> list[StoredFile]:
         """Return the files in the order of their times."""
-        files = []
-        for folder, entries in folder_states.walk(path):
-            for name, status in entries:
-                relative = folder_states.join(folder, name)
-                if stat.S_ISREG(status.st_mode):
-                    files.append((status.st_mtime_ns, relative, status))
-                elif not stat.S_ISDIR(status.st_mode):
-                    raise OSError(f"{path / relative} is neither a file nor a folder")
-        listed = []
-        for step, (_, name, status) in enumerate(sorted(files, key=lambda file: file[:2])):
-            listed.append(StoredFile(step, name, status.st_size, status.st_mode & 0o777))
-        return listed
+        files = sorted(regular_files(path), key=lambda file: (file[1].st_mtime_ns, file[0]))
+        return [
+            StoredFile(step, name, status.st_size, status.st_mode & 0o777)
+            for step, (name, status) in enumerate(files)
+        ]
 
     def steps(self, path: Path) -> Steps:
-        """Return the files."""
+        """Return a step for each file."""
         files = self.list_files(path)
         kind = f"{len(files)} files"
         return Steps(kind, {kind: len(files)}, len(files) - 1, lambda step: path / files[step].name)
 
 
 class System:
-    """A version control system.
+    """A version control system, such as Subversion."""
 
-    - `name` is its name in recipes, `title` its name in texts, and `unit` the name of its versions.
-    - `programs` are its programs on the PATH.
-    - `axes` are the keys of a recipe's repository that decide on the format and the state of a copy.
-    - `empty_name` is the name of its repository without content, next to the copies.
-    - `store` reads its repositories on disk.
-    - `accesses` are the ways to reach one, by the values of the axis `access`.
-    """
-
+    # The name in recipes, the name in texts, and the name of versions.
     name = ""
     title = ""
     unit = "revisions"
+    # The programs on the PATH.
     programs: Sequence[str] = ()
+    # The keys of a recipe's repository that decide on the format and the state of a copy.
     axes: Sequence[str] = ()
+    # The repository without content, next to the copies.
     empty_name = "empty"
+    # The repositories on disk.
     store: Store
+    # The ways to reach a repository, by the values of the axis `access`.
     accesses: ClassVar[Mapping[str, Access]] = {}
 
     def has_format(self, fmt: str) -> bool:

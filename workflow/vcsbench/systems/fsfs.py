@@ -1,7 +1,6 @@
 """Read FSFS repositories on disk, and run Subversion's programs on them."""
 
 import os
-import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
@@ -10,10 +9,11 @@ from vcsbench import formats, processes
 from vcsbench.errors import UserError
 from vcsbench.processes import Program
 from vcsbench.storages.filesystems import raise_write_error
-from vcsbench.storages.folder_states import StoredFile, join, walk
+from vcsbench.storages.folder_states import StoredFile
+from vcsbench.systems.base import regular_files
 
 T = TypeVar("T")
-# The revision of a file that belongs to none, such as db/current: it is written last.
+# The revision of a file that belongs to no revision, such as db/current: it is written last.
 AFTER_ALL_REVISIONS = 1 << 62
 # With --config-dir, the client reads neither the user's settings nor /etc/subversion.
 NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
@@ -26,7 +26,7 @@ CLIENT_OPTIONS = (
 
 def youngest(path: Path) -> int:
     """Return the youngest revision of a repository."""
-    # Up to format 2, the next identifiers of a node and a copy follow it.
+    # Up to format 2, the next identifiers of a node and a copy follow the number.
     return int((path / "db" / "current").read_text().split()[0])
 
 
@@ -56,11 +56,9 @@ def check_shape(path: Path) -> formats.Shape:
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """Return the first difference between a repository and its expected state, as a clause; "" if none.
+    """Return the first difference between a repository and its label (Store.mismatch); "" if there is none.
 
-    The repository should have the format `fmt` (such as f7), the packing (such as nopack), and if `last` is a
-    number, that youngest revision. Example: "it is of format 6, not of 7". A repository that cannot be read
-    differs, too: nothing is raised.
+    Example: "it is of format 6, not of 7" for `fmt` f7. `packing` is, for example, nopack.
     """
     try:
         shape = check_shape(path)
@@ -71,8 +69,8 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     has_known_format = not value.is_as_is or value.is_upgraded
     if has_known_format and shape.format != value.format:
         return f"it is of format {shape.format}, not of {value.format}"
-    # A repository upgraded from f6 has the format number 8, like a new one. Only the way in which its
-    # revisions are addressed differs: an upgrade leaves that as it was.
+    # A repository upgraded from f6 has the format number 8, like a new one. But an upgrade does not change
+    # the way in which revisions are addressed.
     if not value.is_as_is and shape.is_logical != value.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
@@ -99,21 +97,13 @@ def list_files(path: Path) -> list[StoredFile]:
     """Return the files of a repository, sorted by the revision with which a server would have made them.
 
     A packed shard counts as its last revision. Files of no revision, such as db/current, come last. Raise
-    OSError for a link, a pipe or a device: Subversion makes none, and a copy of one could not be verified.
+    OSError for a link, a pipe or a device.
     """
-    # The size of shards is needed only for packed ones. A repository without shards has none, so any number
-    # will do for it.
-    shard_size = formats.read_shape(path).shard or 1
+    shard_size = formats.read_shape(path).shard
     files = []
-    for folder, entries in walk(path):
-        for name, status in entries:
-            relative = join(folder, name)
-            if stat.S_ISREG(status.st_mode):
-                revision = _find_revision(relative.split("/"), shard_size)
-                mode = status.st_mode & 0o777
-                files.append(StoredFile(revision, relative, status.st_size, mode))
-            elif not stat.S_ISDIR(status.st_mode):
-                raise OSError(f"{path / relative} is neither a file nor a folder")
+    for name, status in regular_files(path):
+        revision = _find_revision(name.split("/"), shard_size)
+        files.append(StoredFile(revision, name, status.st_size, status.st_mode & 0o777))
     return sorted(files)
 
 
@@ -144,17 +134,15 @@ def run_svnadmin(*arguments: str | Path, on_line: Callable[[str], None] | None =
 def read_output(
     read: Callable[[IO[bytes]], T], *arguments: str | Path, program: str = "svnadmin"
 ) -> T:
-    """Run a program of Subversion, and return what the function `read` makes of its output.
+    """Run a program of Subversion, and return the result of the function `read` for its output.
 
-    Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. The first argument must be the
-    subcommand, and the last one the repository: errors name both. Raise UserError with the program's message
-    if it fails, or OSError if the storage is full or read-only.
+    Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. Raise UserError with the program's
+    message if it fails, or OSError if the storage is full or read-only.
     """
-    command = arguments[0]
-    repository = arguments[-1]
+    # Errors name the subcommand and the repository.
+    command, repository = arguments[0], arguments[-1]
     argv = [program, *map(str, arguments)]
-    # With this umask, all users may read the files that the program makes. The servers, which run as another
-    # user, have to read them.
+    # The servers, which run as another user, have to read the files that the program makes.
     with Program(argv, f"{repository}: {program} {command} failed", umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from vcsbench.systems.base import System
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
-    AS_IS_UPKEEP,
     GIT_FORMAT,
     PACKED_REFS,
     GitState,
     GitStore,
+    Upkeep,
     parse_state,
 )
 
@@ -53,4 +53,4 @@ class GitSystem(System):
         return {"system": self.name, **parse_state(state)._asdict()}
 
     def is_made(self, state: str) -> bool:
-        return state != AS_IS_UPKEEP
+        return state != Upkeep.AS_IS

@@ -10,10 +10,11 @@ from vcsbench import processes
 from vcsbench.environment import program_environment
 from vcsbench.processes import Program
 
-# The environment of all programs has no configuration of the user, and lets nothing run in the background
-# (environment.FIXED). Here, replaced and missing objects play no part either.
+# The variables of all programs (environment.FIXED) exclude the user's configuration, and processes in the
+# background. These variables exclude replaced and missing objects, too.
 GIT_ENVIRONMENT = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1"}
-# Several threads find other deltas in each run. By default, git makes files that a state does not have.
+# Several threads would find other deltas in each run. The default settings would make files that a state of a
+# repository does not have.
 SETTINGS = {
     "core.hooksPath": os.devnull,
     "pack.threads": "1",
@@ -40,7 +41,7 @@ def start_git(
     for key, value in {**SETTINGS, **(settings or {})}.items():
         argv += ["-c", f"{key}={value}"]
     failure = f"{path}: git {arguments[0]} failed"
-    # With this umask, all users may read what git makes: servers run as another user.
+    # The servers, which run as another user, have to read the files that git makes.
     return Program([*argv, *arguments], failure, program_environment(variables), stdin, umask=0o022)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.storages.folder_states import join, walk
-from vcsbench.systems.commit_count import read_commit_count
+from vcsbench.systems.base import read_commit_count
 
 OBJECTS = Path("objects")
 PACKS = OBJECTS / "pack"
 GRAPH = OBJECTS / "info" / "commit-graph"
 GRAPHS = OBJECTS / "info" / "commit-graphs"
 MULTI_PACK_INDEX = "multi-pack-index"
-_HEXADECIMAL = re.compile(r"[0-9a-f]+")
 # The chunk of a commit-graph that has the filters of changed paths.
 _PATHS_CHUNK = b"BDAT"
 # A pack index of version 2 has two words in front of 256 sums: the last one is the number of objects.
@@ -26,8 +25,8 @@ REF_SIZES = (40 + 1, 64 + 1)
 class GitShape(NamedTuple):
     """A repository by its own files.
 
-    `packed_objects` has the number of objects of each pack, the smallest first. `loose_refs` are files, and
-    `packed_refs` lines of one file; with `has_reftable`, both are unknown (0).
+    `packed_objects` has the number of objects of each pack, the smallest first. `loose_refs` is the number of
+    refs that are files, `packed_refs` that of refs in packed-refs. With `has_reftable`, both are 0.
     """
 
     commits: int
@@ -59,34 +58,37 @@ def read_git_shape(path: Path) -> GitShape:
     if len(packs) != len(counts):
         raise ValueError(f"it has {len(packs)} packs and {len(counts)} indices of packs")
     loose_objects = 0
+    # The folder of an object is named by the first two digits of its name.
     for name in os.listdir(path / OBJECTS):
-        if len(name) == 2 and _HEXADECIMAL.fullmatch(name):
+        if re.fullmatch("[0-9a-f]{2}", name):
             loose_objects += len(os.listdir(path / OBJECTS / name))
-    graphs = _list_graphs(path)
+    # The commit-graph is one file, or a chain of several files.
+    graphs = list((path / GRAPHS).glob("graph-*.graph"))
+    if (path / GRAPH).exists():
+        graphs.append(path / GRAPH)
+    # pack-1a2b.bitmap and multi-pack-index-1a2b.bitmap
+    bitmaps = [name for name in names if name.endswith(".bitmap")]
+    bitmaps_of_midx = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
     has_reftable = (path / "reftable").exists()
-    loose, packed = (set(), set()) if has_reftable else (_loose_refs(path), _packed_refs(path))
+    loose_refs: set[str] = set()
+    packed_refs: set[str] = set()
+    if not has_reftable:
+        loose_refs = _loose_refs(path)
+        # A loose ref precedes a packed one of the same name.
+        packed_refs = _packed_refs(path) - loose_refs
     return GitShape(
         commits=read_commit_count(path),
         packed_objects=tuple(sorted(counts)),
         loose_objects=loose_objects,
-        has_bitmap=any(_is_bitmap(name) and not _is_of_midx(name) for name in names),
+        has_bitmap=len(bitmaps) > len(bitmaps_of_midx),
         has_midx=MULTI_PACK_INDEX in names,
-        has_midx_bitmap=any(_is_bitmap(name) and _is_of_midx(name) for name in names),
+        has_midx_bitmap=bool(bitmaps_of_midx),
         has_graph=bool(graphs),
         has_changed_paths=bool(graphs) and all(map(_has_changed_paths, graphs)),
         has_reftable=has_reftable,
-        loose_refs=len(loose),
-        # A loose ref precedes a packed one of the same name.
-        packed_refs=len(packed - loose),
+        loose_refs=len(loose_refs),
+        packed_refs=len(packed_refs),
     )
-
-
-def _is_bitmap(name: str) -> bool:
-    return name.endswith(".bitmap")
-
-
-def _is_of_midx(name: str) -> bool:
-    return name.startswith(MULTI_PACK_INDEX)
 
 
 def _count_objects(index: Path) -> int:
@@ -96,12 +98,6 @@ def _count_objects(index: Path) -> int:
     if len(count) != 4:
         raise ValueError(f"{index.name} is too short")
     return int.from_bytes(count, "big")
-
-
-def _list_graphs(path: Path) -> list[Path]:
-    """Return the files of the commit-graph: one, or a chain of several."""
-    graphs = [path / GRAPH] if (path / GRAPH).exists() else []
-    return graphs + sorted((path / GRAPHS).glob("graph-*.graph"))
 
 
 def _has_changed_paths(graph: Path) -> bool:

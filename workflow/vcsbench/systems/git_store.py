@@ -5,29 +5,38 @@ A state has a name such as `one-pack`, or `bitmap_20000-loose` with a number and
 
 from __future__ import annotations
 
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.systems.base import FileStore, Steps
-from vcsbench.systems.commit_count import keep_commit_count
+from vcsbench.systems.base import FileStore, Steps, keep_commit_count
 from vcsbench.systems.git_program import run_git
 from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
 
 GIT_FORMAT = "git"
-AS_IS_UPKEEP = "as-is"
-MANY_PACKS, ONE_PACK, GEOMETRIC = "many-packs", "one-pack", "geometric"
-BITMAP, COMMIT_GRAPH, CHANGED_PATHS = "bitmap", "commit-graph", "changed-paths"
-MIDX_BITMAP = "midx-bitmap"
-# - many-packs: a pack for each of many pushes.
-# - one-pack: one pack without more. bitmap, commit-graph and changed-paths: one pack with that in addition.
-# - midx-bitmap: many packs with a multi-pack index and its bitmap.
-# - geometric: many packs after `git repack --geometric=2`.
-UPKEEPS = (
-    *(AS_IS_UPKEEP, MANY_PACKS, ONE_PACK, BITMAP, COMMIT_GRAPH, CHANGED_PATHS),
-    *(MIDX_BITMAP, GEOMETRIC),
-)
+
+
+class Upkeep(StrEnum):
+    """The state in which the objects of a repository are kept."""
+
+    AS_IS = "as-is"
+    # A pack for each of many pushes.
+    MANY_PACKS = "many-packs"
+    # One pack without more.
+    ONE_PACK = "one-pack"
+    # One pack with a bitmap, with a commit-graph, or with a commit-graph that has filters of changed paths.
+    BITMAP = "bitmap"
+    COMMIT_GRAPH = "commit-graph"
+    CHANGED_PATHS = "changed-paths"
+    # Many packs with a multi-pack index and its bitmap.
+    MIDX_BITMAP = "midx-bitmap"
+    # Many packs after `git repack --geometric=2`.
+    GEOMETRIC = "geometric"
+
+
+UPKEEPS = [upkeep.value for upkeep in Upkeep]
 AS_IS_REFS = "as-is"
 PACKED_REFS, LOOSE_REFS, REFTABLE = "packed", "loose", "reftable"
 REF_STORAGES = (PACKED_REFS, LOOSE_REFS, REFTABLE)
@@ -68,7 +77,7 @@ class GitState(NamedTuple):
     @property
     def is_as_loaded(self) -> bool:
         """Return True for the loaded repository, which stays as it is."""
-        return self.name == AS_IS_UPKEEP
+        return self.name == Upkeep.AS_IS
 
 
 def parse_state(name: str) -> GitState:
@@ -153,25 +162,28 @@ class GitStore(FileStore):
 
 
 def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
-    """Return the first difference between the files of a repository and a state of upkeep, "" if none."""
-    if upkeep == AS_IS_UPKEEP:
+    """Return the first difference between a repository and a state of upkeep, as a clause; "" if none.
+
+    Example: "it has 7 packs, and not one".
+    """
+    if upkeep == Upkeep.AS_IS:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
-    if upkeep in (MANY_PACKS, MIDX_BITMAP, GEOMETRIC):
+    if upkeep in (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC):
         if shape.packs < 2:
             return f"it has {shape.packs} pack, and not many"
     elif shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
     counts = shape.packed_objects
-    if upkeep == GEOMETRIC and any(b < 2 * a for a, b in pairwise(counts)):
+    if upkeep == Upkeep.GEOMETRIC and any(b < 2 * a for a, b in pairwise(counts)):
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
     parts = {
-        "bitmap": (shape.has_bitmap, upkeep == BITMAP),
-        "multi-pack index": (shape.has_midx, upkeep == MIDX_BITMAP),
-        "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == MIDX_BITMAP),
-        "commit-graph": (shape.has_graph, upkeep in (COMMIT_GRAPH, CHANGED_PATHS)),
-        "filter of changed paths": (shape.has_changed_paths, upkeep == CHANGED_PATHS),
+        "bitmap": (shape.has_bitmap, upkeep == Upkeep.BITMAP),
+        "multi-pack index": (shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
+        "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
+        "commit-graph": (shape.has_graph, upkeep in (Upkeep.COMMIT_GRAPH, Upkeep.CHANGED_PATHS)),
+        "filter of changed paths": (shape.has_changed_paths, upkeep == Upkeep.CHANGED_PATHS),
     }
     for part, (is_there, is_expected) in parts.items():
         if is_there != is_expected:
@@ -180,7 +192,7 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
 
 
 def _refs_mismatch(shape: GitShape, label: GitState) -> str:
-    """Return the first difference between the refs of a repository and its label, "" if there is none."""
+    """Return the first difference between the refs of a repository and its label, as a clause; "" if none."""
     if shape.has_reftable != (label.ref_storage == REFTABLE):
         return "it has a reftable" if shape.has_reftable else "it has no reftable"
     if shape.has_reftable:

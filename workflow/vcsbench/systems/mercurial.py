@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from vcsbench import processes
 from vcsbench.environment import program_environment
-from vcsbench.systems.commit_count import keep_commit_count
+from vcsbench.systems.base import keep_commit_count
 from vcsbench.systems.plain_system import PlainStore, PlainSystem
 
 if TYPE_CHECKING:

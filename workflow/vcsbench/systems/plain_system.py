@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError
-from vcsbench.systems.base import FileStore, System
-from vcsbench.systems.commit_count import read_commit_count
+from vcsbench.systems.base import FileStore, System, read_commit_count
 
 if TYPE_CHECKING:
     from vcsbench.records import RecipeRepository

@@ -42,16 +42,16 @@ class FsfsStore(Store):
         shape = fsfs.check_shape(path)
         revisions = path / "db" / "revs"
         ends = {"packed": shape.packed, "unpacked": shape.youngest}
+
+        def packed_file(shard: int) -> Path:
+            return revisions / f"{shard}.pack" / "pack"
+
+        def unpacked_file(revision: int) -> Path:
+            return revisions / fsfs.revision_file(revision, shape.shard)
+
         if shape.packed:
-            return Steps(
-                "packed", ends, shape.packed - 1, lambda shard: revisions / f"{shard}.pack" / "pack"
-            )
-        return Steps(
-            "unpacked",
-            ends,
-            shape.youngest,
-            lambda revision: revisions / fsfs.revision_file(revision, shape.shard),
-        )
+            return Steps("packed", ends, last=shape.packed - 1, file=packed_file)
+        return Steps("unpacked", ends, last=shape.youngest, file=unpacked_file)
 
 
 class Subversion(System):
