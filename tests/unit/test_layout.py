@@ -47,7 +47,7 @@ def disk(tmp_path):
 def make_interleaved(loaded, disk, names):
     origins = {name: loaded / name.rpartition(".")[0] for name in names}
     jobs = [CopyJob(o, disk / name, fsfs.list_files(o)) for name, o in origins.items()]
-    interleave(jobs, disk, 0, 1)
+    interleave(jobs, disk, fragmentation_kib=0, seed=1)
     flush(disk)
 
 
@@ -139,7 +139,7 @@ def test_interleave_large_files_lie_in_the_order_of_their_steps(tmp_path, disk):
         for file in files:
             (tmp_path / name / file.name).write_bytes(rng.randbytes(file.size))
         jobs.append(CopyJob(tmp_path / name, disk / name, files))
-    interleave(jobs, disk, 0, 1)
+    interleave(jobs, disk, fragmentation_kib=0, seed=1)
     flush(disk)
     starts = [[first_extent(disk / name / f"{n}").start for name in "abcd"] for n in range(8)]
     ends = [(min(step), max(step)) for step in starts]

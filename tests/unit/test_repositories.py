@@ -93,7 +93,7 @@ def test_interleave_makes_equal_copies_with_spacers_between_revisions(loaded, tm
     spacers.mkdir()
     sources_of = {"a": plain, "b": plain, "c": packed}
     jobs = [CopyJob(of, tmp_path / n, fsfs.list_files(of)) for n, of in sources_of.items()]
-    interleave(jobs, spacers, 4, seed=1)
+    interleave(jobs, spacers, fragmentation_kib=4, seed=1)
     for copying in jobs:
         subprocess.run(["diff", "-r", copying.source, copying.destination], check=True)
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
@@ -104,13 +104,14 @@ def test_interleave_makes_equal_copies_with_spacers_between_revisions(loaded, tm
 def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
     source = loaded / "f7.nopack"
 
-    def damaged(*arguments):
-        interleave(*arguments)
+    def damaged(*arguments, **options):
+        interleave(*arguments, **options)
         flip_bits(tmp_path / "a" / "db" / "revs" / "0" / "7", 0.5)
 
     monkeypatch.setattr("vcsbench.prepare.copies.interleave", damaged)
+    job = CopyJob(source, tmp_path / "a", fsfs.list_files(source))
     with pytest.raises(OSError, match="not the same"):
-        copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
+        copy_and_compare([job], tmp_path, fragmentation_kib=0, seed=1)
 
 
 @pytest.fixture

@@ -73,19 +73,15 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
     assert not workdir.path.exists()
 
 
-@pytest.mark.parametrize("marker", ["{}", '{"owner": "/another/checkout"}'])
-def test_workdir_of_another_owner_is_refused(workdir, marker):
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(FOLDER_MARKER, "{}"), (FOLDER_MARKER, '{"owner": "/another/checkout"}'), ("notes", "")],
+)
+def test_workdir_of_another_owner_or_with_other_files_is_refused(workdir, name, content):
     (workdir.path / "repositories").mkdir(parents=True)
-    (workdir.path / FOLDER_MARKER).write_text(marker)
+    (workdir.path / name).write_text(content)
     refused_in_every_way(workdir)
-    assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
-
-
-def test_workdir_without_marker_and_with_other_files_is_refused(workdir):
-    (workdir.path / "repositories").mkdir(parents=True)
-    (workdir.path / "notes").touch()
-    refused_in_every_way(workdir)
-    assert sorted(path.name for path in workdir.path.iterdir()) == ["notes", "repositories"]
+    assert sorted(path.name for path in workdir.path.iterdir()) == [name, "repositories"]
 
 
 @pytest.mark.parametrize("act", ["make", "remove"])
@@ -326,7 +322,7 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     fsfs.create(source, "f7")
     (source / "db" / "current").chmod(0o600)  # like a private repository
     copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
-    copy_and_compare([copying], place.make("making"), 0, 1)
+    copy_and_compare([copying], place.make("making"), fragmentation_kib=0, seed=1)
     for user in (project.AS_USER, project.NOBODY):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
     uid, gid = server_user.server_ids() or (0, 0)

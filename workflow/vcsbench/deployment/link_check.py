@@ -78,8 +78,8 @@ def measure_line(
     sent_at_once = MERGED if merges_packets else 1
     return LinkMeasurement(
         round(measure_round_trip_ms(client, server, delay_ms), 4),
-        round(_measure_rate_mbit(client, server, rate_mbit, sent_at_once), 3),
-        round(_measure_rate_mbit(server, client, rate_mbit, sent_at_once), 3),
+        round(_measure_rate_mbit(client, server, rate_mbit, sent_at_once=sent_at_once), 3),
+        round(_measure_rate_mbit(server, client, rate_mbit, sent_at_once=sent_at_once), 3),
     )
 
 
@@ -135,7 +135,7 @@ def _receive(end: socket.socket, data: bytes) -> None:
 
 
 def _measure_rate_mbit(
-    sender: socket.socket, receiver: socket.socket, rate_mbit: float, sent_at_once: int
+    sender: socket.socket, receiver: socket.socket, rate_mbit: float, *, sent_at_once: int
 ) -> float:
     """Return the median rate of trains of large packets in Mbit/s, with headers, as a line counts them.
 

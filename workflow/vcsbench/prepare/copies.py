@@ -105,7 +105,7 @@ def read_content(repository: Path) -> Content:
 
 
 def copy_and_compare(
-    jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
+    jobs: Sequence[CopyJob], temporary: Path, *, fragmentation_kib: float, seed: int
 ) -> list[Content]:
     """Make copies with interleave(), read them again, and return the content of each job's copy.
 
@@ -113,7 +113,7 @@ def copy_and_compare(
     """
     umask = os.umask(UMASK)
     try:
-        interleave(jobs, temporary, fragmentation_kib, seed)
+        interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
     finally:
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
@@ -137,7 +137,7 @@ def copy_and_compare(
 
 
 def interleave(
-    jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
+    jobs: Sequence[CopyJob], temporary: Path, *, fragmentation_kib: float, seed: int
 ) -> None:
     """Make all copies at once: step 1 of each copy, then step 2 of each copy, and so on.
 
@@ -342,7 +342,12 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
     try:
         temporary = workdir.make(TEMPORARY)
         with verify.verifying(sorted(load_folders & source_folders)):
-            contents = copy_and_compare(batch, temporary, settings.fragmentation_kib, settings.seed)
+            contents = copy_and_compare(
+                batch,
+                temporary,
+                fragmentation_kib=settings.fragmentation_kib,
+                seed=settings.seed,
+            )
         # If the storage was unmounted since the run began, the copies are on the disk below it.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
         # A source that is an intact copy must have the digest that it had when it was made.

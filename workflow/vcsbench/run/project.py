@@ -70,7 +70,9 @@ class Project:
         The arguments are those of open_environment(). Raise a UserError that names the file and the key.
         """
         self.root = root
-        self.environment = open_environment(raw, root, files, deployed, is_cluster)
+        self.environment = open_environment(
+            raw, root, files, deployed=deployed, is_cluster=is_cluster
+        )
         self.config = self.environment.config
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
@@ -234,7 +236,7 @@ def open_project(
     # A node measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
-    project = Project(raw, root, paths, deployed, is_cluster)
+    project = Project(raw, root, paths, deployed=deployed, is_cluster=is_cluster)
     project.check_server_log()
     # The storages of a cluster are on its nodes.
     if not is_cluster and project.config.settings.measure != NOTHING:

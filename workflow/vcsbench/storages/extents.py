@@ -53,7 +53,7 @@ def first_extent(path: str | Path) -> Extent | None:
     ExtentsUnsupportedError without FIEMAP.
     """
     with open(path, "rb") as file:
-        extents = _extents(file.fileno(), 0, 0, 1)
+        extents = _extents(file.fileno(), start=0, flags=0, limit=1)
     return next((extent for extent in extents if not extent.flags & _NO_POSITION), None)
 
 
@@ -86,7 +86,7 @@ def _all_extents(path: str) -> list[Extent]:
     with open(path, "rb") as file:
         start = 0
         while True:
-            batch = _extents(file.fileno(), start, _SYNC, _BATCH)
+            batch = _extents(file.fileno(), start=start, flags=_SYNC, limit=_BATCH)
             extents += batch
             # A file without data has no extent, and so no last one.
             if not batch or batch[-1].flags & _LAST:
@@ -109,7 +109,7 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
     return covered
 
 
-def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
+def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Extent]:
     """Return up to `limit` extents of an open file behind the byte `start`, as the kernel reports them.
 
     `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise

@@ -109,7 +109,8 @@ class FileStore(Store):
         """Return a step for each file."""
         files = self.list_files(path)
         kind = f"{len(files)} files"
-        return Steps(kind, {kind: len(files)}, len(files) - 1, lambda step: path / files[step].name)
+        ends = {kind: len(files)}
+        return Steps(kind, ends, last=len(files) - 1, file=lambda step: path / files[step].name)
 
 
 class System:

@@ -158,7 +158,8 @@ class GitStore(FileStore):
         """Return the packs, the oldest first."""
         packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
         kind = f"{len(packs)} packs"
-        return Steps(kind, {kind: len(packs)}, len(packs) - 1, lambda step: packs[step])
+        ends = {kind: len(packs)}
+        return Steps(kind, ends, last=len(packs) - 1, file=lambda step: packs[step])
 
 
 def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
