@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -291,14 +291,12 @@ def find_full_folder(root: Path) -> Path | None:
     return None
 
 
-def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists) -> None:
-    """Raise UserError if something else is where a session has its folders.
-
-    With `exists=os.path.exists`, a link to nothing is allowed.
-    """
+def _check_folders(root: Path, *, allows_dead_links: bool = False) -> None:
+    """Raise UserError if something else is where a session has its folders, such as a link to nothing."""
     for name in WRITTEN:
         path = root / name
-        if exists(path) and not path.is_dir():
+        is_there = path.exists() if allows_dead_links else os.path.lexists(path)
+        if is_there and not path.is_dir():
             raise UserError(
                 f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
             )
@@ -307,7 +305,7 @@ def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists)
 def _check_writable(root: Path) -> None:
     """Raise UserError for a folder of a session, or one in it, that this user cannot write."""
     # `make clean` removes a link to nothing.
-    _check_folders(root, os.path.exists)
+    _check_folders(root, allows_dead_links=True)
     folders = [root]
     for name in WRITTEN:
         folders.append(root / name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,7 @@ from vcsbench.storages.file_trees import copy_tree
 from vcsbench.subjects import Words
 from vcsbench.subjects.client_folder import Checkout
 from vcsbench.subjects.repository import Repository
-from vcsbench.systems.fossil import (
-    FOSSIL_FILE,
-    newest_checkins,
-    query_database,
-    run_fossil,
-)
+from vcsbench.systems.fossil import FOSSIL_FILE, newest_checkins, query_database, run_fossil
 from vcsbench.systems.mercurial import run_hg
 
 if TYPE_CHECKING:
@@ -61,9 +57,9 @@ class HgCheckout(Checkout):
         if self.commits:
             options = ("-R", source, "-r", TRUNK_REVISIONS, "-T", "{node}\n")
             revision = run_hg("log", *options).splitlines()[self.commits]
-        # By the protocol of a network: a clone on one disk has links to the files of its source.
+        # A clone on one disk would have links to the files of its source. --pull copies them by the protocol.
         run_hg("clone", "--quiet", "--pull", "-r", revision, "-u", revision, source, path)
-        # It names the source, which is gone then.
+        # hgrc names the source, which will be gone.
         (path / ".hg" / "hgrc").unlink()
         return {}
 
@@ -75,7 +71,7 @@ class FossilCheckout(Checkout):
 
     def check(self) -> None:
         super().check()
-        # It makes the settings of the user. Otherwise the first run would write more than the others.
+        # The first command writes the settings of the user. Without it, the first run would write more.
         run_fossil(self.run, "timeline", "-n", "1", cwd=self.path)
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
@@ -87,15 +83,7 @@ class FossilCheckout(Checkout):
         *newest, checkin = newest_checkins(clone, self.commits + 1)
         run_fossil(temporary, "open", clone, checkin, "--workdir", path)
         if newest:
-            # Their descendants go, too. Fossil first moves them to a store, from which it could restore them.
-            run_fossil(temporary, "purge", "checkins", *newest, cwd=path)
-            # A cluster is a list of artifacts. The server names only clusters and what is in none of them, so
-            # a client with the newest cluster would ask for nothing.
-            clusters = query_database(clone, CLUSTERS)
-            if clusters:
-                run_fossil(temporary, "purge", "artifacts", *clusters, cwd=path)
-            for number in query_database(clone, "SELECT peid FROM purgeevent"):
-                run_fossil(temporary, "purge", "obliterate", number, "--force", cwd=path)
+            _remove_checkins(temporary, path, newest)
         return {}
 
     def _copy(self) -> None:
@@ -117,6 +105,20 @@ class FossilCheckout(Checkout):
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",
             self.origin(),
         )
+
+
+def _remove_checkins(home: Path, checkout: Path, checkins: Sequence[str]) -> None:
+    """Remove check-ins and their descendants from a clone. `home` is the folder of Fossil's settings."""
+    clone = checkout / FOSSIL_FILE
+    run_fossil(home, "purge", "checkins", *checkins, cwd=checkout)
+    # A cluster is a list of artifacts. The server names only clusters and artifacts outside of them, so a
+    # client with the newest cluster would ask for nothing.
+    clusters = query_database(clone, CLUSTERS)
+    if clusters:
+        run_fossil(home, "purge", "artifacts", *clusters, cwd=checkout)
+    # Fossil has moved all of these to a store, from which it could restore them.
+    for number in query_database(clone, "SELECT peid FROM purgeevent"):
+        run_fossil(home, "purge", "obliterate", number, "--force", cwd=checkout)
 
 
 def _change(file: Path, statement: str, value: str | Path) -> None:
