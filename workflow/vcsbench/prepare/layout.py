@@ -83,20 +83,25 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
 
     # The names of the compared copies that are in no group.
     apart = sorted(other_step_gaps.keys() - together)
-    evidence = (
-        f"the same revision or shard of the nearest other copy is {words.size(median(same_step_gaps))} away, "
-        f"another one of the same copy {words.size(median(other_step_gaps.values()))} (medians of {sampled} "
-        "sampled files, by FIEMAP)"
+    verdict = _verdict(len(apart), len(other_step_gaps))
+    number = words.count_of(len(apart), "copy lies", "copies lie")
+    statement = {
+        LayoutVerdict.INTERLEAVED: "lie interleaved",
+        LayoutVerdict.PARTLY: f"lie interleaved only in part, {number} apart",
+        LayoutVerdict.APART: "do NOT lie interleaved",
+    }[verdict]
+    sentence = (
+        f"{statement}: the same revision or shard of the nearest other copy is "
+        f"{words.size(median(same_step_gaps))} away, another one of the same copy "
+        f"{words.size(median(other_step_gaps.values()))} (medians of {sampled} sampled files, by FIEMAP)"
     )
-    if not apart:
-        verdict, sentence = LayoutVerdict.INTERLEAVED, f"lie interleaved: {evidence}"
-    elif len(apart) == len(other_step_gaps):
-        verdict, sentence = LayoutVerdict.APART, f"do NOT lie interleaved: {evidence}"
-    else:
-        number = words.count_of(len(apart), "copy lies", "copies lie")
-        verdict = LayoutVerdict.PARTLY
-        sentence = f"lie interleaved only in part, {number} apart: {evidence}"
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
+
+
+def _verdict(apart: int, compared: int) -> LayoutVerdict:
+    if apart == 0:
+        return LayoutVerdict.INTERLEAVED
+    return LayoutVerdict.APART if apart == compared else LayoutVerdict.PARTLY
 
 
 def _unknown(reason: str) -> CopyLayout:

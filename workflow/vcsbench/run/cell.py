@@ -330,8 +330,8 @@ def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:
     return MeasuredRound((out / GUEST_EXPORT).read_bytes(), cast("Context", result["context"]))
 
 
-def guest_main(out: str) -> int:
-    """Measure a round in this guest, and write its result, or the error, for the host."""
+def guest_main(out: str) -> None:
+    """Measure a round in this guest, and write its result, or the error, for the host to the folder `out`."""
     folder = Path(out)
     job = json.loads((folder / GUEST_JOB).read_text())
     root = Path(job["root"])
@@ -350,14 +350,14 @@ def guest_main(out: str) -> int:
         (folder / GUEST_EXPORT).write_bytes(measured.export)
         result = {"context": measured.context}
     (folder / GUEST_RESULT).write_text(json.dumps(result))
-    return 0
 
 
 if __name__ == "__main__":
     if sys.argv[1] == CALLS:
         code = write_call_counts(Path(sys.argv[2]), *sys.argv[3:])
     elif sys.argv[1] == GUEST:
-        code = guest_main(*sys.argv[2:])
+        guest_main(sys.argv[2])
+        code = 0
     else:
         code = main(Path(sys.argv[1]), *sys.argv[2:])
     sys.stdout.flush()

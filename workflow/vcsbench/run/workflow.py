@@ -152,11 +152,7 @@ def _call_snakemake(
         # The exit code of a signal is 128 and its number.
         number = signal.Signals(int(ended.code or 0) - 128)
         print_message(f"{SIGNALS.get(number, number.name)}: ending the workflow run.")
-        # SIGINT would print a traceback of each Python program that is still starting.
-        _send_to_group(process.pid, signal.SIGTERM)
-        processes.wait_for_end(process, SNAKEMAKE_GRACE_S)
-        _send_to_group(process.pid, signal.SIGKILL)
-        process.wait()
+        _end_snakemake(process)
         _end_leftovers(root)
         print_message(
             "the workflow run has ended. Its results are stored, and the next one continues."
@@ -189,9 +185,15 @@ def is_options_file(path: Path, root: Path) -> bool:
     return path.parent.resolve() == (root / STATE_FOLDER).resolve() and path.match(OPTION_FILES)
 
 
-def _send_to_group(group: int, number: int) -> None:
+def _end_snakemake(process: processes.Process) -> None:
+    """End Snakemake and its process group, by SIGKILL after SNAKEMAKE_GRACE_S seconds."""
+    # SIGINT would print a traceback of each Python program that is still starting.
     with suppress(ProcessLookupError):
-        os.killpg(group, number)
+        os.killpg(process.pid, signal.SIGTERM)
+    processes.wait_for_end(process, SNAKEMAKE_GRACE_S)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _end_leftovers(root: Path) -> None:

@@ -255,17 +255,13 @@ def _move_back(
 
 def add_commits(repository: Path, ref: str, number: int) -> None:
     """Add commits to a branch. Each adds a line to some files. Raise UserError without a suitable file."""
-    files = []
-    for line in run_git(repository, "ls-tree", "-r", "-l", "-z", ref).split(b"\0"):
-        mode, _, rest = line.partition(b" ")
-        head, _, name = rest.partition(b"\t")
-        if mode == b"100644" and int(head.split()[2]) <= CHANGED_FILE_BYTES and b"\n" not in name:
-            files.append(name)
+    files = _changeable_files(repository, ref)
     if not files:
         raise UserError(
             f"{repository}: has no file that a pushed commit could change. Leave out push."
         )
     stream = bytearray()
+    # The content of each changed file after the commits so far.
     contents: dict[bytes, bytes] = {}
     for commit in range(number):
         stream += b"commit %s\n" % os.fsencode(ref)
@@ -274,7 +270,7 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
         for file in range(FILES_PER_COMMIT):
-            # Files from all over the tree, a prime number of steps apart.
+            # The files are from all over the tree, a prime number of steps apart.
             name = files[(commit * FILES_PER_COMMIT + file) * 7919 % len(files)]
             if name not in contents:
                 contents[name] = run_git(
@@ -284,6 +280,18 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
             stream += b"M 100644 inline %s\n" % _quote(name)
             stream += b"data %d\n%s\n" % (len(contents[name]), contents[name])
     run_git(repository, "fast-import", "--quiet", stdin=bytes(stream))
+
+
+def _changeable_files(repository: Path, ref: str) -> list[bytes]:
+    """Return the names of plain files of up to CHANGED_FILE_BYTES. Names with a line end are left out."""
+    names = []
+    for line in run_git(repository, "ls-tree", "-r", "-l", "-z", ref).split(b"\0"):
+        # mode, kind, object and size, a tab, and the name
+        mode, _, rest = line.partition(b" ")
+        head, _, name = rest.partition(b"\t")
+        if mode == b"100644" and int(head.split()[2]) <= CHANGED_FILE_BYTES and b"\n" not in name:
+            names.append(name)
+    return names
 
 
 def _quote(name: bytes) -> bytes:
