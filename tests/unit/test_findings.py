@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from project import CONFIG, ROOT
+from project import ROOT
 from unit.study_grid import published_numbers
 from unit.synthetic import finding, level, rows_frame
-from vcsbench.config.definitions import read_expectations
-from vcsbench.errors import UserError
 from vcsbench.run.study_params import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.aggregation import half_of_last_digit, read_published
@@ -32,7 +30,6 @@ from vcsbench.statistics.findings import (
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.variances import Variance
 
-FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
 LOGS = {"command": ["log", "null-log"]}
 
@@ -235,19 +232,16 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     assert verdict_on(frame, none) == ("reproduced", ["no-duplicates"])
 
 
-def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
-    """Return the reasons of a verdict on a repository; ruby has a smaller scale than published."""
+def codes_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
+    """Return the codes of the reasons of a verdict; ruby has a smaller scale than published."""
     scales = {"ruby": 0.1304, "bsd": 1.0}
     context = EvaluationContext(scales=scales, published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = aggregate_rounds(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
     check = make_check(check or finding(), axes)
     ours = check.evaluate(rounds, context)
-    return [*ours.reasons, *reasons_of_difference(check, ours, rounds, context)]
-
-
-def codes_of(*args, **options):
-    return [reason.code for reason in reasons_of(*args, **options)]
+    reasons = [*ours.reasons, *reasons_of_difference(check, ours, rounds, context)]
+    return [reason.code for reason in reasons]
 
 
 NEUTRAL = finding(expect={"over": "mean", "at_least": 0.95, "at_most": 1.05})
@@ -464,34 +458,6 @@ def test_evaluate_findings_different_hosts_are_inconclusive(by):
         row = row_of(check, frame)
         assert row["verdict"] == "undecided" and math.isnan(row["measured"])
         assert codes_in(row) == ["hosts-differ"] and "new, old" in row["reasons"]
-
-
-BOUND = "expect: {over: min, at_most: 2}"
-LEVEL = f"level: elapsed_s, {BOUND}"
-COMPARE = "compare: {axis: format, baseline: f6"
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ("", "`a[0].expect`"),
-        ("level: elapsed_s, expect: {over: min}", "`a[0].expect`"),
-        (f"where: {{cash: cold}}, {LEVEL}", "'cash'"),
-        (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate`"),
-        (f"{COMPARE}, candidate: f6}}, {BOUND}", "`a[0].compare`"),
-        ("level: elapsed_s, expect: {over: min, at_least: 2, at_most: 1}", "`a[0].expect`"),
-        (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x`"),
-        (f"level: mb_s, {BOUND}", "`a[0].level`"),
-        (f"level: counts, {BOUND}", "`a[0].level`"),
-    ],
-)
-def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
-    path = tmp_path / "findings.yaml"
-    path.write_text(f"a: [{{id: x, statement: y, {keys}}}]")
-    with pytest.raises(UserError, match=f"^{path}: ") as error:
-        read_expectations([path], "a", dict.fromkeys(AXES))
-    assert expected in str(error.value)
-    assert read_expectations([FINDINGS], "of-my-own", dict.fromkeys(AXES)) == []
 
 
 def test_evaluate_findings_pairs_that_disagree_are_mixed():

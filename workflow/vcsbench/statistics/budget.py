@@ -39,7 +39,7 @@ from vcsbench.statistics.estimates import t_quantile
 from vcsbench.statistics.finding_rounds import OpenFinding, allocate_to_findings
 
 # Results of comparisons that get more rounds.
-OPEN = (Result.BOUNDED, Result.UNDECIDED)
+OPEN_RESULTS = (Result.BOUNDED, Result.UNDECIDED)
 # A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
 # The work of a run before the first and after the last cell-round: start of Snakemake, tables and report.
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def is_open(self) -> bool:
-        return self.result in OPEN
+        return self.result in OPEN_RESULTS
 
 
 def list_comparisons(

@@ -407,21 +407,21 @@ class _Comparer:
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
         round_pairs = self._pair_rounds(self.rounds, sides)
-        ratios = _ratios_by_place(round_pairs, self.shared, self.metric)
-        means = _means_by_place(round_pairs, self.shared, self.metric)
+        ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
+        means = _means_by_case(round_pairs, self.shared, self.metric)
         undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
-            undisturbed_ratios = _ratios_by_place(undisturbed, self.shared, self.metric)
+            undisturbed_ratios = _ratios_by_case(undisturbed, self.shared, self.metric)
         records = []
         for pair in cell_pairs.to_dict("records"):
-            # What both cells have in common. `place` has the same as a tuple, such as ("log", "cold"), by
+            # The values that both cells share. The case has them as a tuple, such as ("log", "cold"), by
             # which the ratios and means are looked up.
             where = {key: pair[key] for key in self.shared}
-            place = tuple(where.values())
+            case = tuple(where.values())
             cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
-            ratio = self.noise.with_error(ratios.get(place, NO_ESTIMATE), [cell_pair])
-            undisturbed_ratio = undisturbed_ratios.get(place, NO_ESTIMATE)
+            ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
+            undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
             round_flags = []
             # Another side is faster without the disturbed runs. A comparison with NaN is False.
             if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
@@ -430,7 +430,7 @@ class _Comparer:
                 round_flags.append(Flag.LOW_N)
             if not self.noise.are_in_turns(cell_pair):
                 round_flags.append(Flag.NOT_IN_TURNS)
-            paired_rounds = _PairedRounds(ratio, means.get(place, {}), round_flags)
+            paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
             records.append(self._row_of_pair(where, sides, pair, paired_rounds))
         return records
 
@@ -511,7 +511,7 @@ class _Comparer:
             return WithheldCode.HOSTS_DIFFER
         if any(math.isnan(pair[f"{self.metric.name}_{side}"]) for side in SIDES):
             return self.why_missing
-        # There are common rounds, but one of them has a 0 (_ratios_by_place).
+        # There are common rounds, but one of them has a 0 (_ratios_by_case).
         if ratio.n and math.isnan(ratio.value):
             return WithheldCode.ZERO
         return None
@@ -539,49 +539,49 @@ def _statistic_of_rounds(definition: TableDefinition) -> str:
     return MEAN if statistic == MEDIAN else statistic
 
 
-def _ratios_by_place(
+def _ratios_by_case(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[CellKey, Estimate]:
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
-    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
-    values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison whose rounds
-    include a 0 has the ratio NaN, with `n` as the number of its rounds.
+    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by
+    case, the values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison
+    whose rounds include a 0 has the ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     columns = round_pairs.assign(quotient=quotients, log=np.log(quotients))
     groups = group_rows(columns, shared)
     # Groups of one column take a tenth of the time of groups of all columns.
-    ratios = {_place(name, shared): ratio_interval(logs) for name, logs in groups["log"]}
+    ratios = {_case_of_group(name, shared): ratio_interval(logs) for name, logs in groups["log"]}
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
     # constant_ratio() gives them one without width.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
             if constant is not None:
-                ratios[_place(name, shared)] = constant
+                ratios[_case_of_group(name, shared)] = constant
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
     for name, pairs in group_rows(round_pairs[has_zero], shared):
         # A round with a 0 has no ratio. If only that round were left out, the other rounds would show too
         # small a difference. So the comparison has no ratio at all.
-        place = _place(name, shared)
-        ratios[place] = replace(NO_ESTIMATE, n=ratios[place].n + len(pairs))
+        case = _case_of_group(name, shared)
+        ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(pairs))
     return ratios
 
 
-def _place(group: Any, shared: Sequence[str]) -> CellKey:
-    """Return the values of the shared keys of a group, always as a tuple: ("log", "cold"), ("log",) or ().
+def _case_of_group(group: Any, shared: Sequence[str]) -> CellKey:
+    """Return the case of a group of rows, the values of its shared keys: ("log", "cold"), ("log",) or ().
 
     `group` is the name that pandas gives to the group. For a single key, it may be the plain value "log".
-    Without any key, group_rows() makes one group of all rows, whose name means nothing.
     """
+    # Without any key, group_rows() makes one group of all rows, whose name means nothing.
     if not shared:
         return ()
     return group if isinstance(group, tuple) else (group,)
 
 
-def _means_by_place(
+def _means_by_case(
     round_pairs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[CellKey, dict[str, float]]:
     """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
@@ -596,10 +596,10 @@ def _means_by_place(
     columns = {name: logs[:, side] for side, name in enumerate(comparisons.MEANS)}
     groups = group_rows(round_pairs[is_common].assign(**columns), shared)
     means = np.exp(groups[[*comparisons.MEANS]].mean())
-    by_place = {}
+    by_case = {}
     for name, record in zip(means.index, means.to_dict("records"), strict=True):
-        by_place[_place(name, shared)] = record
-    return by_place
+        by_case[_case_of_group(name, shared)] = record
+    return by_case
 
 
 def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
