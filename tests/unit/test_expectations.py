@@ -18,7 +18,7 @@ from vcsbench.files import read_rows
 from vcsbench.statistics import check
 from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, unmeasured_expectations
-from vcsbench.statistics.verdicts import OF_EXPECTATIONS
+from vcsbench.statistics.verdicts import EXPECTATION_COLUMNS
 
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
 LEVEL = {"level": "elapsed_s", "expect": {"over": "max", "at_most": 2.0}}
@@ -60,7 +60,7 @@ EXPORT = {"where": {"command": "export"}}
 )
 def test_evaluate_expectations_has_verdict_and_passes(times, changes, verdict, passes):
     rows = rows_of(expectation(**changes), measured(times))
-    assert list(rows) == OF_EXPECTATIONS
+    assert list(rows) == EXPECTATION_COLUMNS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
@@ -85,7 +85,7 @@ NONE["passes"] = "no"
 
 def run_check(folder, *rows):
     with (folder / "check.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["study", *OF_EXPECTATIONS])
+        writer = csv.DictWriter(file, ["study", *EXPECTATION_COLUMNS])
         writer.writeheader()
         writer.writerows(rows)
     return check.main([str(folder / "check.csv")])

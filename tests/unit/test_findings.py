@@ -81,7 +81,7 @@ def test_findings_hold_on_published_numbers(name, count):
     of = StudyParams(name, ROOT, None)
     checks, axes, by = of.findings, of.axes, of.by
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
-    assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
+    assert list(rows) == verdicts.FINDING_COLUMNS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
         assert expected_range(check["expect"], DEFAULT_LIMITS.margin).contains(value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}

@@ -9,7 +9,7 @@ from vcsbench.evidence.measurements import read_frame, write_frame
 from vcsbench.files import read_rows, write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics import check, findings
-from vcsbench.statistics.verdicts import OF_EXPECTATIONS
+from vcsbench.statistics.verdicts import EXPECTATION_COLUMNS
 
 snakemake: Any
 
@@ -26,7 +26,7 @@ def join_checks() -> None:
         if len(frame):
             frames.append(frame.assign(study=study))
     verdicts = pd.concat(frames) if frames else pd.DataFrame()
-    write_frame(verdicts.reindex(columns=["study", *OF_EXPECTATIONS]), output.csv)
+    write_frame(verdicts.reindex(columns=["study", *EXPECTATION_COLUMNS]), output.csv)
     # The other two formats are made from the file, as `vcsbench check` prints it.
     rows = read_rows(output.csv, check.RUN_CHECK_AGAIN)
     write_text(output.junit, check.junit(rows))

@@ -170,8 +170,8 @@ def make_finding_views(
 ) -> list[FindingView]:
     """Return the findings or expectations of a file in the order of MEANINGS: reversed ones first.
 
-    `rows` are the verdicts of the file (verdicts.OF_FINDINGS). `definitions` maps the id of each row to its
-    entry in the file of findings or expectations. `sections` are the tables of the page.
+    `rows` are the verdicts of the file (verdicts.FINDING_COLUMNS). `definitions` maps the id of each row to
+    its entry in the file of findings or expectations. `sections` are the tables of the page.
     """
     named_flags = shown_flags(results)
     views = []
@@ -189,7 +189,7 @@ def _make_finding_view(
     sections: Sequence[TableSection],
     named_flags: set[str],
 ) -> FindingView:
-    """Return a row of a file of findings (verdicts.OF_FINDINGS) as the page shows it.
+    """Return a row of a file of findings (verdicts.FINDING_COLUMNS) as the page shows it.
 
     `named_flags` are the flags that a finding may name. Flags of nearly all runs are not among them, because
     the section Quality names them once.
@@ -306,8 +306,8 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
     """Return the reasons of a verdict, the most likely one first, and other remarks.
 
     `row` is one of a file of findings. If its finding differs from the published one, only the codes
-    verdicts.EXPLAINING are reasons: the others do not cause a difference, so they become remarks. If it has
-    none of these codes, the only reason is NO_REASON. For other verdicts, all codes are reasons.
+    verdicts.EXPLAINING_CODES are reasons: the others do not cause a difference, so they become remarks. If it
+    has none of these codes, the only reason is NO_REASON. For other verdicts, all codes are reasons.
     """
     is_different = row["verdict"] in EXPLAINABLE
     steps: list[Step] = []
@@ -317,7 +317,7 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
-        if is_different and reason.code not in verdicts.EXPLAINING:
+        if is_different and reason.code not in verdicts.EXPLAINING_CODES:
             notes.append(f"{text}.")
         else:
             # `smaller scale: ruby has 13 % of its published size`

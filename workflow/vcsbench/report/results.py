@@ -59,8 +59,8 @@ COUNTS = frozenset({"round", "run"})
 CSV_FILES = {
     "grid": ("cell", "skip"),
     "failures": ("cell", "round", "reason"),
-    "findings": verdicts.OF_FINDINGS,
-    "expectations": verdicts.OF_EXPECTATIONS,
+    "findings": verdicts.FINDING_COLUMNS,
+    "expectations": verdicts.EXPECTATION_COLUMNS,
 }
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 DELETE_AND_RUN = "Delete the file and run again."

@@ -17,7 +17,7 @@ from vcsbench.codes import Verdict
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows
 from vcsbench.statistics import texts
-from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Reason
+from vcsbench.statistics.verdicts import EXPECTATION_COLUMNS, Reason
 
 CsvRow = Mapping[str, str]
 # Exit codes. Code 2 stands for a wrong command line.
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     path = Path(arguments[0])
     try:
-        rows = read_rows(path, RUN_CHECK_AGAIN, columns=("study", *OF_EXPECTATIONS))
+        rows = read_rows(path, RUN_CHECK_AGAIN, columns=("study", *EXPECTATION_COLUMNS))
     except UserError as error:
         print(error, file=sys.stderr)
         return EXIT_NOTHING_CHECKED

@@ -96,7 +96,7 @@ def evaluate_findings(
     context: EvaluationContext | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Judge each finding, and return a row for it with the columns verdicts.OF_FINDINGS.
+    """Judge each finding, and return a row for it with the columns verdicts.FINDING_COLUMNS.
 
     `published` has a row per cell (read_published), `measured` a row per run. With None, the column of its
     values is empty. `by` are further columns that identify cells as axes do. Without `context`, verdicts
@@ -122,7 +122,7 @@ def evaluate_findings(
             theirs = _published_value(check, rows_published, ours, context.limits.margin)
         reasons = [*ours.reasons, *explanations, *theirs.remarks]
         rows.append(_finding_row(check, ours, theirs.estimate, reasons, context.limits.margin))
-    return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
+    return pd.DataFrame(rows, columns=verdicts.FINDING_COLUMNS)
 
 
 def _finding_row(
@@ -132,7 +132,7 @@ def _finding_row(
     reasons: Sequence[Reason],
     margin: float,
 ) -> dict[str, object]:
-    """Return the row of a finding, with the columns verdicts.OF_FINDINGS."""
+    """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS."""
     finding = check.finding
     return {
         "id": finding["id"],
@@ -233,7 +233,7 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
-    """Judge the expectations of the user, and return a row for each with the columns OF_EXPECTATIONS.
+    """Judge the expectations of the user, and return a row for each with the columns EXPECTATION_COLUMNS.
 
     An expectation holds or fails. To fail in the opposite direction (reversed) is no different from failing
     by a little (weaker). So these verdicts become `fails`, and `reproduced` becomes `holds`. The other
@@ -267,7 +267,7 @@ def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) 
         elif verdict == Verdict.NOT_MEASURED:
             does_pass = expectation.get("allow_not_measured", False)
         passes.append("yes" if does_pass else "no")
-    return rows.assign(passes=passes)[verdicts.OF_EXPECTATIONS]
+    return rows.assign(passes=passes)[verdicts.EXPECTATION_COLUMNS]
 
 
 def _reasons_json(reasons: Sequence[Reason]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from vcsbench.codes import ReasonCode
 
 # The columns of results/findings/<study>.csv.
-OF_FINDINGS = [
+FINDING_COLUMNS = [
     "id",
     "statement",
     "published",  # the published value of the measured cells, and the ends that its last digits leave open
@@ -26,10 +26,10 @@ OF_FINDINGS = [
     "verdict",  # Verdict
     "reasons",  # a JSON list of Reason
 ]
-# Those of results/expectations/<study>.csv. `passes` is yes or no.
-OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
-# These can explain that a finding differs from the published number.
-EXPLAINING = (
+# The columns of results/expectations/<study>.csv. `passes` is yes or no.
+EXPECTATION_COLUMNS = [*FINDING_COLUMNS, "passes"]
+# The codes of reasons that can explain why a finding differs from the published number.
+EXPLAINING_CODES = (
     ReasonCode.FASTER_STORAGE,
     ReasonCode.OTHER_STORAGE,
     ReasonCode.SCALE,
