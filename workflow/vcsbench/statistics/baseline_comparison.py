@@ -482,9 +482,8 @@ def _history_points(
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
     `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
-    # A chart must not join times that are not comparable. So each value of `settings` is a line of its own.
-    # By host and cell, the key of a line in the chart: the result in the last snapshot that has it, and the
-    # number of changes so far.
+    # By host and cell: the result in the last snapshot that has it, and the number of changes so far. A chart
+    # must not join times that are not comparable, so each change begins another line of the chart.
     latest: dict[CellKey, CellResult] = {}
     changes: Counter[CellKey] = Counter()
     points = []
@@ -496,16 +495,14 @@ def _history_points(
             # by_round() gives all rounds of a cell the same work: the joined works of all of them.
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
-            host_and_cell = (host, *key)
-            if host_and_cell in latest:
-                name = same_work.name_of(cell, axes)
-                if _refusals(latest[host_and_cell], result, name).codes:
-                    changes[host_and_cell] += 1
-            latest[host_and_cell] = result
-            # Of logarithms, this is the geometric mean.
-            seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
-            number = 1 + changes[host_and_cell]
+            before = latest.get((host, *key))
+            if before and _refusals(before, result, same_work.name_of(cell, axes)).codes:
+                changes[host, *key] += 1
+            latest[host, *key] = result
+            number = 1 + changes[host, *key]
             label = f"settings {number}" if number > 1 else ""
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
+            # Of logarithms, this is the geometric mean.
+            seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             points.append({**point, "value": seconds})
     return points

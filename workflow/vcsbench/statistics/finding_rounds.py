@@ -109,4 +109,5 @@ def allocate_to_findings(
             more = max(0, fitting - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]
+    # `+` leaves out the blocks that got no rounds.
     return +rounds

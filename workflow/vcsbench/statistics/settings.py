@@ -55,13 +55,9 @@ class StudySettings:
 
         The order matters because advice begins with times.
         """
-        times, counts = {}, {}
-        for name, table in self.tables.items():
-            if "compare" in table and metric_in(table).exact:
-                counts[name] = table
-            elif "compare" in table:
-                times[name] = table
-        return times | counts
+        comparing = [(name, table) for name, table in self.tables.items() if "compare" in table]
+        # False sorts before True, and equal ones keep their order.
+        return dict(sorted(comparing, key=lambda item: metric_in(item[1]).exact))
 
     def of_times(self) -> Self:
         """Return the settings with only the tables that compare times.
