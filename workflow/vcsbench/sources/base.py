@@ -125,6 +125,7 @@ class Source(Protocol):
 
         `loaded` is a Subversion repository with this history. Raise UserError if the path is not in it.
         """
+        return TRUNK
 
     def head(self) -> Head:
         """Return the place of the youngest tree without the history, as plain data with a `kind`.

@@ -70,6 +70,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
+    """Yield the output of zstd. Raise UserError without zstd, and at the end for a damaged file."""
     try:
         # Absolute, because a relative path may begin with a minus.
         zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")

@@ -171,6 +171,7 @@ class GeneratedSource(Source):
     kind = "generated"
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
+        """Read a definition such as {"profile": "ruby", "scale": 0.1}. Raise UserError for a wrong one."""
         options = Options(name, definition, where, "profile", "scale", "seed", "tree")
         profile_name = options.get_text("profile")
         if profile_name not in PROFILES:
@@ -265,6 +266,3 @@ class EmptySource(Source):
         writer.begin_commit(TRUNK_REF)
         writer.finish()
         return Facts(revisions=1)
-
-    def tree(self, loaded: Path | None = None) -> str:
-        return TRUNK

@@ -173,6 +173,7 @@ class FastImportWriter:
         self._out.flush()
 
     def _write(self, event: Event) -> None:
+        """Write the commands of git for one event, and note the refs of new projects and branches."""
         match event:
             case RevisionBegun():
                 self._revision = event

@@ -16,7 +16,6 @@ from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
 from vcsbench.sources import dump_format, git_estimate, git_log, git_objects
 from vcsbench.sources.base import (
-    TRUNK,
     Definition,
     Facts,
     Head,
@@ -223,6 +222,3 @@ class GitSource(LocalSource):
             tips.seek(0)
             with git.start(*words, order, "--stdin", stdin=tips) as program:
                 yield program
-
-    def tree(self, loaded: Path | None = None) -> str:
-        return TRUNK

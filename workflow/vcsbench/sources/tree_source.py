@@ -227,9 +227,6 @@ class DirectorySource(LocalSource):
     def expected_revisions(self) -> int:
         return REVISIONS
 
-    def tree(self, loaded: Path | None = None) -> str:
-        return TRUNK
-
     @cached_property
     def _estimate(self) -> SizeEstimate:
         size = sum(entry.state.st_size for entry in LoadedTree(self._path).list())
