@@ -112,14 +112,13 @@ def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) ->
     # Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
     # starts. So the time between them is longer by a few milliseconds.
     window_s = evidence["window_s"]
-    allowed_share = limits["max_clock_gap_share"]
+    share = limits["max_clock_gap_share"]
     # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
     # which processes waited is added to the allowed share, up to a fixed limit.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
-    raised_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
+    raised_share = min(share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
     # The limit of the user holds, if it is larger than BUSY_CLOCK_GAP_SHARE.
-    allowed_share = max(allowed_share, raised_share)
-    allowed_s = allowed_share * window_s + SHELLS_S
+    allowed_s = max(share, raised_share) * window_s + SHELLS_S
     if window_s < SHORT_WINDOW_S:
         allowed_s = max(allowed_s, limits["min_clock_gap_s"])
     gap_s = window_s - elapsed_s

@@ -186,17 +186,18 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Return False for commands whose output is not
     checked (svnbench prints nothing when it is timed), and if one of the two counts is unknown.
     """
-    written = run["evidence"].get("client_wchar")
-    if "traffic" in run and written is not None:
+    timed_bytes = run["evidence"].get("client_wchar")
+    checked_bytes = context["captured_io"].get("wchar")
+    if context["work_kind"] not in PRINTING or checked_bytes is None or timed_bytes is None:
+        return False
+    requests = 1
+    if "traffic" in run:
         requests = len(run["traffic"]["read"]["ended_s"])
-        # What a commit writes is not printed. Only the mean of all reads is known.
+        # A commit writes bytes that it does not print.
         if run["traffic"]["committers"] or not requests:
             return False
-        written //= requests
-    checked = context["captured_io"].get("wchar")
-    if context["work_kind"] not in PRINTING or checked is None or written is None:
-        return False
-    return abs(written - checked) > WRITTEN_TOLERANCE_BYTES
+    # Of traffic, only the mean of all requests is known.
+    return abs(timed_bytes // requests - checked_bytes) > WRITTEN_TOLERANCE_BYTES
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:

@@ -262,19 +262,19 @@ class PreparedCell:
         self.argv = fill_template(self.recipe["argv"], words)
         self.idle_argv = self._fill_in_idle_command(words)
         stdin = "".join(fill_template(self.recipe["stdin"], words))
-        client = self.timed._replace(argv=self.argv, stdin=stdin)
+        request = self.timed._replace(argv=self.argv, stdin=stdin)
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
             # Without readers, one request is checked all the same: its output identifies the repository.
             argvs = [self.argv] * max(1, self.readers) + [commit.argv for commit in commits]
-            self.requests = [client._replace(argv=argv) for argv in argvs]
+            self.requests = [request._replace(argv=argv) for argv in argvs]
             timed_argv = [*TRAFFIC, str(self._write_traffic_specification(commits))]
         elif "clients" in self.recipe:
-            number = str(self.recipe["clients"])
-            timed_argv = [*LAUNCHER, str(self.launcher_report), number, CLIENT_NUMBER, *self.argv]
+            count = str(self.recipe["clients"])
+            timed_argv = [*LAUNCHER, str(self.launcher_report), count, CLIENT_NUMBER, *self.argv]
         else:
             timed_argv = self.argv
-        self.timed = client._replace(argv=timed_argv)
+        self.timed = request._replace(argv=timed_argv)
 
     @property
     def readers(self) -> int:
