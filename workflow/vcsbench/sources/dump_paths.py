@@ -52,9 +52,7 @@ class PathTracker:
         # A deletion or a replacement removes the path and everything below it, odd paths as well.
         if action != b"add":
             below = path + b"/"
-            self._odd_paths = {
-                odd_path for odd_path in self._odd_paths if not (odd_path + b"/").startswith(below)
-            }
+            self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
         is_deleted = action == b"delete"
         self._follow_tree(path, headers, is_deleted)
         if is_deleted:

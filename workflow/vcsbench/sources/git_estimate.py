@@ -56,14 +56,14 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
         if text.size > path_texts.largest:
             path_texts.largest = text.size
             path_texts.stored_largest = text.stored
+    # Such as {b".c": 0.3}: zlib makes 30 bytes of 100.
+    ratios = {
+        suffix: compressed_bytes[suffix] / size for suffix, size in full_bytes.items() if size
+    }
     total = 0.0
     for path, path_texts in paths.items():
-        suffix = os.path.splitext(path)[1]
-        # 0.3 means that zlib makes 30 bytes of 100. Where git stores no text of this suffix in full, the
-        # ratio is unknown, and 1.0 is the safe guess: no compression.
-        compression = 1.0
-        if full_bytes[suffix]:
-            compression = compressed_bytes[suffix] / full_bytes[suffix]
+        # Where git stores no text of this suffix in full, no compression is the safe guess.
+        compression = ratios.get(os.path.splitext(path)[1], 1.0)
         total += path_texts.largest * min(1.0, compression * FULL_FACTOR)
         total += (path_texts.stored - path_texts.stored_largest) * DELTA_FACTOR
     return int(total)
