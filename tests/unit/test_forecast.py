@@ -2,11 +2,10 @@
 
 import math
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from project import DEFAULT, ROOT, open_folder, wait_for
+from project import DEFAULT, ROOT, open_folder
 from unit.study_grid import merge
 from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
@@ -53,18 +52,6 @@ def test_doctor_with_all_cells_measurable_succeeds():
         is_able, text = run_doctor(open_project(root, grid=grid))
         assert not list((root / "storage").iterdir())
     assert is_able and "Clears no caches." in text and "Opens no port." in text
-
-
-def test_checks_warn_of_another_server_that_runs_here(tmp_path):
-    with subprocess.Popen(["bash", "-c", "exec -a 'exim4: queue' sleep 3600"]) as process:
-        wait_for(lambda: b"exim4" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
-        found = [
-            c.text
-            for c in run_checks(open_project(tmp_path).plan)
-            if c.result is CheckResult.WARNING
-        ]
-        process.kill()
-    assert "exim4 runs here, in 1 process" in found
 
 
 @pytest.mark.parametrize(

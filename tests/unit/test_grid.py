@@ -1,11 +1,14 @@
 """The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
+from vcsbench.__main__ import _find_cell
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, values_on_axes
+from vcsbench.plan.grid import DUPLICATE, CellSpec, is_duplicate, is_fixed_cost, values_on_axes
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.run.project import Project
@@ -68,6 +71,17 @@ def test_grid_that_no_run_can_plan_is_refused(repositories, rounds, expected):
     grid = {STUDY: {"include": [{**LOG, "packing": ["nopack", "pack"]}]}}
     with pytest.raises(UserError, match=expected):
         Project({**read_yaml(DEFAULT), **over, "grid": grid}, ROOT, [DEFAULT])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_skipped"),
+    [("log/svn", True), ("s/log/svn", True), ("xlog/svn", False), ("other/log/svn", False)],
+)
+def test_name_of_a_skipped_cell_is_its_path_with_or_without_its_study(name, is_skipped):
+    grids = {"s": [CellSpec("s", "log/svn", {}, "no svnserve")]}
+    with pytest.raises(UserError) as caught:
+        _find_cell(SimpleNamespace(grids=grids, cell_by_key={}), name)
+    assert ("no svnserve" in str(caught.value)) is is_skipped
 
 
 # Duplicates

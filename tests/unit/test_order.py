@@ -217,43 +217,34 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
     assert (is_up_to_date(result, digest), is_readable(result)) == expected
 
 
+@pytest.mark.parametrize("is_removed", [True, False])
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        *(
-            ("cells/s/log/round1.json", content)
-            for content in (b"", b"{", b"[" * 100_000, b"\xff", b"\0\0")
-        ),
-        ("budget/s/batch2.json", b"{"),
-        *(("grid/s.csv", content) for content in (b"", b"\xff", b"\0\0")),
-    ],
-)
-def test_remove_unreadable_removes_file_that_no_program_can_read(tmp_path, name, content):
-    path = tmp_path / "results" / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    assert remove_unreadable(tmp_path) == [path]
-    assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "damaged", "others"),
     [
         # An edited file is the user's.
-        ("cells/s/log/round1.json", b'{"results": []}'),
-        ("tables/s/f6-vs-f7.csv", b"table,ratio\nf6-vs-f7,99\n"),
-        # Their jobs make these again.
-        ("repositories/disk.json", b"{"),
-        ("loaded/ruby/f7.json", b"{"),
-        ("logs/cells/log.csv", b""),
+        (
+            "cells/s/log/round1.json",
+            [b"", b"{", b"[" * 100_000, b"\xff", b"\0\0"],
+            [b'{"results": []}'],
+        ),
+        ("budget/s/batch2.json", [b"{"], [b"{}"]),
+        ("grid/s.csv", [b"", b"\xff", b"\0\0"], [b"cell,skip\nlog,\n"]),
+        ("tables/s/f6-vs-f7.csv", [], [b"table,ratio\nf6-vs-f7,99\n"]),
+        # The jobs of these files make them again.
+        ("repositories/disk.json", [], [b"{"]),
+        ("loaded/ruby/f7.json", [], [b"{"]),
+        ("logs/cells/log.csv", [], [b""]),
     ],
 )
-def test_remove_unreadable_keeps_other_files(tmp_path, name, content):
+def test_remove_unreadable_removes_only_files_that_no_program_can_read(
+    tmp_path, name, damaged, others, is_removed
+):
     path = tmp_path / "results" / name
     path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    assert remove_unreadable(tmp_path) == []
-    assert path.read_bytes() == content
+    for content in damaged if is_removed else others:
+        path.write_bytes(content)
+        assert remove_unreadable(tmp_path) == ([path] if is_removed else [])
+        assert path.exists() is not is_removed
 
 
 def test_remove_unreadable_removes_folder_of_tables_with_unreadable_one(tmp_path):

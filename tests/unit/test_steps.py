@@ -6,10 +6,9 @@ import pytest
 
 from vcsbench.advice.cards import Card, Choice, Situation
 from vcsbench.advice.decision import Case, Pair, WeightedOperation
+from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.steps import (
-    ChangeEffect,
-    ReaderState,
     Worth,
     combinations_of,
     find_combined_outcomes,
@@ -70,9 +69,7 @@ def test_worth_of_a_change_follows_from_its_gains_and_losses(results, worth):
 
 
 def test_change_against_the_baseline_has_the_reversed_factor_and_times():
-    (outcome,) = find_outcomes(
-        packing((LOG, BETTER, 2.0)), "nopack", [ReaderState({"packing": "pack"})]
-    )
+    (outcome,) = find_outcomes(packing((LOG, BETTER, 2.0)), "nopack", [{"packing": "pack"}])
     assert (outcome.effect, outcome.factor) == (ChangeEffect.SLOWER, 2.0)
     assert (outcome.before_s, outcome.after_s) == (1.0, 2.0)
 
@@ -101,7 +98,7 @@ def test_change_that_wins_only_after_a_step_is_one():
     ]
     plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results)], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["pack", "f7"]
-    assert plan.states[-1].values == {"format": "f7", "packing": "pack"}
+    assert plan.states[-1] == {"format": "f7", "packing": "pack"}
 
 
 def test_change_with_a_condition_is_no_step():
@@ -116,7 +113,7 @@ def test_better_value_with_a_condition_is_named_instead_of_the_step():
     question = CardQuestion("format", "?", actions={"f8": CardAction(condition="it is new")})
     plan = plan_steps([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
     assert [step.value for step in plan.steps] == ["f7"]
-    assert [(change.value, change.instead) for change in plan.others] == [("f8", 1)]
+    assert [(change.value, change.instead) for change in plan.others] == [("f8", plan.steps[0])]
 
 
 @pytest.mark.parametrize(("weights", "worth"), [((90, 10), Worth.DEPENDS), ((10, 90), Worth.DO)])
@@ -132,11 +129,9 @@ def test_workload_decides_by_the_weighted_mean(weights, worth):
 
 def test_commands_of_svnbench_decide_only_without_others():
     null = {"command": "null-log", "cache": "cold"}
-    (both,) = find_outcomes(
-        packing((LOG, EQUAL, 1.0), (null, BETTER, 3.0)), "pack", [ReaderState({})]
-    )
+    (both,) = find_outcomes(packing((LOG, EQUAL, 1.0), (null, BETTER, 3.0)), "pack", [{}])
     assert both.where == LOG
-    (only,) = find_outcomes(packing((null, BETTER, 3.0)), "pack", [ReaderState({})])
+    (only,) = find_outcomes(packing((null, BETTER, 3.0)), "pack", [{}])
     assert only.where == null
 
 

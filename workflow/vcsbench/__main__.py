@@ -417,24 +417,24 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
     Raise a UserError with similar names if the plan lacks the cell.
     """
-    keys_by_name = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
+    keys_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
     name = name.removeprefix("results/cells/").strip("/")
     if not name:
         example = next(iter(keys_by_name), "log/svn")
         raise UserError(f"{OPTION_BY_KEY['cell']}: none is named. Give one, such as {example}.")
     if name in keys_by_name:
         return keys_by_name[name]
-    for study, path in plan.by_path:
+    for study, path in plan.cell_by_key:
         if path == name:
             return study, path
     for grid in plan.grids.values():
         for cell in grid:
-            if cell.skip and name.endswith(cell.path):
+            if cell.skip and name in (cell.path, f"{cell.study}/{cell.path}"):
                 raise UserError(
                     f"{OPTION_BY_KEY['cell']}: {name} is skipped on this machine: {cell.skip}. "
                     f"Use another cell."
                 )
-    names = [*keys_by_name, *(path for _, path in plan.by_path)]
+    names = [*keys_by_name, *(path for _, path in plan.cell_by_key)]
     similar = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
     hint = "See results/grid for all cells."
     if similar:

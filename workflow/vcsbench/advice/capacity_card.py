@@ -28,30 +28,26 @@ def make_capacity_card(
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
-    answers = [_answer(capacity, shown) for capacity in capacities]
-    answer = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
-    if answers:
-        answer = answers[0]
-    lines = []
-    if not answers:
+    if not capacities:
+        lines = []
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
-    reference = str(capacities[0].fewest) if capacities else ""
-    return Card(question, reference, shown, [], answer, candidates=answers, lines=lines)
+        answer = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
+        return Card(question, "", shown, [], answer, lines=lines)
+    answers = [_answer(capacity, shown) for capacity in capacities]
+    reference = str(capacities[0].fewest)
+    return Card(question, reference, shown, [], answers[0], candidates=answers)
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     """Return the answer of a case: the number of clients, and the latency there as a factor."""
     head = labels.case_label(capacity.where, shown)
-    fewest = count_of(capacity.fewest, "client")
+    number = capacity.most if capacity.number is None else capacity.number
+    short = count_of(number, "client")
+    text = f"{labels.times(capacity.factors[number])} that of {count_of(capacity.fewest, 'client')}"
     if capacity.number is None:
-        factor = labels.times(capacity.factors[capacity.most])
-        short = f"more than {count_of(capacity.most, 'client')}"
-        text = f"{factor} that of {fewest} at {capacity.most}"
-    else:
-        factor = labels.times(capacity.factors[capacity.number])
-        short = count_of(capacity.number, "client")
-        text = f"{factor} that of {fewest}"
+        short = f"more than {short}"
+        text += f" at {number}"
     # An end that was not reached lies above the largest measured number.
     beyond = f"over {capacity.most}"
     low, high = str(capacity.low or beyond), str(capacity.high or beyond)

@@ -13,13 +13,13 @@ from vcsbench.advice import decision
 from vcsbench.advice.answer_texts import (
     NO_ANSWER,
     Answer,
-    AnswerSettings,
+    AnswerContext,
     answer_of_cost,
     answer_with_choice,
     answer_without_choice,
-    is_benchmark,
 )
 from vcsbench.advice.decision import Case, Missing, WeightedOperation, Where, Withheld
+from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import find_rule
 from vcsbench.axis_names import ACCESS_AXIS
@@ -29,31 +29,35 @@ from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import count_of
 
+# An axis that a case lacks, or that does not apply to it, fits any value.
+fits = partial(matches_cell, fits_empty=True)
+
 
 @dataclass(frozen=True)
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed. `shown` are the axes that distinguish cases.
-    `has_workload`: the cases have weights of the user's workload. `missing` has values without measurements,
-    `withheld` the comparisons without a result. `notes` has sentences on further metrics, on the workload,
-    and on withheld comparisons.
-
     A question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
-    answer for each candidate (`candidates`). It has sentences on noise (`lines`) in place of `notes`.
+    answer for each candidate (`candidates`), and sentences on noise (`lines`) in place of `notes`.
     """
 
     question: CardQuestion
+    # The value that stays if nothing is changed.
     reference: str
+    # The axes that distinguish cases.
     shown: Sequence[str]
     cases: Sequence[Case]
     answer: Answer = NO_ANSWER
     min_effect_pct: float = 10.0
+    # The cases have weights of the user's workload.
     has_workload: bool = False
+    # Values without measurements.
     missing: Sequence[Missing] = ()
     candidates: Sequence[Answer] = ()
     lines: Sequence[str] = ()
+    # Sentences on further metrics, on the workload, and on withheld comparisons.
     notes: Sequence[str] = ()
+    # Comparisons without a result.
     withheld: Sequence[Withheld] = ()
 
     @property
@@ -71,75 +75,83 @@ class Card:
     def answer_for(self, picks: Where) -> Answer:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
-        `picks` may have the reader's current value of the question's axis: with `{"format": "f6", "access":
-        "http"}`, the question about the format is answered for a reader who has f6 and uses http. {} is the
-        answer over all cases.
-
-        Only cases that fit the picks and compare the current value count. A case that compares it without a
-        decision counts as undecided. Without a case, the answer is NOT_COMPARED if a comparison of the
-        current value was withheld, and otherwise NOT_MEASURED.
+        With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
+        has f6 and uses http. {} is the answer over all cases. Only cases that fit the picks and compare the
+        reader's value count.
         """
         # "" if the reader has picked no value on this axis.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
-        # Only a case that decides the current value shows how much slower that value is.
-        deciding = [case for case in cases if not current or current in case.costs]
-        # A cost is the time of a value against that of the reference.
-        if self.question.is_cost:
-            deciding = [case for case in deciding if self.reference in case.costs]
-        limits = Limits(self.min_effect_pct)
-        kind, value = decision.recommend(deciding, self.reference, limits)
-        if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
-            # Single cases in which another value wins are named with the answer. They are no kind of case for
-            # which a reader could choose it, and in the next session other ones are decided.
-            kind = AnswerKind.VALUE
-        # No case decides the current value (or the cost), so recommend() got no cases. The kind depends on
-        # the reason.
+        kind, value = self._recommend(cases, current)
+        # No case decides the current value (or its cost). The kind is the reason.
         if kind == AnswerKind.NOT_MEASURED:
-            withheld = [comparison for comparison in self.withheld if fits(comparison.where, picks)]
             if cases:
                 kind = AnswerKind.UNDECIDED
-            elif any(comparison.compares(current) for comparison in withheld):
+            elif self.is_withheld(picks):
                 kind = AnswerKind.NOT_COMPARED
-        settings = AnswerSettings(
+        context = AnswerContext(
+            question=self.question,
             reference=self.reference,
             current=current,
             min_effect_pct=self.min_effect_pct,
             has_workload=self.has_workload,
         )
-        if kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-            if self.question.is_cost:
-                return answer_of_cost(self.question.axis, cases, self.reference)
-            return answer_with_choice(self.question, kind, value, cases, settings)
-        return answer_without_choice(kind, value, cases, settings)
+        if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+            return answer_without_choice(kind, value, cases, context)
+        if self.question.is_cost:
+            return answer_of_cost(cases, context)
+        return answer_with_choice(kind, value, cases, context)
+
+    def is_withheld(self, picks: Where) -> bool:
+        """Return True if a comparison of the reader's value (or any, without one) has no result."""
+        current = picks.get(self.question.axis, "")
+        return any(
+            fits(comparison.where, picks) and comparison.compares(current)
+            for comparison in self.withheld
+        )
+
+    def _recommend(self, cases: Sequence[Case], current: str) -> tuple[AnswerKind, str]:
+        """Return the kind of the answer and the value to choose.
+
+        The kind is NOT_MEASURED if no case decides the current value.
+        """
+        # Only a case that decides the current value shows how much slower that value is.
+        deciding = [case for case in cases if not current or case.decides(current)]
+        # A cost is the time of a value against that of the reference.
+        if self.question.is_cost:
+            deciding = [case for case in deciding if case.decides(self.reference)]
+        limits = Limits(self.min_effect_pct)
+        kind, value = decision.recommend(deciding, self.reference, limits)
+        # Single cases in which another value wins are named with the answer. They are no kind of case for
+        # which a reader could choose it, and in the next session other ones are decided.
+        if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
+            return AnswerKind.VALUE, value
+        return kind, value
 
     def _answering_cases(self, picks: Where, current: str) -> list[Case]:
         """Return the cases that fit the picks and compare the current value, or any value if that is "".
 
-        Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that the
-        other commands decide, but never make one: if log and export are undecided, the answer is undecided,
-        too. Only without other commands do they make an answer, and never one on accesses.
+        Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that other
+        commands decide. They make an answer only if there are no other commands.
         """
-        fitting = []
-        for case in self.cases:
-            if fits(case.where, picks) and any(pair.compares(current) for pair in case.pairs):
-                fitting.append(case)
+        fitting = [
+            case for case in self.cases if fits(case.where, picks) and case.compares(current)
+        ]
         for_work = [case for case in fitting if not is_benchmark(case.where)]
         # The client of svnbench does less work over svn than over http. So its times never show which access
         # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
-        # If commands for work decide, commands of svnbench only add cases to the answer.
         is_undecided = for_work and not any(case.decides(current) for case in for_work)
         return for_work if is_undecided else fitting
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of values with its mean in `seconds`; `ratio` is over the best time.
+    """A choice of values in a situation, such as `{"format": "f7", "packing": "pack"}`, with its mean time.
 
-    `call` is the outcome of its comparison with the best choice: slower, equal, bounded, undecided, or too
-    small if start-up explains the difference. The best choice itself has EQUAL.
+    `ratio` is its time over the best time. `call` is the outcome of its comparison with the best choice. The
+    best choice itself has EQUAL.
     """
 
     values: Where
@@ -160,8 +172,8 @@ class Choice:
 class Situation:
     """The choices in one situation, the best one first. `where` has its values: {"command": "log"}.
 
-    `why` is the reason for no best choice, and `choices` is then empty. `other_work` has a pair for each
-    choice that did other work than most: its values, and the figures that differ.
+    `choices` is empty without a best one, and `why` has the reason. `other_work` has a pair for each choice
+    that did other work than most: its values, and the figures that differ.
     """
 
     where: Where
@@ -181,7 +193,7 @@ class Situation:
     def gain(self) -> float | None:
         """Return how many times as fast the best choice is as the slowest one: 2.0 for half of its time.
 
-        None without a choice, or if the slowest one is not shown to be slower.
+        Return None without a choice, or if the slowest one is not shown to be slower.
         """
         last = self.choices[-1] if self.choices else None
         return last.ratio if last and last.is_slower else None
@@ -206,10 +218,6 @@ class Advice:
 ADVICE = TypeAdapter(Advice)
 
 
-# An axis that a case lacks fits any value.
-fits = partial(matches_cell, fits_empty=True)
-
-
 def make_card(
     question: CardQuestion,
     reference: str,
@@ -220,16 +228,12 @@ def make_card(
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
 ) -> Card:
-    """Return a card with its answer over all cases.
-
-    `axes` are the study's, in order. `reference` is the value that stays if nothing is changed. For the other
-    parameters see Card.
-    """
+    """Return a card with its answer over all cases. `axes` are the study's. For the others see Card."""
     card = Card(
-        question,
-        reference,
-        distinguishing_axes(axes, [case.where for case in cases]),
-        _weigh_cases(cases, workload),
+        question=question,
+        reference=reference,
+        shown=distinguishing_axes(axes, [case.where for case in cases]),
+        cases=_weigh_cases(cases, workload),
         min_effect_pct=min_effect_pct,
         has_workload=bool(workload),
         missing=missing,
@@ -252,10 +256,9 @@ def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -
     """
     weights = [0.0] * len(cases)
     for operation in workload:
-        # The positions in `cases`.
-        matching = [n for n, case in enumerate(cases) if fits(case.where, operation.where)]
-        for number in matching:
-            weights[number] += operation.weight / len(matching)
+        positions = [n for n, case in enumerate(cases) if fits(case.where, operation.where)]
+        for position in positions:
+            weights[position] += operation.weight / len(positions)
     return [replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)]
 
 

@@ -1,15 +1,11 @@
 """The cases of a question, and the decision rule: recommend the value with the smallest worst loss.
 
 A question asks for the best value of an axis, such as the format. A case compares its values for one
-combination of the other axes: the cold log over http, for example.
+combination of the other axes, such as the cold log over http.
 
 The loss of a value in a case is its time divided by the best time there: 1 for the best value, 1.5 for one
 that takes half as long again. A comparison is decided if it shows a difference, or that no difference is
-worth noting. These losses are not measured:
-- A value without a decided comparison in a case has the loss of the reference. The reference is the value
-  that stays if the user changes nothing.
-- A bounded comparison shows that any difference is below 1.5 margins. The loss is the largest possible one.
-- A comparison of times that are mostly start-up says nothing on a value. The loss is 1.
+worth noting. `Case.losses` has the losses that decided comparisons show, `Case.assumed_loss` also the others.
 """
 
 import math
@@ -17,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
@@ -28,10 +25,10 @@ from vcsbench.words import count_of
 
 # A row of a CSV file by column: of a table, a grid or the failures.
 Row = Mapping[Any, Any]
-# Values by axis.
+# Values by axis: {"command": "log", "cache": "cold"}. An axis that does not apply has "".
 Where = Mapping[str, str]
-# Losses that are equal but for rounding differ by less.
-SAME = 1e-9
+# Two losses that are equal but for rounding differ by less.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -45,36 +42,36 @@ class WeightedOperation:
 
 @dataclass(frozen=True)
 class Pair:
-    """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
+    """A comparison of two values in a case, such as f6 (the baseline) with f7 (the candidate).
 
-    `call` is the outcome for the candidate, `result` the class in which it is counted. `within` is the
-    largest ratio, in either direction, that is possible. `fixed_share` is the share of start-up in the time,
-    the larger one of both sides. `detectable` is the smallest ratio that would have been called. Each of
-    these numbers is 0 if it is unknown. `flags` are of both sides. `times` are the geometric means of both
-    sides over their common rounds, in seconds: their quotient is the ratio.
+    An unknown number is 0, because JSON has no NaN.
     """
 
     baseline: str
     candidate: str
+    # The baseline's time / the candidate's time, with the 95 % interval.
     ratio: float
     low: float = 0.0
     high: float = 0.0
     rounds: int = 0
+    # The outcome for the candidate, and the class in which it is counted.
     call: Call = Call.UNDECIDED
     result: Result = Result.UNDECIDED
     why_undecided: WhyUndecided | None = None
+    # The largest possible factor between both times.
     within: float = 0.0
+    # The share of start-up in the time, the larger one of both sides.
     fixed_share: float = 0.0
+    # The smallest factor that would have been called a difference.
     detectable: float = 0.0
+    # Of both sides.
     flags: tuple[str, ...] = ()
+    # The geometric means of both sides over their common rounds, in seconds.
     times: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
-        """Return the comparison of a row. Unknown numbers are 0, because JSON has no NaN.
-
-        A row with a ratio but without a call has too few rounds for one: it counts as undecided.
-        """
+        """Return the comparison of a row. Without a call, it has too few rounds for one: it is undecided."""
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
@@ -98,7 +95,7 @@ class Pair:
 
     def compares(self, value: str) -> bool:
         """Return True if `value` is a side of the comparison, or "" (any value)."""
-        return value in ("", self.baseline, self.candidate)
+        return value in ("", *self.sides)
 
     @property
     def is_decided(self) -> bool:
@@ -127,19 +124,18 @@ class Pair:
         return self.low if self.ratio > 1 else self.high
 
     def largest_loss(self, value: str) -> float:
-        """Return the largest factor by which a side of the comparison can be slower than the other side.
+        """Return the largest factor by which the side `value` can be slower than the other side, at least 1.
 
-        `value` is this side. Example: f6 / f7 is 1.08, and at most 1.14 is possible (`within`). So f6 can be
-        slower by 1.14. The error is a factor of 1.14 / 1.08 = 1.056 in both directions. So f6 / f7 is at
-        least 1.08 / 1.056 = 1.02: f7 is not slower, and its factor is 1.
+        Example: f6 / f7 is 1.08, and at most 1.14 is possible (`within`): f6 can be slower by 1.14. The
+        error is a factor of 1.14 / 1.08 = 1.056, so f6 / f7 is at least 1.08 / 1.056 = 1.02: f7 has 1.
         """
         faster = self.candidate if self.ratio > 1 else self.baseline
         if value != faster:
             return self.within
-        # `within` is the ratio times the error, as factors. So the error alone is within / factor. At worst,
-        # the faster side is slower by the error divided by the factor, or not slower (1).
+        # The faster side is slower by the error divided by the factor, at worst.
         factor = max(self.ratio, 1 / self.ratio)
-        return max(1.0, self.within / factor**2)
+        error = self.within / factor
+        return max(1.0, error / factor)
 
 
 def _known_or_0(number: float) -> float:
@@ -151,7 +147,7 @@ class Case:
     """The comparisons of cells that differ in the axis of the question only.
 
     `where` has the values of the other axes, `times` the geometric mean in seconds of each value. `weight` is
-    the case's part of the user's workload, in per cent.
+    the case's part of the user's workload in per cent, 0 without a workload.
     """
 
     where: Where
@@ -160,12 +156,11 @@ class Case:
     weight: float = 0.0
 
     @cached_property
-    def costs(self) -> dict[str, float]:
+    def losses(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best one, from the decided comparisons.
 
         Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. A value
-        is missing if no chain of decided comparisons leads from it to the first baseline. Return {} if
-        nothing is decided.
+        without a chain from the first decided baseline is missing. Return {} if nothing is decided.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
@@ -183,50 +178,43 @@ class Case:
                 elif pair.candidate in logs and pair.baseline not in logs:
                     logs[pair.baseline] = logs[pair.candidate] + step
         least = min(logs.values())
-        # The best value gets the cost 1.
         return {value: math.exp(log - least) for value, log in logs.items()}
 
     @cached_property
-    def small(self) -> set[str]:
-        """Return the values that are not decided, and compared in some pair that is mostly start-up."""
-        sides: set[str] = set()
-        for pair in self.pairs:
-            if pair.result == Result.TOO_SMALL:
-                sides.update(pair.sides)
-        return sides - self.costs.keys()
+    def mostly_start_up(self) -> set[str]:
+        """Return the values without a decided comparison, but with one of times that are mostly start-up."""
+        pairs = [pair for pair in self.pairs if pair.result == Result.TOO_SMALL]
+        return {side for pair in pairs for side in pair.sides} - self.losses.keys()
 
     @property
     def is_decided(self) -> bool:
-        return bool(self.costs)
+        return bool(self.losses)
 
     def decides(self, value: str) -> bool:
         """Return True if the case decides a value, or any if the value is ""."""
-        return value in self.costs if value else self.is_decided
+        return value in self.losses if value else self.is_decided
 
-    @property
-    def is_small(self) -> bool:
-        return bool(self.small) and not self.costs
+    def compares(self, value: str) -> bool:
+        """Return True if a comparison has the value as a side, or any if the value is ""."""
+        return any(pair.compares(value) for pair in self.pairs)
 
-    def loss(self, value: str, reference: str) -> float:
-        """Return how many times as long a value takes as the best: 1 for the best, 2 for twice its time.
+    def assumed_loss(self, value: str, reference: str) -> float:
+        """Return the loss of a value, or an assumption if no decided comparison shows it.
 
-        Take the first of these that exists: the value's decided cost, 1 if its times are mostly start-up, the
-        bound of its bounded comparisons, the cost of the `reference`, or 1.
+        `reference` is the value that stays if the user changes nothing.
         """
-        if value in self.costs:
-            return self.costs[value]
+        if value in self.losses:
+            return self.losses[value]
         # A time that is mostly start-up counts neither for nor against a value.
-        if value in self.small:
+        if value in self.mostly_start_up:
             return 1.0
-        bounds = [
-            pair.largest_loss(value)
-            for pair in self.pairs
-            if pair.result == Result.BOUNDED and value in pair.sides
-        ]
+        # A bounded comparison shows that any difference is below 1.5 margins. The worst is assumed.
+        bounded = [pair for pair in self.pairs if pair.result == Result.BOUNDED]
+        bounds = [pair.largest_loss(value) for pair in bounded if value in pair.sides]
         if bounds:
             return max(bounds)
-        # Without any comparison a value counts as the reference, which stays if nothing is changed.
-        return self.costs.get(reference, 1.0)
+        # Without any comparison a value counts as the reference.
+        return self.losses.get(reference, 1.0)
 
 
 @dataclass(frozen=True)
@@ -241,16 +229,17 @@ class Missing:
     cells: int
 
     def sentence(self, label: str) -> str:
+        """Return `f8: 4 cells not measured: svnadmin is too old.` `label` is that of the value."""
         cells = count_of(self.cells, "cell")
         return f"{label}: {cells} not measured: {self.reason.rstrip('.')}."
 
 
 @dataclass(frozen=True)
 class Withheld:
-    """A comparison of measured cells that has no result (it was withheld), with the reason and a remedy.
+    """A comparison of measured cells that has no result, such as one of times from two machines.
 
-    An example is a comparison of times from two machines. `where` has the values of the other axes. `detail`
-    has the figures in which the works of both sides differ, "" if the reason is another one.
+    `where` has the values of the other axes. `detail` has the figures in which the works of both sides
+    differ, "" if the reason is another one.
     """
 
     where: Where
@@ -284,44 +273,35 @@ def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
 
 
 def find_cases(
-    axis: str,
-    records: Iterable[Row],
-    axes: Sequence[str],
-    values: Sequence[str] = (),
+    axis: str, records: Iterable[Row], axes: Sequence[str], values: Sequence[str] = ()
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `records` are rows of the tables that compare elapsed times of the axis. One row compares a baseline with
-    a candidate. `axes` are the study's, in order. `values` are the values that the question is about, such as
-    ["http", "svn"]: rows with another value are left out. () means all values.
-
-    Rows with the same values of the other axes become one case. Example: the cold log of f6 against f7, and
-    of f6 against f8, is one case with two pairs.
+    `records` are rows of tables (ComparisonRow.of_record) that compare elapsed times. `axes` are the study's.
+    Rows with a value that is not in `values` are left out; () means all values. Rows with the same values of
+    the other axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
     """
-    other_axes = [name for name in axes if name != axis]
-    # By the values of the other axes, then by the two sides: two tables may compare the same cells.
-    pairs_of_case: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = {}
+    # By the values of the other axes, then by both sides.
+    pairs_of_case: dict[tuple[tuple[str, str], ...], dict[tuple[str, str], Pair]] = {}
     withheld: list[Withheld] = []
     for row in comparison_rows(records):
-        sides = (row.baseline, row.candidate)
         # A question about http and svn ignores a row that compares one of these with `file`.
-        if values and not set(values).issuperset(sides):
+        if values and not {row.baseline, row.candidate}.issubset(values):
             continue
-        where = {name: row.where.get(name, "") for name in other_axes}
+        where = {name: row.where.get(name, "") for name in axes if name != axis}
         if row.has_ratio:
-            pairs = pairs_of_case.setdefault(tuple(where.values()), {})
+            pairs = pairs_of_case.setdefault(tuple(where.items()), {})
             # The first row counts, if several tables have the same comparison.
-            pairs.setdefault(sides, Pair.of_row(row))
-        else:
-            # A row with neither a ratio nor a code is of cells without a common round.
-            codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
-            comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
-            if comparison not in withheld:
-                withheld.append(comparison)
+            pairs.setdefault((row.baseline, row.candidate), Pair.of_row(row))
+            continue
+        # A row with neither a ratio nor a code is of cells without a common round.
+        codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
+        comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
+        if comparison not in withheld:
+            withheld.append(comparison)
     cases = []
-    for key, pairs in pairs_of_case.items():
-        where = dict(zip(other_axes, key, strict=True))
-        cases.append(Case(where, tuple(pairs.values()), _first_times(pairs.values())))
+    for items, pairs in pairs_of_case.items():
+        cases.append(Case(dict(items), tuple(pairs.values()), _first_times(pairs.values())))
     return cases, withheld
 
 
@@ -337,22 +317,17 @@ def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
 def missing_values(
     axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
 ) -> list[Missing]:
-    """Return the values of an axis without any comparison, with the most frequent reason.
+    """Return the values of an axis without any comparison, of which a cell was skipped or failed.
 
     `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is not to
     be measured (`skip`, "" if it is). `failures` has a row for each failed round, with `cell` and `reason`.
-    A value is left out if none of its cells was skipped or failed.
     """
-    compared: set[str] = set()
-    for case in cases:
-        for pair in case.pairs:
-            compared.update(pair.sides)
+    compared = {side for case in cases for pair in case.pairs for side in pair.sides}
     failed = {row["cell"]: str(row["reason"]) for row in failures}
     # How many cells of each value have each reason.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in grid:
         value = row.get(axis, "")
-        # A cell is skipped before the run, or one of its rounds failed.
         reason = row["skip"] or failed.get(row["cell"], "")
         if value and value not in compared and reason:
             reasons[value][reason] += 1
@@ -364,83 +339,64 @@ def missing_values(
 
 
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
-    """Return the kind of the answer to a question, and the value to choose. The first that holds is taken:
+    """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    - NOT_MEASURED without a case, and UNDECIDED without a decided one. The value is "".
-    - EQUAL if no case shows a difference. The value is the reference, or the first decided value.
-    - VALUE if the user has a workload: the value with the smallest mean loss, weighted by the workload.
-    - VALUE if the best value (best_value) loses nowhere by more than the margin, such as 10 %.
-    - DEPENDS otherwise. The value is still the best one, for users who must choose one for all cases. The
-      answer depends only if the other value wins for a kind of case (Card.answer_for).
+    `reference` is the value that stays if the user changes nothing. With DEPENDS, the value is for users who
+    must choose one for all cases.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
     decided = [case for case in cases if case.is_decided]
     if not decided:
         return AnswerKind.UNDECIDED, ""
-    if all(cost <= 1 + SAME for case in decided for cost in case.costs.values()):
+    if all(loss <= 1 + ROUNDING for case in decided for loss in case.losses.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
-    # The weights say how much each case matters, so that losses and gains can be set off. The weights are 0
-    # without a workload.
-    weights = [case.weight for case in cases]
-    if any(weights):
+    # A workload states how much each case matters, so that gains can make up for losses.
+    if any(case.weight for case in cases):
         means = {
-            value: mean_log_loss(value, cases, reference, weights)
-            for value in decided_values(decided)
+            value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
         }
         return AnswerKind.VALUE, min(means, key=lambda value: means[value])
     best = best_value(cases, reference, limits)
-    # Case.loss() also has bounds and assumptions. Only a loss that was shown (`costs`) is a reason to choose
-    # another value in that case.
-    losses = [case.costs[best] for case in decided if best in case.costs]
-    if max(losses, default=1.0) <= limits.margin + SAME:
+    # Only a loss that was shown is a reason to choose another value in that case. An assumed loss is none.
+    losses = [case.losses[best] for case in decided if best in case.losses]
+    if max(losses, default=1.0) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
     return AnswerKind.DEPENDS, best
 
 
 def decided_values(cases: Iterable[Case]) -> list[str]:
     """Return the values with a decided comparison in some case, in the order of the cases."""
-    return list(dict.fromkeys(value for case in cases for value in case.costs))
+    return list(dict.fromkeys(value for case in cases for value in case.losses))
 
 
 def worst_losses(cases: Sequence[Case], reference: str) -> dict[str, float]:
-    """Return the largest loss of each decided value over the cases."""
+    """Return the largest loss of each decided value over the cases: `{"f6": 1.5, "f7": 1.05}`."""
     return {
-        value: max(case.loss(value, reference) for case in cases) for value in decided_values(cases)
+        value: max(case.assumed_loss(value, reference) for case in cases)
+        for value in decided_values(cases)
     }
 
 
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """Return the value with the smallest worst loss. At least one case must be decided.
 
-    The worst loss of a value is its largest loss over all cases. Worst losses within the margin of the
-    smallest one are a tie. Then the reference stays, unless another value has a mean loss that is smaller by
-    more than the margin. If the reference is not among them, the smallest mean loss decides.
-
-    Example: f6 loses up to 1.5, f7 up to 1.05 and f8 up to 1.02. With the margin 1.1, f7 and f8 tie. If f7
-    has the smaller mean, f7 is best.
+    Worst losses within the margin of the smallest one are a tie. Then the reference stays, unless another
+    value gains more than the margin on average. Example: the worst losses are 1.5 (f6), 1.05 (f7) and 1.02
+    (f8). With the margin 1.1, f7 and f8 tie, and the one with the smaller mean loss is best.
     """
     worst = worst_losses(cases, reference)
     least = min(worst.values())
     tied = [value for value, loss in worst.items() if loss < least * limits.margin]
-    means = {value: mean_log_loss(value, cases, reference) for value in tied}
-    smallest = min(means.values())
-    # The reference stays unless a change gains more than the margin on average.
-    if reference in tied and means[reference] <= smallest + math.log(limits.margin):
+    means = {value: _mean_log_loss(value, cases, reference) for value in tied}
+    if reference in tied and means[reference] <= min(means.values()) + math.log(limits.margin):
         return reference
     return min(tied, key=lambda value: means[value])
 
 
-def mean_log_loss(
-    value: str, cases: Sequence[Case], reference: str, weights: Sequence[float] = ()
-) -> float:
-    """Return the mean of the logarithms of a value's losses, 0 for a value that is best in all cases.
-
-    `weights` has a weight for each case, () for equal ones. At least one weight must be above 0.
-    """
-    logs = [math.log(case.loss(value, reference)) for case in cases]
-    if not weights:
-        return math.fsum(logs) / len(logs)
-    total = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
-    return total / math.fsum(weights)
+def _mean_log_loss(value: str, cases: Sequence[Case], reference: str) -> float:
+    """Return the mean of the logarithms of a value's losses, weighted by the workload if there is one."""
+    logs = [math.log(case.assumed_loss(value, reference)) for case in cases]
+    weights = [case.weight for case in cases]
+    return fmean(logs, weights if any(weights) else None)

@@ -12,25 +12,18 @@ from vcsbench.axis_names import (
     COMMAND_AXIS,
     FORMAT_AXIS,
 )
-from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.words import count_of, significant
 
 # The axes that case_label() prints in front of the brackets.
 HEAD_AXES = (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)
-# Without a server, no cache of a server is warm.
-WARM_WITHOUT_SERVER = "caches warm"
+# The access without a server.
+FILE = "file"
 # A difference that is called, and smaller than the smallest effect worth noting.
 SLIGHT = "sure but small"
 # Factors below are percentages. The bound is less than 1.1, because 1.0997 is printed as 1.10x.
 _PERCENT_BELOW = 1.0995
-# In a range that ends with a factor: `1.08x to 1.6x`, `3.0 % to 1.6x`.
-_TIMES_FROM = 1.05
 # The interval of two rounds can end beyond.
 _LARGEST = 9999.0
-# factor() prints two decimals below: 1.195 as 1.2x, and 1.19 as 1.19x.
-_TWO_DECIMALS_BELOW = 1.195
-# times() prints two decimals below: 1.995 as 2.0x, and 1.99 as 1.99x.
-_TWO_DECIMALS_OF_TIMES = 1.995
 
 
 def axis_label(axis: str) -> str:
@@ -59,35 +52,33 @@ def value_label(axis: str, value: str) -> str:
 def case_label(where: Where, shown: Sequence[str]) -> str:
     """Return the label of a case with its values of the axes `shown`, and always with command and cache.
 
-    Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`. A case without any of these values is
-    `all cases`. Values in `where` are "" for axes that do not apply.
+    Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
     """
     cache, access = where.get(CACHE_AXIS, ""), where.get(ACCESS_AXIS, "")
-    state = cache_state(cache)
-    operation = where.get(COMMAND_AXIS, "")
-    if state.is_cold:
-        operation = f"cold {operation}".strip()
+    words = []
+    if cache_state(cache).is_cold:
+        words.append("cold")
+    if where.get(COMMAND_AXIS):
+        words.append(where[COMMAND_AXIS])
     if access and ACCESS_AXIS in shown:
-        operation = f"{operation} over {access}".strip()
-    warmth = ""
-    if cache and not state.is_cold:
-        warmth = value_label(CACHE_AXIS, cache)
-        # The label of this state is about the cache of the server. Access over file has no server. A case
-        # without an access ("") may have one.
-        if state.keeps_server and access and access in WITHOUT_SERVER:
-            warmth = WARM_WITHOUT_SERVER
-
-    head = ", ".join(filter(None, [operation, warmth]))
-    labels = [
-        value_label(axis, where[axis])
-        for axis in shown
-        if axis not in HEAD_AXES and where.get(axis)
-    ]
-    details = ", ".join(labels)
+        words.append(f"over {access}")
+    head = ", ".join(filter(None, [" ".join(words), _warmth(cache, access)]))
+    other_axes = [axis for axis in shown if axis not in HEAD_AXES and where.get(axis)]
+    details = ", ".join(value_label(axis, where[axis]) for axis in other_axes)
     if head and details:
         return f"{head} ({details})"
-    # A comparison over all cases has no value of any axis.
     return head or details or "all cases"
+
+
+def _warmth(cache: str, access: str) -> str:
+    """Return the label of a warm state of the caches: `OS cache warm`; "" for another state."""
+    state = cache_state(cache)
+    if state.is_cold:
+        return ""
+    # The label of this state names the cache of the server, and access over file has none.
+    if state.keeps_server and access == FILE:
+        return "caches warm"
+    return value_label(CACHE_AXIS, cache)
 
 
 def group_label(where: Where) -> str:
@@ -107,18 +98,19 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    return times(min(ratio, _LARGEST), _TWO_DECIMALS_BELOW)
+    # times() has two decimals below 2. One is enough to compare two answers.
+    if 1.195 <= ratio < 1.995:
+        return f"{ratio:.1f}x"
+    return times(min(ratio, _LARGEST))
 
 
-def times(ratio: float, two_decimals_below: float = _TWO_DECIMALS_OF_TIMES) -> str:
+def times(ratio: float) -> str:
     """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
-    if ratio < two_decimals_below:
+    if ratio < 1.995:
         return f"{ratio:.2f}x"
-    if ratio < 9.95:
-        return f"{ratio:.1f}x"
-    return f"{ratio:.0f}x"
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def times_between(low: float, high: float) -> str:
@@ -130,27 +122,16 @@ def times_between(low: float, high: float) -> str:
 
 
 def factors(ratios: Sequence[float]) -> str:
-    """Return the range of factors of at least 1: `5.0 to 8.0 %`, `1.08x to 1.60x`, `2.4x to 6.9x`.
+    """Return the range of factors of at least 1, in one unit: `5.0 to 8.0 %`, `1.08x to 1.6x`.
 
     `ratios` are in any order, at least one. If both ends have the same text, it stands alone: `2.4x`.
     """
     least, most = min(ratios), max(ratios)
-    low, high = factor(least), factor(most)
+    has_two_units = least < _PERCENT_BELOW <= most
+    low, high = times(least) if has_two_units else factor(least), factor(most)
     if low == high:
         return high
-    if high.endswith("%"):
-        # Both are percentages, and the unit stands once.
-        return f"{low.removesuffix(' %')} to {high}"
-    # Two units in one range are hard to read: `8.0 % to 1.6x` becomes `1.08x to 1.60x`. Only small
-    # percentages stay (`3.0 % to 1.6x`), because 1.03x is less clear.
-    if low.endswith("%") and least >= _TIMES_FROM:
-        low = times(least)
-    # factor() prints 1.16x, and from 1.195 on one decimal: 1.2x. If only the upper end has one decimal,
-    # times() prints it with two: `1.16x to 1.21x`. From 1.995 on, both functions print one decimal.
-    is_high_shorter = least < _TWO_DECIMALS_BELOW <= most < _TWO_DECIMALS_OF_TIMES
-    if low.endswith("x") and is_high_shorter:
-        high = times(most)
-    return high if low == high else f"{low} to {high}"
+    return f"{low.removesuffix(' %')} to {high}"
 
 
 def at_least_1(ratio: float) -> float:
@@ -167,7 +148,7 @@ def slight(ratios: Sequence[float], min_effect_pct: float) -> str:
 def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
     """Return a ratio baseline / candidate as the candidate's change: `5.7 % slower`, `2.4x faster`."""
     above, below = words
-    # A count of 0 in the baseline, for example.
+    # The count of a baseline can be 0.
     if ratio <= 0:
         return f"infinitely {below}"
     return f"{factor(at_least_1(ratio))} {below if ratio < 1 else above}"
@@ -196,9 +177,8 @@ def seconds(value: float, more_digits: int = 0) -> str:
 def seconds_of_both(values: Sequence[float]) -> list[str]:
     """Return two times with a digit more if they are close, so that their quotient agrees with the factor."""
     least, most = min(values), max(values)
-    is_close = len(values) == 2 and 0 < least < most < 1 and most < 1.2 * least
-    more_digits = 1 if is_close else 0
-    return [seconds(value, more_digits) for value in values]
+    is_close = 0 < least < most < 1 and most < 1.2 * least
+    return [seconds(value, more_digits=1 if is_close else 0) for value in values]
 
 
 def detectable_text(ratio: float) -> str:

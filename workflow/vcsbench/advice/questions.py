@@ -32,27 +32,29 @@ class CardAction:
 
 @dataclass(frozen=True)
 class CardQuestion:
-    """A question of a study.
-
-    `values` are those to choose from, () for all. `yes_value` makes the answer yes or no. `actions` has, by
-    value, the action that applies it. `aggregate` requests one answer over all cells. `next_to` has other
-    metrics with the reader for whom each counts. `how_to_measure` measures values that the grid lacks. `name`
-    is its key in the study, "" for its axis. `where` selects its cases, {} for all. `is_cost`: it asks for
-    the cost of values, and recommends none. `doubles` is a latency: it asks for the number of clients at
-    which this has doubled, and has an answer for each case.
-    """
+    """A question of a study about the best value of an axis, or about the cost of its values."""
 
     axis: str
     text: str
+    # The values to choose from, () for all.
     values: Sequence[str] = ()
+    # The value of the answer "yes", "" if the answer names a value.
     yes_value: str = ""
+    # By value, the action that applies it.
     actions: Mapping[str, CardAction] = field(default_factory=dict)
+    # It has one answer over all cells.
     aggregate: bool = False
+    # Other metrics, each with the reader for whom it counts.
     next_to: Mapping[str, str] = field(default_factory=dict)
+    # The action that measures values that the grid lacks.
     how_to_measure: CardAction | None = None
+    # The key in the study, "" for the axis.
     name: str = ""
+    # The cases of the question, {} for all.
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    # It asks for the cost of values, and recommends none.
     is_cost: bool = False
+    # A latency, "" without one: it asks for the number of clients at which this has doubled.
     doubles: str = ""
 
     @property
@@ -70,31 +72,23 @@ def read_questions(
 ) -> list[CardQuestion]:
     """Return the questions of a study, in its order, each with the actions that apply its values.
 
-    `definitions` are the key `questions` of the study, by name. `settings` has the settings of each server
-    configuration, by the axis `config` and its values, {} for a study without this axis. Example:
-    `{"config": {"fast": {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}}}`.
+    `definitions` are the key `questions` of the study, by name. `settings` has the server configurations of
+    the axis `config`, {} without this axis: `{"config": {"fast": {"svnserve": "svnserve -d", "httpd": ""}}}`.
     """
     questions = []
     for name, definition in definitions.items():
         axis = definition.get("axis", name)
-        actions = {}
-        # The files of a server configuration show how to apply it. So configurations of the user, which are
-        # not in words.yaml, have an action, too.
-        for value, settings_by_server in settings.get(axis, {}).items():
-            action = _settings_action(settings_by_server)
-            if action:
-                actions[value] = action
-        # An action in words.yaml has precedence.
-        actions |= _actions_of_words(definition.get("words", axis))
         is_cost = definition.get("cost", False)
+        actions: dict[str, CardAction] = {}
         # Nobody is advised to do without a requirement, such as https.
-        if is_cost:
-            actions = {}
-        how_to_measure = None
+        if not is_cost:
+            # An action in words.yaml has precedence. Configurations of the user are not in words.yaml.
+            actions = _actions_of_settings(settings.get(axis, {}))
+            actions |= _actions_of_words(definition.get("words", axis))
         measuring = definition.get("how_to_measure")
+        how_to_measure = None
         if measuring:
-            step = ActionStep(measuring["command"])
-            how_to_measure = CardAction(steps=[step], note=measuring["note"])
+            how_to_measure = CardAction([ActionStep(measuring["command"])], measuring["note"])
         questions.append(
             CardQuestion(
                 axis=axis,
@@ -115,42 +109,33 @@ def read_questions(
     return questions
 
 
-def _settings_action(settings_by_server: ServerSettings) -> CardAction | None:
-    """Return the action that applies a server configuration, None if it has no settings.
-
-    Example of the settings: {"svnserve": "svnserve -d -r ROOT --threads", "httpd": ""}.
-    """
-    # A configuration may concern one of the servers only. The other server has "".
-    changed = {server: text for server, text in settings_by_server.items() if text}
-    if not changed:
-        return None
-    steps = []
-    for server, text in changed.items():
-        steps += server_actions.setting_steps(server, text)
-    return CardAction(
-        steps=steps,
-        note=server_actions.NOTE,
-        # A server without settings has its default cache.
-        cost=server_actions.settings_cost(settings_by_server),
-        undo=server_actions.UNDO,
-        downtime=server_actions.DOWNTIME,
-    )
+def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:
+    """Return the actions that apply server configurations, by value. Those without settings are left out."""
+    actions = {}
+    for value, settings_by_server in settings.items():
+        steps = []
+        # A configuration may concern one of the servers only. The other server has "".
+        for server, text in settings_by_server.items():
+            if text:
+                steps += server_actions.setting_steps(server, text)
+        if steps:
+            actions[value] = CardAction(
+                steps=steps,
+                note=server_actions.NOTE,
+                cost=server_actions.settings_cost(settings_by_server),
+                undo=server_actions.UNDO,
+                downtime=server_actions.DOWNTIME,
+            )
+    return actions
 
 
 def _actions_of_words(axis: str) -> dict[str, CardAction]:
     """Return the actions of an axis in words.yaml, by value. Values without an action there are left out."""
     actions = {}
-    for value, words in load_vocabulary().axis(axis).values.items():
-        action = words.action
+    for value, value_words in load_vocabulary().axis(axis).values.items():
+        action = value_words.action
         if action:
+            facts = action.model_dump(exclude={"command"})
             steps = [ActionStep(action.command)] if action.command else []
-            actions[value] = CardAction(
-                title=action.title,
-                steps=steps,
-                note=action.note,
-                cost=action.cost,
-                undo=action.undo,
-                condition=action.condition,
-                downtime=action.downtime,
-            )
+            actions[value] = CardAction(steps=steps, **facts)
     return actions

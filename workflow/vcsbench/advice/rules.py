@@ -1,12 +1,13 @@
-"""The rule that splits an answer by the kind of case: `f7 for cold log, f6 otherwise`.
+"""The rule that splits an answer by the kind of case: `f7 for cold log, f6 for export`.
 
 A question asks for the best value of an axis, such as the format. A case compares its values for one
-combination of the other axes, such as `log` over http with cold caches.
+combination of the other axes, such as `log` over http with cold caches. Cases of one kind are a group.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from statistics import fmean
 
 from vcsbench.advice import decision, labels
 from vcsbench.advice.decision import Case, Where
@@ -21,26 +22,16 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing (Case.loss). At least one case must be decided.
-
-    Cases are grouped by command, then by cold or warm, and so on (_groupings). Simple groupings come first,
-    and the first one that gives a rule is taken. A grouping gives a rule under two conditions:
-    - In some groups, another value is faster than `best` by more than the margin (such as 10 %).
-    - In the remaining groups, `best` is faster than each of these other values by more than the margin.
-
-    An undecided case shows no win, and counts in the mean of its group: one export of six that wins is no
-    reason to choose another value for exports.
-
-    Return {} if no grouping gives a rule. `best` then has no alternative for a kind of case.
+    stays if the user changes nothing. Return {} if `best` has no alternative for a kind of case. At least
+    one case must be decided.
     """
+    # The simplest grouping that gives a rule is taken.
     for group_of in _groupings(cases):
         groups: dict[str, list[Case]] = {}
         for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
         rule = _rule_of_groups(groups, best, reference, limits)
         if rule:
-            # The last grouping has `cold log` and `warm log`, also if both get the same value. Then `log` is
-            # shorter.
             return _without_temperature(rule)
     return {}
 
@@ -72,8 +63,7 @@ def _rule_of_groups(
 ) -> Rule:
     """Return the names of groups by the value to choose in them, `best` first.
 
-    Return {} if `best` is chosen in all groups, or in none. Also return {} if one of the other values is
-    nearly as fast as `best`, or faster, over the groups that `best` keeps.
+    Return {} if `best` is chosen in all groups, or in none, or if another value would do for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():
@@ -85,38 +75,35 @@ def _rule_of_groups(
     # Suppose that f6 wins for export, and is as fast as the best value f7 for log. Then f6 would do for all
     # cases, and no rule is needed. So each other value must lose in the groups that `best` keeps.
     remaining = [case for name in rule[best] for case in groups[name]]
-    wins = [mean_win(best, value, remaining, reference) for value in others]
+    wins = [_mean_win(best, over=value, cases=remaining, reference=reference) for value in others]
     return rule if min(wins) > limits.margin else {}
 
 
 def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> str:
-    """Return the value with the largest win over `best` in a group, or `best` itself.
+    """Return the value with the largest mean win over `best` in a group, or `best` itself.
 
-    The win of a value is its mean speed-up over `best` (mean_win). It must be more than the margin. In no
-    case of the group may the value be slower than the best value there by more than the margin.
+    The win must be more than the margin. In no case of the group may the value be slower than the best value
+    there by more than the margin. An undecided case counts as no win in the mean.
     """
     chosen, largest_win = best, limits.margin
     for value in decision.decided_values(cases):
-        if value == best:
-            continue
-        win = mean_win(value, best, cases, reference)
-        worst_loss = max(case.loss(value, reference) for case in cases)
+        win = _mean_win(value, over=best, cases=cases, reference=reference)
+        worst_loss = max(case.assumed_loss(value, reference) for case in cases)
         if win > largest_win and worst_loss <= limits.margin:
             chosen, largest_win = value, win
     return chosen
 
 
-def mean_win(value: str, other: str, cases: Sequence[Case], reference: str) -> float:
-    """Return how many times as fast `value` is as `other`, as the geometric mean over cases.
+def _mean_win(value: str, over: str, cases: Sequence[Case], reference: str) -> float:
+    """Return how many times as fast `value` is as the value `over`: the geometric mean over cases.
 
-    2.0 means that it takes half of the time, 0.5 that it takes twice as long. The loss of a value in a case
-    is its time divided by the best time there. So the quotient of two losses is the quotient of two times.
+    A loss is a time divided by the best time of its case. So the quotient of two losses is that of two times.
     """
-    logs = [
-        math.log(case.loss(other, reference)) - math.log(case.loss(value, reference))
-        for case in cases
-    ]
-    return math.exp(math.fsum(logs) / len(logs))
+    logs = []
+    for case in cases:
+        factor = case.assumed_loss(over, reference) / case.assumed_loss(value, reference)
+        logs.append(math.log(factor))
+    return math.exp(fmean(logs))
 
 
 def _without_temperature(rule: Rule) -> dict[str, list[str]]:
@@ -126,11 +113,10 @@ def _without_temperature(rule: Rule) -> dict[str, list[str]]:
     """
     shortened = {}
     for value, names in rule.items():
-        # The keys of the mapping are the names, each of them once and in order.
-        groups: dict[str, None] = {}
+        groups = []
         for name in names:
             _, _, command = name.partition(" ")
             has_both = f"cold {command}" in names and f"warm {command}" in names
-            groups[command if has_both else name] = None
-        shortened[value] = list(groups)
+            groups.append(command if has_both else name)
+        shortened[value] = list(dict.fromkeys(groups))
     return shortened

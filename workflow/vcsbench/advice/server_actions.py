@@ -1,4 +1,4 @@
-"""Tell how to apply a server configuration: its settings, the place of each of them, and their cost."""
+"""The steps that apply a server configuration, with the place of each setting, and their cost."""
 
 import re
 from collections.abc import Mapping
@@ -52,32 +52,26 @@ RESTART = ActionStep(
 def setting_steps(server: str, settings: str) -> list[ActionStep]:
     """Return the steps that apply the settings of a server configuration to httpd or svnserve.
 
-    `settings` is svnserve's command line, or the directives of httpd, one a line. The steps are one for each
-    place with needed settings, one for each optional setting, and for httpd at last a restart.
-
-    Example: `svnserve -d -r ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT
-    --threads`, and a step with `--compression 0`, which only a fast network needs.
+    `settings` is svnserve's command line, or the directives of httpd, one a line. Example: `svnserve -d -r
+    ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
+    `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
     """
     # The optional settings, as they are written in `settings`, with the reason why not everybody needs them.
     # Each has a step of its own, so that a reader can leave it out.
     reasons = {}
+    needed = settings
     for pattern, reason in OPTIONAL.items():
         match = pattern.search(settings)
         if match:
             reasons[match[0]] = reason
-    needed = settings
-    for setting in reasons:
-        needed = needed.replace(setting, "")
+            needed = needed.replace(match[0], "")
     # Without its optional options, a command line has several spaces in a row.
     lines = [" ".join(line.split()) for line in needed.splitlines() if line.strip()]
-
     if server == "svnserve":
         steps = [ActionStep("\n".join(lines), server, SVNSERVE)]
         for setting, reason in reasons.items():
             steps.append(ActionStep(setting, server, f"{reason} {SVNSERVE_OPTION}"))
         return steps
-
-    # httpd refuses some directives in a <Location>, so the directives are sorted by their place.
     steps = []
     for place in (HTTPD_SERVER, HTTPD_LOCATION):
         directives = [line for line in lines if _httpd_place(line) == place]
@@ -100,21 +94,17 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     GiB; svnserve 1 GiB. With a cache of 256 MiB: 4 GiB; 256 MiB. One restart (...).`
     """
     sizes = {}
-    for server, text in settings_by_server.items():
-        sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
     parts = []
     smaller = []
     # httpd first, because it takes most.
-    for server in sorted(sizes):
-        size = sizes[server]
+    for server, text in sorted(settings_by_server.items()):
+        sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         # The processes of httpd share no cache. svnserve is one process.
-        if server == "httpd":
-            total = _format_memory(HTTPD_PROCESSES * size)
-            parts.append(f"httpd {PROCESSES} x {_format_memory(size)} = {total}")
-            smaller.append(_format_memory(HTTPD_PROCESSES * SMALLER_CACHE))
-        else:
-            parts.append(f"{server} {_format_memory(size)}")
-            smaller.append(_format_memory(SMALLER_CACHE))
+        processes = HTTPD_PROCESSES if server == "httpd" else 1
+        total = _format_memory(processes * sizes[server])
+        each = f" {PROCESSES} x {_format_memory(sizes[server])} =" if server == "httpd" else ""
+        parts.append(f"{server}{each} {total}")
+        smaller.append(_format_memory(processes * SMALLER_CACHE))
     cost = f"Memory, at most: {'; '.join(parts)}."
     if min(sizes.values()) > SMALLER_CACHE:
         cost += f" With a cache of {_format_memory(SMALLER_CACHE)}: {'; '.join(smaller)}."

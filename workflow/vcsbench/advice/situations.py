@@ -1,8 +1,7 @@
 """The best combination of values in each situation, such as the cold log of one repository."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
@@ -18,7 +17,10 @@ from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, can_be_start_
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
 
+# The values of a cell on all axes.
 Cell = tuple[str, ...]
+# The logarithm of the seconds of each round, by its number.
+Logs = Mapping[float, float]
 
 
 def compare_choices(
@@ -28,52 +30,49 @@ def compare_choices(
 
     `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
     row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
-
-    Each choice is compared with the fastest one. More comparisons find more differences by chance. Therefore
-    their significance is corrected for all of them together (Holm).
     """
     # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
+    values_by_cell = {cell: _values_of_choice(cell, axes, where) for cell in cells}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
     # Only cells with the most frequent work are compared: one that exported less was faster for that reason.
     alike = same_work.majority(works)
     other_work = []
-    for cell in cells:
+    for cell, values in values_by_cell.items():
         if cell not in alike:
-            values = _values_of_choice(cell, axes, where)
             other_work.append((values, _difference(cell, works, alike)))
-    logs = _logs_by_round({cell: cells[cell] for cell in cells if cell in alike})
+    logs = _logs_by_round({cell: rounds for cell, rounds in cells.items() if cell in alike})
 
-    # The order matters, because one reason can cause a later one. After cells with other work are left out,
-    # for example, there may be only one choice.
-    why = None
-    if rows["host"].nunique() > 1:
-        why = WhyNoBest.SEVERAL_HOSTS
-    elif len(cells) > 1 and not alike:
-        why = WhyNoBest.OTHER_WORK
-    elif alike and not logs:
-        # Some cell can be compared, but none has two rounds.
-        why = WhyNoBest.FEW_ROUNDS
-    elif len(logs) < 2:
-        # If another choice did other work, that is the reason for only one.
-        why = WhyNoBest.OTHER_WORK if other_work else WhyNoBest.ONE_CHOICE
+    why = _why_no_best(rows, works, alike, logs)
     if why:
         return Situation(where, why=why, other_work=other_work)
-
-    # The share of a cell's time that is start-up, NaN if it is unknown.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
-    ranked_cells = _rank_cells(logs, shares, noise, limits)
-    if all(ranked.call == Call.TOO_SMALL for ranked in ranked_cells[1:]):
+    choices = _rank_choices(logs, shares, values_by_cell, noise, limits)
+    if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
-    choices = [
-        Choice(
-            _values_of_choice(ranked.cell, axes, where), ranked.seconds, ranked.ratio, ranked.call
-        )
-        for ranked in ranked_cells
-    ]
     return Situation(where, choices, other_work=other_work)
+
+
+def _why_no_best(
+    rows: pd.DataFrame, cells: Collection[Cell], alike: Collection[Cell], logs: Mapping[Cell, Logs]
+) -> WhyNoBest | None:
+    """Return why the cells of a situation cannot be compared, None if two or more can.
+
+    `alike` are the cells with the most frequent work, `logs` has those of them with two or more rounds.
+    """
+    # The order matters, because one reason can cause a later one. After cells with other work are left out,
+    # for example, there may be only one choice.
+    if rows["host"].nunique() > 1:
+        return WhyNoBest.SEVERAL_HOSTS
+    if len(cells) > 1 and not alike:
+        return WhyNoBest.OTHER_WORK
+    if alike and not logs:
+        return WhyNoBest.FEW_ROUNDS
+    if len(logs) < 2:
+        return WhyNoBest.OTHER_WORK if len(alike) < len(cells) else WhyNoBest.ONE_CHOICE
+    return None
 
 
 def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str, str]:
@@ -82,57 +81,42 @@ def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str
     return {axis: value for axis, value in values if value and axis not in where}
 
 
-@dataclass(frozen=True)
-class RankedCell:
-    """A cell with its mean time, its ratio to the best cell's time, and the call against that cell."""
-
-    cell: Cell
-    seconds: float
-    ratio: float = 1.0
-    call: Call = Call.EQUAL
-
-
-def _rank_cells(
-    logs: Mapping[Cell, Mapping[float, float]],
+def _rank_choices(
+    logs: Mapping[Cell, Logs],
     shares: Mapping[Cell, float],
+    values_by_cell: Mapping[Cell, Where],
     noise: Noise,
     limits: Limits,
-) -> list[RankedCell]:
-    """Return the cells, the fastest one first, with their calls (outcomes) against it.
+) -> list[Choice]:
+    """Return the choices, the fastest one first, with their calls (outcomes) against it.
 
     Each ratio is other / best, the reverse of baseline / candidate elsewhere: above 1, the other cell is
-    slower.
-
-    `logs` has the logarithms of their times in seconds by number of the round. `shares` has the share of
-    start-up in the time of each cell, NaN if it is unknown.
+    slower. `shares` has the share of start-up in the time of each cell, NaN if it is unknown.
     """
     means = _common_means(logs)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
-    times_best = []
+    ratios = []
     for cell in others:
         log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
-        times_best.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
+        ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
     # The calls of a significant ratio above 1, and of one below 1. Below 1 is possible, because `best` is the
     # fastest over the common rounds of all cells, and the pair may have more rounds.
     calls_of_ratio = (Call.SLOWER, Call.FASTER)
-    calls = call_ratios(times_best, noise.has_duplicates, calls_of_ratio, limits)
-    ranked = [RankedCell(best, math.exp(means[best]))]
-    for cell, ratio, call in zip(others, times_best, calls, strict=True):
+    # More comparisons find more differences by chance. So their significance is corrected for all of them.
+    calls = call_ratios(ratios, noise.has_duplicates, calls_of_ratio, limits)
+    choices = [Choice(values_by_cell[best], math.exp(means[best]), call=Call.EQUAL)]
+    for cell, ratio, call in zip(others, ratios, calls, strict=True):
         # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
-        if can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0)):
-            call = Call.TOO_SMALL
-        seconds = math.exp(means[cell])
-        ranked.append(RankedCell(cell, seconds, ratio.value, call or Call.UNDECIDED))
-    return ranked
+        is_small = can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0))
+        shown_call = Call.TOO_SMALL if is_small else call or Call.UNDECIDED
+        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, shown_call))
+    return choices
 
 
-def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float, float]]:
-    """Return the logarithms of the times by number of the round, of the cells with at least two rounds.
-
-    One round has no scatter, so that nothing can be called.
-    """
-    logs = {}
+def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, Logs]:
+    """Return the logarithms of the times of the cells with at least two rounds: one round has no scatter."""
+    logs: dict[Cell, Logs] = {}
     for cell, rounds in cells.items():
         if len(rounds) >= CALLED_ROUNDS:
             times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
@@ -140,12 +124,12 @@ def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, dict[float,
     return logs
 
 
-def _common_means(logs: Mapping[Cell, Mapping[float, float]]) -> dict[Cell, float]:
+def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
     """Return the mean logarithm of each cell's time over the rounds that all cells have.
 
-    The machine may become slower from round to round. So means over different rounds are not comparable. If
-    fewer than two rounds are common to all cells, each cell has the mean of all its own rounds.
+    If fewer than two rounds are common to all cells, each cell has the mean of all its own rounds.
     """
+    # The machine may become slower from round to round. So means over different rounds are not comparable.
     rounds = [set(by_round) for by_round in logs.values()]
     common = set.intersection(*rounds)
     means = {}

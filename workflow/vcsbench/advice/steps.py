@@ -1,8 +1,8 @@
 """The order of the changes that are worth it for a reader, decided once for each combination of picks.
 
 Picks are the values that a reader of the page has chosen: `{"access": "http", "format": "f6"}`. A change
-sets one axis to another value. It is judged by the comparisons that fit the reader's picks, and by those
-that fit the picks after earlier changes. A step is a change that the reader is advised to make.
+sets one axis to another value. A step is a change that the reader is advised to make. A state has the
+reader's values after some of the steps.
 """
 
 import enum
@@ -12,21 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Card, Choice, Situation, fits
 from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation, Where
+from vcsbench.advice.effects import ChangeEffect, is_benchmark
+from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Call, Result
-
-
-class ChangeEffect(enum.StrEnum):
-    """The effect of a change in one comparison."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    EQUAL = "equal"
-    UNDECIDED = "undecided"
-    SMALL = "too small to compare"
 
 
 class Worth(enum.StrEnum):
@@ -42,7 +33,6 @@ class Worth(enum.StrEnum):
     NOT_MEASURED = "not measured"
 
 
-# The order of changes: those of a card, and all that are no steps.
 RANKS = {worth: rank for rank, worth in enumerate(Worth)}
 # The values of command and cache, as items: log over svn and over http are one operation.
 OperationKey = tuple[tuple[str, str], ...]
@@ -64,8 +54,7 @@ class Outcome:
 
     @property
     def operation(self) -> Where:
-        """Return the command and the state of the caches."""
-        # A case without a state of caches has no value there.
+        """Return the command and the state of the caches, without those that do not apply ("")."""
         axes = [axis for axis in self.where if axis in (COMMAND_AXIS, CACHE_AXIS)]
         return {axis: self.where[axis] for axis in axes if self.where[axis]}
 
@@ -75,23 +64,11 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ReaderState:
-    """The state of a reader after some steps: the values by axis, and the numbers of these steps.
-
-    Example: `{"access": "http", "packing": "pack"}` after (1,), the first step.
-    """
-
-    values: Where
-    steps: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class ValueChange:
     """A change of an axis to a value, with its outcomes and its worth.
 
-    `gain` orders the changes. It is the sum of the logarithms of the factors. Slower outcomes count with a
-    minus sign, so the gain is below 0 for a loss. `instead` is the number of the step that it would replace,
-    0 for none.
+    `gain` is the sum of the logarithms of the factors, those of slower outcomes with a minus sign. `instead`
+    is the step that the change would replace, None without one.
     """
 
     card: Card
@@ -99,7 +76,7 @@ class ValueChange:
     outcomes: Sequence[Outcome]
     worth: Worth
     gain: float
-    instead: int = 0
+    instead: "ValueChange | None" = None
 
     @property
     def axis(self) -> str:
@@ -107,6 +84,7 @@ class ValueChange:
 
     @property
     def condition(self) -> str:
+        """Return the clause after "Only if", such as `you can stop commits`; "" for a change without one."""
         action = self.card.question.actions.get(self.value)
         return action.condition if action else ""
 
@@ -121,7 +99,7 @@ class StepPlan:
 
     steps: Sequence[ValueChange]
     others: Sequence[ValueChange]
-    states: Sequence[ReaderState]
+    states: Sequence[Where]
 
 
 def combinations_of(
@@ -129,11 +107,9 @@ def combinations_of(
 ) -> list[Where]:
     """Return the combinations of picks that some cell fits, at most `most`. The first one is {}.
 
-    `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. `axes` are those
-    that the page offers, with their values. With too many combinations, the last axes are left out.
-
-    Example: `{"access": ["http"], "format": ["f6", "f7"]}` gives {}, {"format": "f6"}, {"format": "f7"},
-    {"access": "http"}, {"access": "http", "format": "f6"} and {"access": "http", "format": "f7"}.
+    `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. With too many
+    combinations, the last of the `axes` are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives
+    {}, {"format": "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
     """
     # Thousands of cells have few different values of these axes. So there are few fits to check below.
     cells: dict[tuple[str, ...], Where] = {}
@@ -156,64 +132,74 @@ def combinations_of(
 def plan_steps(
     cards: Sequence[Card], picks: Where, margin: float, workload: Sequence[WeightedOperation] = ()
 ) -> StepPlan:
-    """Return the changes for a reader who has `picks`. A factor from the `margin` (such as 1.1) on matters.
+    """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    One step after the other is chosen (_next_step) until no card has a further one. A change is a possible
-    step if it is worth it, does not interrupt the service (`condition`), and its axis has no step yet. Only
-    the best one of each axis counts. It is judged in the states before and after the earlier steps.
-
-    All other axes have their best change in `others`. An axis with a step has another change there if that
-    change gains more and has a condition.
+    A factor from the `margin` on, such as 1.1, is worth a change. An axis without a step has its best change
+    among the others. An axis with a step has a change there that gains more, but has a condition.
     """
     steps: list[ValueChange] = []
-    states = [ReaderState(picks)]
-    while True:
-        taken = {step.axis for step in steps}
-        open_cards = [card for card in cards if card.question.axis not in taken]
-        changes_of_cards = [_changes_of(card, states, margin, workload) for card in open_cards]
-        # The best change of each card that interrupts no service.
-        possible = []
-        for changes in changes_of_cards:
-            # The changes of a card are sorted, the best one first.
-            worthwhile = [change for change in changes if change.worth is Worth.DO]
-            possible += [change for change in worthwhile if not change.condition][:1]
-        if not possible:
-            break
-        step = _next_step(possible, states[-1])
+    states = [picks]
+    changes_by_card = [_changes_of(card, states, margin, workload) for card in cards]
+    while step := _next_step(changes_by_card, states[-1]):
         steps.append(step)
-        # A reader may leave out any step. So each state stays, and a copy of it has the step, too: after two
-        # steps there are four states. Fewer steps come first, so the last state has all of them.
-        with_step = [
-            ReaderState({**state.values, step.axis: step.value}, (*state.steps, len(steps)))
-            for state in states
+        states = _states_after(picks, steps)
+        taken = {step.axis for step in steps}
+        changes_by_card = [
+            _changes_of(card, states, margin, workload)
+            for card in cards
+            if card.question.axis not in taken
         ]
-        states = sorted([*states, *with_step], key=lambda state: len(state.steps))
-
-    others = [changes[0] for changes in changes_of_cards if changes]
-    # A step has no condition. Another value of the same axis can gain more, but interrupt the service. It is
-    # named as an alternative to the step. `states[:1]` is the reader's present state.
-    for number, step in enumerate(steps, 1):
-        for change in _changes_of(step.card, states[:1], margin, workload):
-            if change.worth is Worth.DO and change.condition and change.gain > step.gain:
-                others.append(replace(change, instead=number))
-                break
-    others.sort(key=lambda change: (RANKS[change.worth], -change.gain))
-    return StepPlan(steps, others, states)
+    others = [changes[0] for changes in changes_by_card if changes]
+    for step in steps:
+        alternatives = [
+            change
+            for change in _changes_of(step.card, [picks], margin, workload)
+            if change.worth is Worth.DO and change.condition and change.gain > step.gain
+        ]
+        others += [replace(change, instead=step) for change in alternatives[:1]]
+    return StepPlan(steps, sorted(others, key=_rank), states)
 
 
-def _next_step(possible: Sequence[ValueChange], state: ReaderState) -> ValueChange:
-    """Return the change with the largest gain among those that lose nowhere, if there are any.
+def _states_after(picks: Where, steps: Sequence[ValueChange]) -> list[Where]:
+    """Return the picks, and the values after each selection of the steps; those with fewer steps first.
 
-    Otherwise return the change with the largest gain of all.
+    A reader may leave out any step, and each change is shown where it was measured: packing before and after
+    the change to f7, for example. So two steps make four states.
     """
-    by_gain = sorted(possible, key=lambda change: -change.gain)
-    for change in by_gain:
-        if not _loses(change, by_gain, state):
+    states = [picks]
+    for step in steps:
+        states += [{**state, step.axis: step.value} for state in states]
+    # Each step changes one value.
+    return sorted(states, key=lambda state: len(state.items() - picks.items()))
+
+
+def _rank(change: ValueChange) -> tuple[int, float]:
+    """Return what to sort changes by, so that the best one is the first."""
+    return RANKS[change.worth], -change.gain
+
+
+def _next_step(
+    changes_by_card: Sequence[Sequence[ValueChange]], state: Where
+) -> ValueChange | None:
+    """Return the change that is worth most among those that are slower nowhere, or else among all.
+
+    The best change of each card that has no condition counts. Return None if none of them is worth it.
+    """
+    possible: list[ValueChange] = []
+    for changes in changes_by_card:
+        unconditional = [change for change in changes if not change.condition]
+        worthwhile = [change for change in unconditional if change.worth is Worth.DO]
+        possible += worthwhile[:1]
+    possible.sort(key=lambda change: -change.gain)
+    for change in possible:
+        if not _is_slower_somewhere(change, possible, state):
             return change
-    return by_gain[0]
+    return possible[0] if possible else None
 
 
-def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderState) -> bool:
+def _is_slower_somewhere(
+    change: ValueChange, possible: Sequence[ValueChange], state: Where
+) -> bool:
     """Return True if a change is slower somewhere, now or after one of the other possible changes.
 
     For example, a setting of the server may be faster with f7 and slower with f6. It should then come after
@@ -222,25 +208,24 @@ def _loses(change: ValueChange, possible: Sequence[ValueChange], state: ReaderSt
     outcomes = list(change.outcomes)
     for other in possible:
         if other.axis != change.axis:
-            after = ReaderState({**state.values, other.axis: other.value})
-            outcomes += find_outcomes(change.card, change.value, [after])
+            outcomes += find_outcomes(
+                change.card, change.value, [{**state, other.axis: other.value}]
+            )
     return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
 
 
-def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list[Outcome]:
+def find_outcomes(card: Card, value: str, states: Sequence[Where]) -> list[Outcome]:
     """Return the outcomes of the change to a value, from the comparisons that fit the states.
 
-    The states have the reader's values after more and more steps. An operation is a command with a state of
-    caches. It has the outcomes in the last state in which one of its comparisons is decided. If none is
-    decided, it has the outcomes of the first state with a comparison.
-
-    Return [] if no comparison fits. Commands of svnbench are left out if there are others.
+    An operation (a command with a state of caches) has the outcomes in the last state in which one of its
+    comparisons is decided, or otherwise in the first state with a comparison. Return [] if no comparison
+    fits.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
         for key, outcomes in _outcomes_in(card, value, state).items():
             is_decided = any(
-                outcome.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.SMALL)
+                outcome.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.TOO_SMALL)
                 for outcome in outcomes
             )
             # A later state replaces an earlier one only with something decided.
@@ -252,18 +237,18 @@ def find_outcomes(card: Card, value: str, states: Sequence[ReaderState]) -> list
     return for_work if for_work else found
 
 
-def _outcomes_in(card: Card, value: str, state: ReaderState) -> dict[OperationKey, list[Outcome]]:
+def _outcomes_in(card: Card, value: str, state: Where) -> dict[OperationKey, list[Outcome]]:
     """Return the outcomes of the change to a value in one state, by operation.
 
     They come from comparisons of the value with the reader's value, or with any value if that is unknown.
     Return {} if the reader has the value already, as after an earlier step.
     """
-    current = state.values.get(card.question.axis, "")
+    current = state.get(card.question.axis, "")
     outcomes: dict[OperationKey, list[Outcome]] = {}
     if current == value:
         return outcomes
     for case in card.cases:
-        if not fits(case.where, state.values):
+        if not fits(case.where, state):
             continue
         for pair in case.pairs:
             if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
@@ -278,13 +263,11 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
     Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
     2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
     """
-    ratio = pair.ratio
-    before_s, after_s = pair.times
-    # The ratio is baseline / candidate, so above 1 if the change to the candidate is faster. A change to the
-    # baseline goes the other way.
-    if value == pair.baseline:
-        ratio = 1 / ratio
-        before_s, after_s = after_s, before_s
+    baseline_s, candidate_s = pair.times
+    # The ratio is baseline / candidate. A change to the baseline goes the other way.
+    is_to_candidate = value == pair.candidate
+    ratio = pair.ratio if is_to_candidate else 1 / pair.ratio
+    before_s, after_s = (baseline_s, candidate_s) if is_to_candidate else (candidate_s, baseline_s)
     effect = ChangeEffect.UNDECIDED
     # A called difference counts also below the margin: many of them can be worth it.
     if pair.call in (Call.FASTER, Call.SLOWER):
@@ -292,12 +275,12 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
     elif pair.result == Result.EQUAL:
         effect = ChangeEffect.EQUAL
     elif pair.result == Result.TOO_SMALL:
-        effect = ChangeEffect.SMALL
+        effect = ChangeEffect.TOO_SMALL
+    # In a pair, a time of 0 is unknown.
     return Outcome(
         where=case.where,
         effect=effect,
-        factor=max(ratio, 1 / ratio),
-        # A time of 0 is unknown.
+        factor=at_least_1(ratio),
         before_s=before_s or None,
         after_s=after_s or None,
         flags=pair.flags,
@@ -307,7 +290,7 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
 def _change_to(
     card: Card,
     value: str,
-    states: Sequence[ReaderState],
+    states: Sequence[Where],
     margin: float,
     workload: Sequence[WeightedOperation],
 ) -> ValueChange:
@@ -327,19 +310,19 @@ def _change_to(
             gain += share * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
             gain -= share * math.log(outcome.factor)
-    return ValueChange(card, value, outcomes, _worth(outcomes, gain, margin, bool(workload)), gain)
+    worth = _worth(outcomes, gain, margin=margin, has_workload=bool(workload))
+    return ValueChange(card, value, outcomes, worth, gain)
+
+
+def _weight(where: Where, workload: Sequence[WeightedOperation]) -> float:
+    """Return the weight of a case in the workload, 1 without a workload."""
+    if not workload:
+        return 1.0
+    return sum(operation.weight for operation in workload if fits(where, operation.where))
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
-    """Return the worth of a change, the first that holds:
-
-    - NOT_MEASURED without an outcome.
-    - DO or DEPENDS if some outcome is faster by the margin (such as 1.1) or more. With a workload, it is DO
-      if the `gain` is above 0. Without one, it is DO if no outcome is slower by the margin or more.
-    - KEEP if some outcome is slower by the margin or more.
-    - SLIGHT if there are smaller differences, EQUAL if some outcome is equal.
-    - SMALL if all outcomes are mostly start-up, otherwise UNDECIDED.
-    """
+    """Return the worth of a change, NOT_MEASURED without an outcome. See Worth."""
     if not outcomes:
         return Worth.NOT_MEASURED
     faster = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.FASTER]
@@ -357,58 +340,36 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     effects = {outcome.effect for outcome in outcomes}
     if ChangeEffect.EQUAL in effects:
         return Worth.EQUAL
-    if effects == {ChangeEffect.SMALL}:
-        return Worth.SMALL
-    return Worth.UNDECIDED
-
-
-def _weight(where: Where, workload: Sequence[WeightedOperation]) -> float:
-    """Return the weight of a case in the workload, 1 without a workload."""
-    if not workload:
-        return 1.0
-    return sum(operation.weight for operation in workload if fits(where, operation.where))
+    return Worth.SMALL if effects == {ChangeEffect.TOO_SMALL} else Worth.UNDECIDED
 
 
 def _changes_of(
-    card: Card, states: Sequence[ReaderState], margin: float, workload: Sequence[WeightedOperation]
+    card: Card, states: Sequence[Where], margin: float, workload: Sequence[WeightedOperation]
 ) -> list[ValueChange]:
-    """Return the changes of a card, the best first.
+    """Return the changes to the other values of a card's axis, the best first.
 
-    If the reader's value of the axis is known, there is a change to each other value. If it is unknown, there
-    is only the change to the value that the card recommends. Without a recommendation, there is a change to
-    each value.
+    If the reader's present value is unknown, the only change is that to the value that the card recommends.
+    Without a recommendation, there is a change to each value.
     """
-    present = states[0].values.get(card.question.axis, "")
-    # All values that are compared with another one, in the order of the comparisons.
-    values: list[str] = []
-    for case in card.cases:
-        for pair in case.pairs:
-            for side in pair.sides:
-                if side != present and side not in values and not pair.is_noise_check:
-                    values.append(side)
+    present = states[0].get(card.question.axis, "")
+    values = _compared_values(card)
     if not present:
-        # The recommendation may depend on the steps. The last state has the most of them, and is asked first.
+        # The recommendation may depend on the steps, and the last state has the most of them.
         for state in reversed(states):
-            answer = card.answer_for(state.values)
+            answer = card.answer_for(state)
             if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
                 values = [answer.value]
                 break
-    changes = [_change_to(card, value, states, margin, workload) for value in values]
-    return sorted(changes, key=lambda change: (RANKS[change.worth], -change.gain))
-
-
-def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
-    """Return the choice of a situation that a reader has; None if no choice fits, or several do.
-
-    Several fit if the reader's values leave an axis open: with f7 alone, both (f7, packed) and (f7, not
-    packed) fit.
-    """
-    if not values:
-        return None
-    fitting = [
-        choice for choice in situation.choices if fits({**situation.where, **choice.values}, values)
+    changes = [
+        _change_to(card, value, states, margin, workload) for value in values if value != present
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    return sorted(changes, key=_rank)
+
+
+def _compared_values(card: Card) -> list[str]:
+    """Return the values that are compared with another one, in the order of the comparisons."""
+    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
+    return list(dict.fromkeys(side for pair in pairs for side in pair.sides))
 
 
 def find_combined_outcomes(
@@ -416,12 +377,8 @@ def find_combined_outcomes(
 ) -> list[Outcome]:
     """Return the measured effect of several steps together, in each situation.
 
-    `before` has the reader's values by axis, `after` the values after the steps. Each is looked up among the
-    choices of the situation. A situation is left out if one of the two was not measured, or is not unique.
-
-    The effect is EQUAL if the two times differ by less than the margin. The two choices were not compared
-    with each other, but each with the best choice. So the effect is FASTER or SLOWER only if these
-    comparisons show a difference. Otherwise it is UNDECIDED.
+    `before` has the reader's values by axis, `after` the values after the steps. A situation is left out if
+    it lacks a choice with one of these values, or has several.
     """
     outcomes = []
     for situation in situations:
@@ -429,31 +386,45 @@ def find_combined_outcomes(
             continue
         now = _choice_of_reader(situation, before)
         then = _choice_of_reader(situation, after)
-        if not now or not then:
-            continue
-        # Above 1 if the steps make the operation faster.
-        ratio = now.seconds / then.seconds
-        # If neither choice is slower than the best one, they are not shown to differ.
-        is_called = now.is_slower or then.is_slower
-        # A choice may have a mean far above the best choice's mean, and wide intervals. Without a call, it
-        # may still be as fast as the best choice. Then the ratio of the two choices is open, too.
-        is_open = any(
-            not choice.is_slower and not choice.is_equal and choice.ratio >= margin
-            for choice in (now, then)
-        )
-        effect = ChangeEffect.UNDECIDED
-        if max(ratio, 1 / ratio) < margin:
-            effect = ChangeEffect.EQUAL
-        elif is_called and not is_open:
-            effect = ChangeEffect.FASTER if ratio > 1 else ChangeEffect.SLOWER
-        outcomes.append(
-            Outcome(
+        if now and then:
+            outcome = Outcome(
                 where=situation.where,
-                effect=effect,
-                factor=max(ratio, 1 / ratio),
+                effect=_effect_of_choice(now, then, margin),
+                factor=at_least_1(now.seconds / then.seconds),
                 before_s=now.seconds,
                 after_s=then.seconds,
                 flags=(),
             )
-        )
+            outcomes.append(outcome)
     return outcomes
+
+
+def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
+    """Return the choice of a situation that a reader has; None if no choice fits, or several do.
+
+    With f7 alone, for example, both (f7, packed) and (f7, not packed) fit.
+    """
+    fitting = [
+        choice for choice in situation.choices if fits({**situation.where, **choice.values}, values)
+    ]
+    return fitting[0] if values and len(fitting) == 1 else None
+
+
+def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
+    """Return the effect of a change from one choice of a situation to another.
+
+    The two were not compared with each other, but each with the best choice. They are shown to differ if one
+    of them is slower than the best choice, and the other one is not undecided far from it.
+    """
+    if at_least_1(now.seconds / then.seconds) < margin:
+        return ChangeEffect.EQUAL
+    choices = (now, then)
+    is_shown = any(choice.is_slower for choice in choices)
+    # A choice may have a mean far above the best choice's mean, and wide intervals. It may still be as fast.
+    is_open = any(
+        not choice.is_slower and not choice.is_equal and choice.ratio >= margin
+        for choice in choices
+    )
+    if not is_shown or is_open:
+        return ChangeEffect.UNDECIDED
+    return ChangeEffect.FASTER if now.seconds > then.seconds else ChangeEffect.SLOWER

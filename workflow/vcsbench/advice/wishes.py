@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench.advice import labels, steps
-from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Advice, Card
 from vcsbench.advice.decision import Where
+from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.questions import CardAction
-from vcsbench.advice.steps import ChangeEffect, Outcome, ReaderState
+from vcsbench.advice.steps import Outcome
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.config.study import WITHOUT_SERVER
@@ -45,12 +45,17 @@ class Operation(NamedTuple):
     cache: str
     access: str
 
+    @classmethod
+    def of_case(cls, where: Where) -> "Operation":
+        """Return the operation of a case with the values `where`, by axis."""
+        return cls(*(where.get(axis, "") for axis in (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)))
+
     @property
     def occasion(self) -> str:
-        """Return when a user does it: `First log of the morning over svn (cold)`.
+        """Return when a user does it: `First log of the morning over svn (cold)`, `Dump`.
 
         Caches are cold after a night, warm with a new server after its restart, and warm with the same server
-        for a repeated command. A command without a state of caches has its name only: `Dump`.
+        for a repeated command.
         """
         state = cache_state(self.cache)
         over = f" over {self.access}" if self.access else ""
@@ -67,23 +72,23 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Wish:
-    """An operation, and a change of one axis that makes it faster.
-
-    `factor` is at least 1. `command` applies the change, "" if that takes several lines. `condition` is ""
-    if the change does not interrupt the service, `downtime` names the interruption, and `slower` the
-    operations that become slower. `work` is None if the change takes no time, or if it is unknown.
-    """
+    """An operation, and a change of one axis that makes it faster by `factor`."""
 
     operation: Operation
     axis: str
+    # The label of the new value.
     change: str
     factor: float
     before_s: float
     after_s: float
+    # The command that applies the change, "" if that takes several lines.
     command: str
+    # "" if the change does not interrupt the service. `downtime` names the interruption.
     condition: str
     downtime: str
+    # None if the change takes no time, or if it is unknown.
     work: MeasuredWork | None
+    # The operations that become slower, with their factors.
     slower: Sequence[str]
 
     @property
@@ -113,24 +118,22 @@ class Wish:
 def find_wishes(advice: Advice, values_now: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
-    There are one or two for each command with a state of caches (_best_wishes).
-
-    `values_now` are those of the user's repository by axis: `{"format": "f6", "packing": "pack"}`.
-    `work` has the time that it took here to load or pack the repository, by axis.
+    There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
+    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that it took here to
+    load or pack the repository: `{"packing": MeasuredWork(4.2, 20_000, False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
-    # A list with each access would be three times as long, and say nearly the same of each.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
+        # A cost, such as that of https, is no reason to change.
         if card.question.is_cost:
             continue
         for wish in _wishes_of_card(card, values_now, work, margin):
+            # A list with each access would be three times as long, and nearly the same for each of them.
             key = (wish.operation.command, wish.operation.cache)
             by_operation.setdefault(key, []).append(wish)
-    chosen: list[Wish] = []
-    for wishes in by_operation.values():
-        chosen += _best_wishes(wishes)
+    chosen = [wish for wishes in by_operation.values() for wish in _best_wishes(wishes)]
     return sorted(chosen, key=lambda wish: -wish.factor)
 
 
@@ -142,13 +145,10 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
     """
     # The largest factors are those over file, which has no connection. Few users work on the server itself.
     over_server = [wish for wish in wishes if wish.operation.access not in WITHOUT_SERVER]
-    if over_server:
-        wishes = over_server
-    best = max(wishes, key=lambda wish: wish.factor)
-    unconditional = [wish for wish in wishes if not wish.condition]
-    if not best.condition or not unconditional:
-        return [best]
-    return [best, max(unconditional, key=lambda wish: wish.factor)]
+    candidates = sorted(over_server or wishes, key=lambda wish: -wish.factor)
+    best = candidates[0]
+    unconditional = [wish for wish in candidates if not wish.condition]
+    return [best, *unconditional[:1]] if best.condition else [best]
 
 
 def _wishes_of_card(
@@ -156,48 +156,39 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    A card has the comparisons of all values of one axis. Yield nothing if `values_now` lacks that axis.
+    Yield nothing if `values_now` lacks that axis. A repository shows its format, for example, but not the
+    access of its users.
     """
     axis = card.question.axis
-    present = values_now.get(axis, "")
-    # The repository shows its format, for example. It does not show the access or the build of the user.
-    if not present:
+    if axis not in values_now:
         return
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
-        if value == present:
+        if value == values_now[axis]:
             continue
-        # This takes only comparisons of the value with the value that the user has now.
-        outcomes = steps.find_outcomes(card, value, [ReaderState(values_now)])
+        # Only comparisons of the value with the present one count.
+        outcomes = steps.find_outcomes(card, value, [values_now])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
-            # The commands of svnbench, such as null-log, only measure a server. Nobody waits for them.
+            # Nobody waits for the commands of svnbench, such as null-log.
             if not is_gain or is_benchmark(outcome.where):
                 continue
             if outcome.before_s is None or outcome.after_s is None:
                 continue
             yield Wish(
-                operation=_operation_of(outcome.where),
+                operation=Operation.of_case(outcome.where),
                 axis=axis,
                 change=labels.value_label(axis, value),
                 factor=outcome.factor,
                 before_s=outcome.before_s,
                 after_s=outcome.after_s,
-                command=_only_command(action, outcome.where),
+                command=_only_command(action, outcome.where.get(ACCESS_AXIS, "")),
                 condition=action.condition,
                 downtime=action.downtime,
                 work=work.get(axis) if _takes_work(axis, value) else None,
                 slower=_slower_operations(outcomes, margin),
             )
-
-
-def _operation_of(where: Where) -> Operation:
-    return Operation(
-        command=where.get(COMMAND_AXIS, ""),
-        cache=where.get(CACHE_AXIS, ""),
-        access=where.get(ACCESS_AXIS, ""),
-    )
 
 
 def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
@@ -210,13 +201,13 @@ def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
     return slower
 
 
-def _only_command(action: CardAction, where: Where) -> str:
-    """Return the command that applies a value for the access of a case, such as `svnadmin pack REPO`.
+def _only_command(action: CardAction, access: str) -> str:
+    """Return the command that applies a value for an access, such as `svnadmin pack REPO`.
 
     Return "" without a command, with several commands, or if the command has several lines.
     """
     # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
-    server = SUBVERSION.accesses[where.get(ACCESS_AXIS, "")]["server"]
+    server = SUBVERSION.accesses[access]["server"]
     commands = [step.command for step in action.steps if step.server in ("", server)]
     is_one_line = len(commands) == 1 and "\n" not in commands[0]
     return commands[0] if is_one_line else ""

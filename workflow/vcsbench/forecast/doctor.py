@@ -1,19 +1,16 @@
 """The report of `vcsbench doctor`: possible measurements, and missing things with remedies."""
 
-import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from vcsbench import kernel, process_facts, words
+from vcsbench import kernel, words
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report, side_effects, trials
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import read_versions
-from vcsbench.measure.server import find_other_servers
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.storages import disks, filesystems
@@ -36,12 +33,6 @@ MAX_LOAD_PER_CORE = 1 / 4
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 # Governors that slow an idle processor down, so that a run begins slowly.
 SAVING_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
-
-SERVICES = {
-    *("svnserve", "httpd", "apache2", "nginx", "lighttpd", "caddy"),
-    *("postgres", "postmaster", "mysqld", "mariadbd", "mongod", "redis-server"),
-    *("oracle", "sqlservr", "slapd", "smbd", "nfsd", "exim4", "named"),
-}
 
 
 class CheckResult(Enum):
@@ -96,6 +87,7 @@ def examine_machine(
 
 
 def run_checks(plan: Plan) -> list[Check]:
+    """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
     checks = [*_check_cells(plan), *_check_programs(plan), _check_cache_clearing(plan)]
     checks += _check_storages(plan)
     for lack in trials.find_lacks(plan, trials.REQUIRED):
@@ -105,7 +97,6 @@ def run_checks(plan: Plan) -> list[Check]:
     checks += _check_hardware()
     checks += _check_load()
     checks += _check_scatter(plan)
-    checks += _check_services()
     return checks
 
 
@@ -120,7 +111,7 @@ def _check_cells(plan: Plan) -> Iterator[Check]:
 
 
 def _check_programs(plan: Plan) -> Iterator[Check]:
-    """Yield the missing packages, the versions of the installed programs, and whether hyperfine is old."""
+    """Yield each missing package, the versions of the installed programs, and an old hyperfine."""
     for package in side_effects.missing_packages(plan.root):
         yield Check(
             CheckResult.MISSING if package.is_required else CheckResult.LIMITED,
@@ -143,10 +134,7 @@ def _check_programs(plan: Plan) -> Iterator[Check]:
 
 
 def _check_cache_clearing(plan: Plan) -> Check:
-    """Return a check that says how caches are cleared for cold runs on this machine, or why they cannot be.
-
-    It is AVAILABLE if the kernel's caches can be emptied, LIMITED with vmtouch, and MISSING otherwise.
-    """
+    """Return how caches are cleared for cold runs on this machine, or why they cannot be."""
     setting = plan.config.settings.clear_caches
     machine = plan.env.machine
     folder = plan.config.settings.storages[plan.config.settings.storage]
@@ -216,10 +204,7 @@ def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
 
 
 def _check_hardware() -> Iterator[Check]:
-    """Yield a check with the facts about the machine, and warnings about what makes times uncertain.
-
-    Warnings concern a single core, a clock that is slow to read, and a governor that slows an idle processor.
-    """
+    """Yield a check with the facts about the machine, and warnings about what makes times uncertain."""
     machine = host()
     memory = words.size(machine["memory_bytes"] or 0)
     cores = words.count_of(machine["cores"], "core")
@@ -277,21 +262,3 @@ def _check_scatter(plan: Plan) -> Iterator[Check]:
     for study, scatter_pct in plan_report.scatter_pct_by_study(plan).items():
         text = f"runs of a typical cell of {study} scattered by {scatter_pct:.2g} % here"
         yield Check(CheckResult.AVAILABLE, text)
-
-
-def _check_services() -> Iterator[Check]:
-    """Yield a warning for each server program that runs here: it disturbs runs, and they disturb it."""
-    # Servers of measurements are no services of the user's.
-    servers_of_vcsbench = find_other_servers(())
-    numbers: Counter[str] = Counter()
-    for pid in process_facts.all_pids():
-        command = process_facts.command_line(pid)
-        # Threads of the kernel have no command line.
-        if command and " ".join(command) not in servers_of_vcsbench:
-            # Some programs append their state to their name: `postgres: checkpointer`.
-            numbers[os.path.basename(command[0]).partition(":")[0]] += 1
-    for name in sorted(numbers.keys() & SERVICES):
-        number = words.count_of(numbers[name], "process", "processes")
-        yield Check(
-            CheckResult.WARNING, f"{name} runs here, in {number}", "measure while it is idle"
-        )

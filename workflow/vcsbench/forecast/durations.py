@@ -58,36 +58,31 @@ class Forecast:
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     """Return how long each stage of a run takes, such as {"loading": 12.0, "measuring": 300.0, ...}.
 
-    Only what is missing counts: repositories that are not loaded, copies that are not made, cell-rounds
-    without a result. Rounds that later decisions add are not in it.
+    Only missing repositories, copies and results count. Rounds that later decisions add are not in it.
     """
     revisions: dict[str, int] = {}
     for repo in repositories.all_repositories():
         # The repository of fixed cost has no revisions, and takes no time.
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
-    loading_s = 0.0
-    for repo, _ in missing_loads(repositories):
-        loading_s += revisions[repo] * LOAD_S
-    copying_s = 0.0
-    for storage in repositories.storages:
-        for variant, _ in repositories.missing(storage):
-            copying_s += revisions.get(variant.repo, 0) * COPY_S
-    tracing_s = 0.0
-    for study in plan.grids:
-        tracing_s += TRACE_S * len(plan.missing_traces(study))
-    report_s = 0.0
-    for definition in plan.config.studies.values():
-        report_s += REPORT_S + TABLE_S * len(definition.tables)
+    loaded = sum(revisions[repo] for repo, _ in missing_loads(repositories))
+    copied = sum(
+        revisions.get(variant.repo, 0)
+        for storage in repositories.storages
+        for variant, _ in repositories.missing(storage)
+    )
+    traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
+    studies = plan.config.studies.values()
+    tables = sum(len(study.tables) for study in studies)
     measuring_s, is_typical = _forecast_measuring(plan)
     stages = {
-        "loading": loading_s,
-        "copying": copying_s,
-        "system calls": tracing_s,
+        "loading": loaded * LOAD_S,
+        "copying": copied * COPY_S,
+        "system calls": traces * TRACE_S,
         "measuring": measuring_s,
-        "report": report_s,
+        "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    return Forecast(stages, is_rough=loading_s > 0 or is_typical)
+    return Forecast(stages, is_rough=loaded > 0 or is_typical)
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
@@ -100,7 +95,7 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     total_s = 0.0
     is_typical = False
     for (study, path), number in unmeasured_rounds(plan).items():
-        cell = plan.by_path[study, path]
+        cell = plan.cell_by_key[study, path]
         if is_fixed_cost(cell.axes):
             total_s += number * FIXED_COST_S
             continue
@@ -119,10 +114,10 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     """Return the mean seconds of a cell-round for each group of cells with results.
 
-    A result counts for three groups: its cell, the block and the study. Results of another machine or of
-    other repositories do not count. Results with other settings do, because a forecast needs no more than the
-    order of magnitude.
+    A result counts for its cell, for the block and for the study. Results of another machine or of other
+    repositories do not count.
     """
+    # Results with other settings count: a forecast needs no more than the order of magnitude.
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:
@@ -132,9 +127,9 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
             context = read_context(result.context)
             if context is None or not context["took"] or not os.path.exists(result.export):
                 continue
-            is_same_host = context["host"].get("id") == this_host
             measured_identity = context["repository"].get("identity")
-            if is_same_host and measured_identity == repository.get("identity"):
+            is_same_repository = measured_identity == repository.get("identity")
+            if is_same_repository and context["host"].get("id") == this_host:
                 # Each attempt whose caches were not warm took as long as the last one.
                 attempts = 1 + len(context["set_aside"])
                 seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S

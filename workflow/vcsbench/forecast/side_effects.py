@@ -13,6 +13,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import Network, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.records import Recipe
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
@@ -33,9 +34,9 @@ class MissingPackage(NamedTuple):
 @cache
 def missing_packages(root: Path) -> list[MissingPackage]:
     """Return the packages that set-up would install."""
-    # A line is, for example, "must<TAB>subversion<TAB>all cells".
     listed = processes.run_program([root / "envs" / "list-missing.sh", "--table"]).output
     packages = []
+    # A line is, for example, "must<TAB>subversion<TAB>all cells".
     for line in listed.splitlines():
         need, name, purpose = line.split("\t")
         packages.append(MissingPackage(name, need == "must", purpose))
@@ -43,11 +44,7 @@ def missing_packages(root: Path) -> list[MissingPackage]:
 
 
 def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each effect of a run on this machine.
-
-    They concern installed programs, cleared caches, disks, memory, ports, and who can read private
-    repositories.
-    """
+    """Yield a sentence for each effect of a run on this machine, such as `Opens no port.`"""
     missing = [package.name for package in missing_packages(plan.root)]
     if missing:
         names = words.enumeration(missing)
@@ -68,16 +65,11 @@ def _describe_clearing(plan: Plan) -> str:
     For example: "Drops the repositories' files from the page cache, about 24 times, and up to 8 times in
     each further round."
     """
-    clearings_per_round: dict[tuple[str, str], int] = {}
-    for key, cell in plan.by_path.items():
-        recipe = plan.draft(cell)
-        state = recipe["state"]
-        steps_once = [*state["setup"], *state.get("first", [])]
-        # The steps `prepare` come before each run, also before warm-up runs.
-        runs = state["warmup"] + int(recipe["runs"])
-        clearings_per_round[key] = steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
-    planned = sum(n * clearings_per_round[key] for key, n in unmeasured_rounds(plan).items())
-    further = sum(clearings_per_round.values())
+    clearings = {
+        key: _clearings_per_round(plan.draft(cell)) for key, cell in plan.cell_by_key.items()
+    }
+    planned = sum(number * clearings[key] for key, number in unmeasured_rounds(plan).items())
+    further = sum(clearings.values())
     times = []
     if planned:
         times.append(f"about {words.count_of(planned, 'time')}")
@@ -94,6 +86,14 @@ def _describe_clearing(plan: Plan) -> str:
         f"Empties the kernel's caches for all programs on this machine, {how_often}. "
         f"They read from the disk again. On a production server, {EVICT}."
     )
+
+
+def _clearings_per_round(recipe: Recipe) -> int:
+    state = recipe["state"]
+    steps_once = [*state["setup"], *state.get("first", [])]
+    # The steps `prepare` come before each run, also before warm-up runs.
+    runs = state["warmup"] + int(recipe["runs"])
+    return steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
 
 
 def loaded_bytes(plan: Plan, repo: str) -> int:
@@ -142,18 +142,15 @@ def _describe_space(need: float, folder: Path) -> str:
 
 
 def _made_filesystems(plan: Plan) -> Iterator[str]:
-    kinds: set[str] = set()
-    folders: set[str] = set()
-    for cell in plan.cells:
-        filesystem = plan.draft(cell).get("filesystem", {})
-        if filesystem.get("make"):
-            kinds.add(filesystem["make"])
-            folders.add(filesystem["root"])
-    if kinds:
+    filesystems = [plan.draft(cell).get("filesystem", {}) for cell in plan.cells]
+    made = [filesystem for filesystem in filesystems if filesystem.get("make")]
+    if made:
+        kinds = sorted({filesystem["make"] for filesystem in made})
+        folders = sorted({filesystem["root"] for filesystem in made})
         yield (
-            f"Makes file systems ({words.enumeration(sorted(kinds))}) in images of at least "
-            f"{words.size(SMALLEST)} in {words.enumeration(sorted(folders))}, one at a time. Only the "
-            f"measured command sees them, and they are removed."
+            f"Makes file systems ({words.enumeration(kinds)}) in images of at least "
+            f"{words.size(SMALLEST)} in {words.enumeration(folders)}, one at a time. Only the measured "
+            f"command sees them, and they are removed."
         )
 
 
@@ -211,15 +208,12 @@ def _privacy(plan: Plan) -> Iterator[str]:
 
     For example: "mine is private: only you and the servers' user can read the copies; ..."
     """
-    names: set[str] = set()
-    networks: set[str] = set()
-    for cell in plan.cells:
-        recipe = plan.draft(cell)
-        if is_private_cell(recipe, plan.env):
-            names.add(recipe["repository"]["name"])
-            networks.add(recipe["network"])
-    if not names:
+    drafts = [plan.draft(cell) for cell in plan.cells]
+    private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
+    if not private:
         return
+    names = {draft["repository"]["name"] for draft in private}
+    networks = {draft["network"] for draft in private}
     if Network.SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {Network.OWN, Network.USER}:

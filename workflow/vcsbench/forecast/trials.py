@@ -53,11 +53,16 @@ class Lack:
         return f"{self.what}. {self.remedy[0].upper()}{self.remedy[1:]}."
 
 
-def try_kernel_files(plan: Plan) -> Iterator[Lack]:
+def _try_check(check: Callable[[], object]) -> Iterator[Lack]:
+    """Call a function that raises UserError for a thing that this machine lacks, and yield that lack."""
     try:
-        kernel.check_system_files()
+        check()
     except UserError as error:
         yield Lack(str(error))
+
+
+def try_kernel_files(plan: Plan) -> Iterator[Lack]:
+    yield from _try_check(kernel.check_system_files)
 
 
 def try_system_calls(plan: Plan) -> Iterator[Lack]:
@@ -86,10 +91,7 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
 
     A missing program of Subversion is no lack here: the cells that need it are skipped, with this reason.
     """
-    try:
-        processes.check_setpriv()
-    except UserError as error:
-        yield Lack(str(error))
+    yield from _try_check(processes.check_setpriv)
     # Snakemake deploys programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
@@ -105,10 +107,7 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
 
 
 def try_lock(plan: Plan) -> Iterator[Lack]:
-    try:
-        isolation.check_lock()
-    except UserError as error:
-        yield Lack(str(error))
+    yield from _try_check(isolation.check_lock)
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
@@ -179,9 +178,9 @@ def _try_server_process() -> Iterator[Lack]:
 def try_folders(plan: Plan) -> Iterator[Lack]:
     """Yield the configured folders that cannot be written, or that the servers' user cannot enter.
 
-    `scratch` is always tried, a storage only if a cell uses it. "shelf" in a recipe is the name of a storage.
+    `scratch` is always tried, a storage only if a cell uses it.
     """
-    used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
+    used = _used_storages(plan)
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     for keys, configured in plan.config.folders.items():
         # The keys are ("scratch",), or ("storages", NAME).
@@ -194,16 +193,18 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
             key = ".".join(keys)
             yield Lack(f"{plan.config.where(keys)}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
-            try:
-                WorkDir(folder, plan.root).check_reachable()
-            except UserError as error:
-                yield Lack(str(error))
+            yield from _try_check(WorkDir(folder, plan.root).check_reachable)
+
+
+def _used_storages(plan: Plan) -> set[str]:
+    """Return the names of the storages of all cells. Two names of one folder have one "shelf"."""
+    return {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
 
 
 def try_file_times(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if an input of a rule is dated in the future.
 
-    Snakemake refuses an output that is older than its input, after everything was measured.
+    Otherwise Snakemake would refuse the outputs, which are older, after everything was measured.
     """
     now_s = time.time()
     for path in _input_files(plan.root):
@@ -223,23 +224,19 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 
 
 def _input_files(root: Path) -> Iterator[str]:
-    """Yield the files that rules read.
+    """Yield the files that rules read, without logs, contexts, and the inside of conda environments.
 
-    Before a run starts, each of them is looked at. So files that no rule reads are left out, to save time.
-    Logs and contexts are two thirds of the results, and a conda environment has thousands of files in its
-    subfolders.
+    These are most files of a checkout, and no rule reads them. Each yielded file takes time before a run.
     """
-    logs = str(root / LOGS)
-    environments = str(root / ENVIRONMENTS)
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
-            if folder == logs:
-                subfolders.clear()  # os.walk() does not enter them then
-                continue
-            if folder == environments:
+            # os.walk() does not enter subfolders that are taken out of its list.
+            if folder in (str(root / LOGS), str(root / ENVIRONMENTS)):
                 subfolders.clear()
+            if folder == str(root / LOGS):
+                continue
             for file in files:
-                # No rule has a context as its input. The rules read the export next to it.
+                # The rules read the export next to a context.
                 if not file.endswith(CONTEXT):
                     yield os.path.join(folder, file)
 
@@ -278,8 +275,7 @@ def try_pressure(plan: Plan) -> Iterator[Lack]:
 
 def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
     """Write a file to each used storage, and yield what the kernel does not show about it."""
-    used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
-    for name in sorted(used):
+    for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
         # try_folders() has already yielded a folder that cannot be used.
         if filesystems.why_unusable(folder)[0]:

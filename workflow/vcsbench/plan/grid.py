@@ -25,7 +25,7 @@ from vcsbench.axis_names import (
     UPKEEP_AXIS,
 )
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Study, axis_values, matches_cell, path_part
+from vcsbench.config.study import Command, Study, axis_values, matches_cell, path_part
 
 # A duplicate is a second cell with the axes of another one, its original. It is measured like any other cell,
 # and has the path of its original with this suffix. Tables use originals only. A difference between the two
@@ -73,10 +73,9 @@ class CellSpec:
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
     """Return the cells of a study, also those that are skipped here.
 
-    First come the cells of the configured grid, in the order of the values of its axes. Some have a duplicate
+    First come the cells of the configured grid, in the order of the values of its axes, some with a duplicate
     right after them. The cells on the empty repository, which measure fixed cost, are last. `why_skip`
-    returns why this machine cannot measure a cell with the given axes, or "". Raise UserError if the
-    configuration leaves no cell.
+    returns why this machine cannot measure a cell with the given axes, or "". Raise UserError for no cell.
     """
     settings = env.config.settings
     values = measured_values(study, env)
@@ -108,12 +107,11 @@ def _sort_points(
 ) -> list[dict[str, str]]:
     """Return the axis values of cells, sorted by the order of the values of each axis, each cell once.
 
-    `points` has a mapping for each cell, such as {"command": "log", "format": "f7"}, and may have a cell
-    twice. `values` has the values of each axis in their order. The first axis is sorted first.
+    An example of a point is {"command": "log", "format": "f7"}. `values` has the values of each axis in their
+    order. The first axis is sorted first, and an axis that does not apply ("") comes before its values.
     """
     ranks: dict[str, dict[str, int]] = {}
     for axis, names in values.items():
-        # An axis that does not apply ("") comes before its values.
         ranks[axis] = {value: rank for rank, value in enumerate(["", *names])}
     point_by_path = {_path(axes): axes for axes in points}
     return sorted(
@@ -132,8 +130,7 @@ def _points(
     """Return the axis values of all cells that the configuration includes and does not exclude.
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
-    values of the other axes. `values` has the values of each axis. A cell of two parts is there twice. An
-    axis that does not apply to a command has "" in its cells.
+    values of the other axes. A cell of two parts is there twice.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -151,18 +148,22 @@ def _points(
             raise env.config.error(["grid", study.name, "include", index], text)
         for combination in product(*choices):
             axes = dict(zip(values, combination, strict=True))
-            if any(matches_cell(axes, excluded) for excluded in excluded_parts):
-                continue
             command = study.command(axes)
-            if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
-                continue
-            for axis in command.inapplicable_axes or ():
-                axes[axis] = ""
-            # The axes that do not apply to the command are "" now. Other axes may depend on them, so it is
-            # asked only now which of these apply.
-            inapplicable = [axis for axis in axes if not axis_of(axis).applies(axes)]
-            points.append(axes | dict.fromkeys(inapplicable, ""))
+            is_excluded = any(matches_cell(axes, excluded) for excluded in excluded_parts)
+            is_restricted = command.restrict_to is not None and not matches_cell(
+                axes, command.restrict_to
+            )
+            if not is_excluded and not is_restricted:
+                points.append(_without_inapplicable(axes, command))
     return points
+
+
+def _without_inapplicable(axes: AxisValues, command: Command) -> dict[str, str]:
+    """Return the values of a cell with "" for each axis that does not apply to it."""
+    applicable = {**axes, **dict.fromkeys(command.inapplicable_axes or (), "")}
+    # An axis may depend on another one that does not apply to the command.
+    inapplicable = [axis for axis in applicable if not axis_of(axis).applies(applicable)]
+    return applicable | dict.fromkeys(inapplicable, "")
 
 
 def _read_part(
@@ -174,9 +175,8 @@ def _read_part(
 ) -> dict[str, list[str]]:
     """Return one part of a grid with a list of values for each axis that it names.
 
-    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `configured` is the part,
-    and `place` is where it is in the configuration, such as ("include", 0). Raise UserError for an axis or
-    a value that the study does not have.
+    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `place` is where the part
+    is in the configuration, such as ("include", 0). Raise UserError for an unknown axis or value.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
@@ -191,9 +191,8 @@ def _read_part(
         for value in part[axis]:
             if value not in values[axis]:
                 source = axis_of(axis).defined_in(study)
-                raise env.config.error(
-                    keys, f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
-                )
+                text = f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
+                raise env.config.error(keys, text)
     return part
 
 
@@ -207,7 +206,7 @@ def originals(rows: Iterable[Row]) -> list[Row]:
 
 
 def values_on_axes(axes: AxisValues, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a cell on some axes, such as those of a block; "" for an axis that it lacks."""
+    """Return the values of a cell on the axes `names`: ("log", "cold"); "" for an axis that it lacks."""
     return tuple(axes.get(name, "") for name in names)
 
 
@@ -240,8 +239,8 @@ def fixed_cost_points(
     """Return the axis values of the cells that measure the fixed cost of `cells`, on an empty repository.
 
     Cells that differ only in the axes SAME_FIXED_COST, such as format and cache state, share one of them.
-    These have none: a command that fails on an empty repository, traffic, and a command that this machine
-    cannot measure there (`why_skip`). `caches` are the values of the axis `cache`.
+    A command that fails on an empty repository, or that this machine cannot measure there (`why_skip`), has
+    none, and neither has traffic. `caches` are the values of the axis `cache`.
     """
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
@@ -252,10 +251,10 @@ def fixed_cost_points(
         has_repository = axes.get(REPOSITORY_AXIS, "") != ""
         if has_none or not has_repository or group in points:
             continue
-        for point in _fixed_cost_candidates(axes, caches):
-            if not why_skip(point):
-                points[group] = point
-                break
+        candidates = _fixed_cost_candidates(axes, caches)
+        measurable = next((point for point in candidates if not why_skip(point)), None)
+        if measurable is not None:
+            points[group] = measurable
     return list(points.values())
 
 

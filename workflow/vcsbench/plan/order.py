@@ -17,14 +17,11 @@ def run_order(
     seed: int,
     by_block: bool = False,
 ) -> dict[CellRoundKey, int]:
-    """Return the position of each cell-round (study, path, round), from 0.
+    """Return the position of each cell-round, from 0: {("fsfs-san-2014", "log/http/cold", 1): 0}.
 
-    Studies come one after another. Within a study, all blocks are measured in round 1, then in round 2, and
-    so on. In each round, blocks and the cells of a block are in random order. More `rounds` do not change the
-    order of the earlier ones within a study. `block_axes` has the axes whose values make a block, by study.
-
-    With `by_block`, a block has all of its rounds before the next block begins. If a node of a cluster is
-    lost, the finished blocks are then complete.
+    Studies come one after another. In each round of a study, blocks and the cells of a block are in random
+    order. More `rounds` do not change the order of the earlier ones. `block_axes` has the axes whose values
+    make a block, by study. With `by_block`, a block has all of its rounds before the next block begins.
     """
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
@@ -34,6 +31,7 @@ def run_order(
     for blocks in blocks_by_study.values():
         # The blocks of a group are measured together, round by round.
         groups: list[Blocks] = [blocks]
+        # If a node of a cluster is lost, the finished blocks are then complete.
         if by_block:
             keys = sorted(blocks)
             random.Random(f"{seed}/blocks").shuffle(keys)

@@ -22,12 +22,7 @@ MOST_CELL_ROUNDS = 100_000
 
 
 class Plan:
-    """The cells of the configured studies.
-
-    - `grids`: the cells of each study, skipped ones included.
-    - `cells`: the cells of all studies that can be measured here. `by_path` has them by study and path.
-    - `batches`: the decided rounds of each study; empty if the configuration fixes the rounds.
-    """
+    """The cells of the configured studies."""
 
     def __init__(self, env: Environment, by_block: bool = False) -> None:
         """Make the grids of all configured studies, and read the decided rounds.
@@ -41,21 +36,26 @@ class Plan:
         self.root = env.root
         # By study and values of axes. Duplicates share one.
         self._drafts: dict[tuple[str, ...], Recipe] = {}
+        # The cells of each study, skipped ones included.
         self.grids: dict[str, list[CellSpec]] = {}
         for name, study in self.config.studies.items():
             self.grids[name] = self._make_grid(study)
+        # The cells of all studies that can be measured here.
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
         self._check_size()
-        self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
+        # By study and path.
+        self.cell_by_key = {(cell.study, cell.path): cell for cell in self.cells}
+        # The decided rounds of each study. Empty if the configuration fixes the rounds.
         self.batches: dict[str, SamplingBatches] = {}
         if self.config.settings.rounds is None:
             self.batches = {study: self._read_batches(study) for study in self.grids}
 
     def _make_grid(self, study: Study) -> list[CellSpec]:
-        def why_skip(axes: Mapping[str, str]) -> str:
-            return recipes.why_not(axes, self._draft(study, axes), self.env)
-
-        return make_grid(self.env, study, why_skip)
+        return make_grid(
+            self.env,
+            study,
+            why_skip=lambda axes: recipes.why_not(axes, self._draft(study, axes), self.env),
+        )
 
     def _check_size(self) -> None:
         """Raise UserError before Snakemake would take minutes and gigabytes to plan."""
@@ -89,9 +89,9 @@ class Plan:
         return self._draft(self.config.studies[cell.study], cell.axes)
 
     def cell(self, study: str, path: str) -> CellSpec:
-        """Raise UserError if the grid lacks the cell, or skips it."""
-        if (study, path) in self.by_path:
-            return self.by_path[study, path]
+        """Return a cell that is measured here. Raise UserError if the grid lacks it, or skips it."""
+        if (study, path) in self.cell_by_key:
+            return self.cell_by_key[study, path]
         for cell in self.grids.get(study, []):
             if cell.path == path:
                 raise UserError(f"{study}/{path}: is skipped here: {cell.skip}. Use another cell.")
@@ -108,6 +108,7 @@ class Plan:
 
     @cache  # noqa: B019 - one instance
     def recipe(self, study: str, path: str) -> Recipe:
+        """Return the complete recipe of a cell. Raise UserError if it is not measured here."""
         cell = self.cell(study, path)
         return recipes.complete_recipe(cell, self.draft(cell), self.env)
 
@@ -117,7 +118,7 @@ class Plan:
 
     def digest(self, study: str, path: str) -> str:
         """Return the digest of a cell's recipe; "" for a cell that is not measured."""
-        if (study, path) not in self.by_path:
+        if (study, path) not in self.cell_by_key:
             return ""
         return self.recipe(study, path)["digest"]
 
@@ -149,20 +150,14 @@ class Plan:
         return is_up_to_date(result.below(self.root), self.digest(result.study, result.cell))
 
     def exports_of_study(self, study: str, batch: int | None = None) -> list[str]:
-        exports = []
-        for cell in self.measured(study):
-            exports += self.exports_of(cell, batch)
-        return exports
+        return [file for cell in self.measured(study) for file in self.exports_of(cell, batch)]
 
     def fresh_exports_of_study(self, study: str) -> list[str]:
-        exports = []
-        for cell in self.measured(study):
-            exports += self.fresh_exports(cell)
-        return exports
+        return [file for cell in self.measured(study) for file in self.fresh_exports(cell)]
 
     @cache  # noqa: B019 - one instance
     def traced(self, study: str) -> dict[str, TracedCell]:
-        """Return, by the path of each cell whose system calls are counted, the cell that is traced for it.
+        """Return the cell that is traced for each cell whose system calls are counted, by path.
 
         Cells that make the same calls share one traced cell. Return {} if the study counts no system calls.
         """
@@ -187,14 +182,12 @@ class Plan:
         return [file for file in self.trace_files(study).values() if (self.root / file).exists()]
 
     def missing_traces(self, study: str) -> list[str]:
-        return [
-            file for file in self.trace_files(study).values() if not (self.root / file).exists()
-        ]
+        existing = self.existing_traces(study)
+        return [file for file in self.trace_files(study).values() if file not in existing]
 
     def position(self, study: str, path: str, number: int) -> int:
         """Return the position of a cell-round in the order. A target that only the user named is last."""
-        order = self.order
-        return order.get((study, path, number), len(order))
+        return self.order.get((study, path, number), len(self.order))
 
     @property
     def order(self) -> dict[CellRoundKey, int]:

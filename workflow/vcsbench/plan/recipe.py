@@ -55,31 +55,31 @@ _identity = cache(storage_identity)
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     """Return the recipe of a cell without digests of code and files, which take time.
 
-    The keys of its command come first. Then each axis adds the keys that its value stands for: "f7" on the
-    axis `format` adds {"repository": {"format": "f7"}}, for example. Values of the study's or the command's
+    It has the keys of its command, and those that the value of each axis stands for: "f7" on the axis
+    `format` adds {"repository": {"format": "f7"}}, for example. Values of the study's or the command's
     defaults stand for axes that the cell does not have.
     """
     command = study.command(axes)
-    draft = _keys_of_command(command, env)
     defaults = _default_values(study, command, axes, env)
-    _merge_axes(draft, axes, defaults, env)
-    # From here on, `draft` is the same dict under its type, in which `runs` is a number and never `auto`.
+    draft = _with_axes(_keys_of_command(command, env), axes, defaults, env)
+    # A recipe has a number of runs, and never `auto`.
+    if draft["runs"] == AUTO:
+        draft["runs"] = cast("State", draft["state"]).get("runs", 1)
     recipe = cast("Recipe", draft)
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
-    if draft["runs"] == AUTO:
-        recipe["runs"] = recipe["state"].get("runs", 1)
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
     return recipe
 
 
-def _merge_axes(
-    draft: dict[str, object],
+def _with_axes(
+    keys: Mapping[str, object],
     axes: Mapping[str, str],
     defaults: Mapping[str, str],
     env: Environment,
-) -> None:
-    """Add to a draft the keys that each axis sets for the cell's value, or for its default."""
+) -> dict[str, object]:
+    """Return the keys with those that each axis sets for the cell's value, or for its default."""
+    draft = dict(keys)
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
         for key, part in axis_of(name).recipe_keys(value, env).items():
@@ -92,9 +92,11 @@ def _merge_axes(
                 draft[key] = [*before, *part]
             else:
                 draft[key] = part
+    return draft
 
 
 def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
+    """Return the keys of a recipe that its command sets: {"argv": "{svn} log {url}", "runs": "auto", ...}."""
     keys: dict[str, object] = {
         "stdin": "",
         "environment": {},
@@ -103,11 +105,8 @@ def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
         "runs": env.config.settings.runs,
         "work_kind": command.work,
     }
-    for key in COMMAND_KEYS:
-        value = getattr(command, key)
-        if value is not None:
-            keys[key] = value
-    return keys
+    values = {key: getattr(command, key) for key in COMMAND_KEYS}
+    return keys | {key: value for key, value in values.items() if value is not None}
 
 
 def _default_values(
@@ -143,15 +142,11 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
-    return _without_server_promises(state) if is_remote else state
-
-
-def _without_server_promises(state: State) -> State:
-    """Return a state that promises nothing about the server. vcsbench cannot see one elsewhere."""
-    state = state.copy()
-    state["promises"] = _without_server(state["promises"])
-    if "later_promises" in state:
-        state["later_promises"] = _without_server(state["later_promises"])
+    # vcsbench cannot see a server elsewhere, so the state promises nothing about it.
+    if is_remote:
+        state["promises"] = _without_server(state["promises"])
+        if "later_promises" in state:
+            state["later_promises"] = _without_server(state["later_promises"])
     return state
 
 
@@ -178,10 +173,9 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 
 
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
-    """Return the complete recipe of a cell: everything that its measurement depends on.
+    """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
 
-    The draft gets digests of code, server files and binaries, and last the `digest` of the whole recipe. A
-    result with another digest is out of date.
+    The last key is the `digest` of the whole recipe. A result with another digest is out of date.
     """
     files_digest = ""
     # The accesses of other systems than Subversion read no file of a server configuration.
@@ -287,10 +281,7 @@ def trace_digest(recipe: Recipe) -> str:
     Cells that differ only in the state of caches have the same digest, so one trace counts for all of them.
     An axis of the study's own counts only if the command has its value, as in {option}.
     """
-    traced: dict[str, object] = {}
-    for key, value in recipe.items():
-        if key not in NOT_TRACED:
-            traced[key] = value
+    traced = {key: value for key, value in recipe.items() if key not in NOT_TRACED}
     command = f"{recipe['argv']} {recipe['stdin']}"
     axes = {}
     for axis, value in recipe["axes"].items():

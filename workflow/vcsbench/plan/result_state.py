@@ -59,13 +59,12 @@ class SamplingBatches:
         self.root = root
         self.least = least
         self.blocks = blocks
-        # The rounds of each block, by batch. A decision stays as it is, so none is read twice.
-        self._rounds = {1: dict.fromkeys(blocks, least)}
-        # A decision has the total rounds of each block. So only the last decision with rounds is read here,
-        # and no earlier one.
+        # The total rounds of each block, by batch. A decision stays as it is, so none is read twice.
+        self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
+        # Only the last decision with rounds is read here, because it has the total rounds of each block.
         self._first_read = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
-            if self._has_rounds(number):
+            if self._rounds_after(number) is not None:
                 self._first_read = number
                 break
 
@@ -77,35 +76,31 @@ class SamplingBatches:
                 numbers.append(int(match[1]))
         return numbers
 
-    def _has_rounds(self, number: int) -> bool:
-        """Return True if a batch is decided and has any rounds. Store the rounds of its blocks then.
+    def _rounds_after(self, number: int) -> dict[str, int] | None:
+        """Return the total rounds of each block after a batch; None if it is not decided, or has no rounds.
 
         A decision has `gives` (whether it adds rounds), `of` (the digest of the repositories of each block)
         and `rounds` (the total rounds of each block).
         """
-        if number in self._rounds:
-            return True
-        path = self.root / decision_of(self.study, number)
-        decision = read_json(path) if os.path.exists(path) else {}
-        # An unreadable decision is {}: Snakemake decides again.
-        if not decision.get("gives"):
-            return False
-        rounds: dict[str, int] = {}
-        for block, digest in self.blocks.items():
-            has_same_repositories = decision["of"].get(block) == digest
-            # A block that the decision does not have, or that has another repository now, begins with the
-            # fewest rounds.
-            rounds[block] = (
-                max(self.least, decision["rounds"][block]) if has_same_repositories else self.least
-            )
-        self._rounds[number] = rounds
-        return True
+        if number not in self._rounds_by_batch:
+            # An unreadable decision is {}: Snakemake decides again.
+            decision = read_json(self.root / decision_of(self.study, number))
+            if not decision.get("gives"):
+                return None
+            # A block that the decision lacks, or that has other repositories now, begins with the fewest
+            # rounds.
+            rounds = dict.fromkeys(self.blocks, self.least)
+            for block, digest in self.blocks.items():
+                if decision["of"].get(block) == digest:
+                    rounds[block] = max(self.least, decision["rounds"][block])
+            self._rounds_by_batch[number] = rounds
+        return self._rounds_by_batch[number]
 
     @property
     def last(self) -> int:
         """Return the number of the last batch with rounds that is decided now."""
         number = self._first_read
-        while self._has_rounds(number + 1):
+        while self._rounds_after(number + 1) is not None:
             number += 1
         return number
 
@@ -116,20 +111,20 @@ class SamplingBatches:
     def rounds(self, batch: int | None = None) -> dict[str, int]:
         """Return the total rounds of each block after a batch; of the last batch by default.
 
-        Batches before the first one that was read have its rounds, because those are measured already.
+        Batches before the first one that was read have the rounds of the last one: those are measured.
         """
-        if batch in self._rounds:
-            return self._rounds[batch]
-        return self._rounds[self.last]
+        if batch in self._rounds_by_batch:
+            return self._rounds_by_batch[batch]
+        return self._rounds_by_batch[self.last]
 
 
 def is_up_to_date(result: CellRound, digest: str) -> bool:
     """Return True if a result exists, and was measured by the recipe with this digest.
 
-    A run looks at thousands of results before it starts. So the text of the context is searched, which takes
-    a tenth of the time of parsing it. The content of the export is not looked at here, because it was
-    written atomically; whoever reads it reports damage.
+    The content of the export is not read: it was written atomically, and whoever reads it reports damage.
     """
+    # A run looks at thousands of results before it starts. Searching the text of the context takes a tenth of
+    # the time of parsing it.
     try:
         with open(open_regular(result.context), "rb") as file:
             context = file.read()
@@ -160,11 +155,10 @@ def check_version(path: Path, context: Context) -> None:
 
 
 def remove_unreadable(root: Path) -> list[Path]:
-    """Remove damaged files below results/ of a checkout, and return the removed paths.
+    """Remove the files below results/ that a power cut or a full disk damaged, and return the removed paths.
 
-    A .json file is damaged if it is no JSON, a .csv file if it is empty or has a NUL. A power cut or a full
-    disk leaves damaged files. Snakemake makes missing files again, but does not look at their content, so a
-    damaged file would stay. The caller holds the lock of the checkout.
+    Snakemake makes missing files again, but does not look at their content, so a damaged file would stay. The
+    caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
@@ -173,8 +167,8 @@ def remove_unreadable(root: Path) -> list[Path]:
         for path in sorted(folder.rglob("*.*")):
             if _is_readable_file(path):
                 continue
-            # For these two folders, the output of a rule is the whole folder of a study. Snakemake would not
-            # notice one missing file in it, so the folder is removed.
+            # The output of a rule is here the whole folder of a study. Snakemake would not notice one missing
+            # file in it, so the folder is removed.
             output = path.parent if folder.name in ("tables", "published") else path
             remove_path(output)
             removed.append(output)

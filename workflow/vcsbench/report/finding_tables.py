@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK, has_less_client_work
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row, compares_times
+from vcsbench.advice.effects import has_less_client_work
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in

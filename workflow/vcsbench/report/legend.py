@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.decision import Where
+from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result

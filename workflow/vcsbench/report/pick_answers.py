@@ -15,16 +15,9 @@ from vcsbench import words
 from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.decision import Where
+from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction
-from vcsbench.advice.steps import (
-    ChangeEffect,
-    OperationKey,
-    Outcome,
-    ReaderState,
-    StepPlan,
-    ValueChange,
-    Worth,
-)
+from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by
@@ -35,13 +28,13 @@ STYLES = {
     ChangeEffect.SLOWER: "reference",
     ChangeEffect.EQUAL: "equal",
     ChangeEffect.UNDECIDED: "undecided",
-    ChangeEffect.SMALL: "small",
+    ChangeEffect.TOO_SMALL: "small",
 }
 # The texts of effects without a factor. The others have one: `1.7x faster`.
 EFFECT_TEXTS = {
     ChangeEffect.EQUAL: "equal",
     ChangeEffect.UNDECIDED: "undecided",
-    ChangeEffect.SMALL: "too small",
+    ChangeEffect.TOO_SMALL: "too small",
 }
 # The headings of changes that are not in the table.
 HEADINGS = {
@@ -154,13 +147,13 @@ class ChangeTable:
         return sorted(self.number_of(step) for step in self.plan.steps)
 
     @property
-    def shown_states(self) -> Sequence[ReaderState]:
+    def shown_states(self) -> Sequence[Where]:
         """Return the states that have a row: all, or only the first one for a reader without a pick.
 
         The first state is the reader's present state, the others are after some of the steps.
         """
         states = self.plan.states
-        return states if states[0].values else states[:1]
+        return states if states[0] else states[:1]
 
 
 def make_pick_answers(
@@ -269,11 +262,11 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
     Labels are `as you are` (the picks) and `after packed` (after some steps). If nothing is picked, the only
     row is `all cases`.
     """
-    present = table.plan.states[0].values
+    present = table.plan.states[0]
     rows = []
     for state in table.shown_states:
         # In a state after its own step, the change is made already, so it has nothing to show.
-        if state.values.get(change.axis) != present.get(change.axis):
+        if state.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
@@ -281,7 +274,7 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
             continue
         changed = [
             labels.value_label(axis, value)
-            for axis, value in state.values.items()
+            for axis, value in state.items()
             if value != present.get(axis)
         ]
         unchanged = "as you are" if present else "all cases"
@@ -299,7 +292,7 @@ def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
     if len(table.step_numbers) < 2:
         return []
     # The first state is the reader's present state, the last one is after all steps.
-    before, after = table.plan.states[0].values, table.plan.states[-1].values
+    before, after = table.plan.states[0], table.plan.states[-1]
     situations = table.advice.situations
     cells = _make_cells(
         table, steps.find_combined_outcomes(situations, before, after, table.margin)
@@ -404,8 +397,7 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
             sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
             sentences.append(f"It slows {words.enumeration(list(slower.values()))}.")
     if change.instead:
-        replaced = table.plan.steps[change.instead - 1]
-        sentences.append(f"It replaces step {table.number_of(replaced)}.")
+        sentences.append(f"It replaces step {table.number_of(change.instead)}.")
     if change.condition:
         sentences.append(f"Only if {change.condition}.")
     return sentences
@@ -435,7 +427,7 @@ def _describe_opposites(
     Only results of cases that the table shows count. Example: `The published result is the opposite: export
     over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
     """
-    current = table.plan.states[0].values.get(change.axis, "")
+    current = table.plan.states[0].get(change.axis, "")
     cases = []
     for state in table.shown_states:
         outcomes = steps.find_outcomes(change.card, change.value, [state])
@@ -464,13 +456,8 @@ def _make_remarks(
     for card in cards:
         if any(fits(case.where, picks) for case in card.cases):
             continue
-        current = picks.get(card.question.axis, "")
         # Measured cells are withheld from comparisons for a reason, for example because their output differs.
-        is_withheld = any(
-            fits(comparison.where, picks) and comparison.compares(current)
-            for comparison in card.withheld
-        )
-        heading = NOT_COMPARED if is_withheld else NOT_MEASURED
+        heading = NOT_COMPARED if card.is_withheld(picks) else NOT_MEASURED
         remarks[heading].append(card.question.short.removesuffix("?"))
     return [(heading, "; ".join(texts)) for heading, texts in remarks.items()]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import is_benchmark
 from vcsbench.advice.cards import Situation
 from vcsbench.advice.decision import Where
+from vcsbench.advice.effects import is_benchmark
 from vcsbench.axis_names import (
     BUILD_AXIS,
     CACHE_AXIS,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vcsbench import words
-from vcsbench.advice.answer_texts import LESS_CLIENT_WORK, has_less_client_work
+from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row, compares_times
+from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import at_least_1, factor, value_label
 from vcsbench.axes.cache_states import pictograms
 from vcsbench.config.study import Study, TableDefinition

@@ -1,0 +1,133 @@
+"""The effect of a value on time: in one case, and over several cases.
+
+A question asks for the best value of an axis, such as the format. A case compares its values for one
+combination of the other axes, such as the cold log over http. A group is a kind of case: `cold log`.
+Cards judge values by their losses in the case (Case.losses), so over chains of comparisons. Steps judge a
+change by the comparison of its two values alone (steps.find_outcomes). Both have the same ChangeEffect.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vcsbench.advice import labels
+from vcsbench.advice.decision import ROUNDING, Case, Where
+from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
+from vcsbench.codes import Result
+
+# The commands of svnbench: null-log and null-export.
+BENCHMARK_ONLY = "null-"
+
+
+class ChangeEffect(StrEnum):
+    """The effect of a value in a case, or in a comparison, in the order of texts."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUAL = "equal"
+    BOUNDED = "bounded"
+    TOO_SMALL = "too small"
+    UNDECIDED = "undecided"
+    # The case compares other values only.
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True)
+class CaseEffect:
+    """The effect of a value in one case: faster than one value, and slower than another, for example.
+
+    `gain` is how many times as fast it is as the value that it is compared with, None if it is not faster.
+    `loss` is how many times as long it takes as the best value of the case, None if it is the best.
+    """
+
+    effect: ChangeEffect
+    gain: float | None = None
+    loss: float | None = None
+
+
+def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
+    """Return the effect of a value in a case: its gain over the value `against`, and its loss to the best.
+
+    If both are the same value, it is compared with the slowest other value. Example with the times f6 3 s,
+    f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
+    """
+    if value not in case.losses:
+        is_without_value = case.is_decided
+        return CaseEffect(ChangeEffect.NOT_COMPARED if is_without_value else _why_undecided(case))
+    # The best value of the case has the loss 1.
+    loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
+    gain = _gain_over(against, value, case)
+    if gain is not None and gain > 1 + ROUNDING:
+        return CaseEffect(ChangeEffect.FASTER, gain, loss)
+    # Whoever chooses this value loses time against the best one, also if `against` is undecided.
+    if loss is not None:
+        return CaseEffect(ChangeEffect.SLOWER, loss=loss)
+    return CaseEffect(_why_undecided(case) if gain is None else ChangeEffect.EQUAL)
+
+
+def _gain_over(other: str, value: str, case: Case) -> float | None:
+    """Return how many times as fast a decided value is as another one; None if that is not decided."""
+    if other != value:
+        slower = case.losses.get(other)
+    else:
+        # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
+        others = [loss for name, loss in case.losses.items() if name != value]
+        slower = max(others, default=None)
+    return None if slower is None else slower / case.losses[value]
+
+
+def _why_undecided(case: Case) -> ChangeEffect:
+    """Return the most certain result of a case that does not decide a value: too small, or bounded."""
+    if case.mostly_start_up and not case.is_decided:
+        return ChangeEffect.TOO_SMALL
+    is_bounded = any(pair.result == Result.BOUNDED for pair in case.pairs)
+    return ChangeEffect.BOUNDED if is_bounded else ChangeEffect.UNDECIDED
+
+
+@dataclass(frozen=True)
+class CombinedEffect:
+    """The effect of a value over cases: the factors of its CaseEffects by group, and numbers of cases.
+
+    Example: gains `{"cold log": [2.4, 6.9]}`, losses {}, and counts {FASTER: 2, UNDECIDED: 1}. The group with
+    the largest factor comes first. Groups of svnbench's commands, which nobody runs at work, come last.
+    """
+
+    gains: Mapping[str, Sequence[float]]
+    losses: Mapping[str, Sequence[float]]
+    counts: Counter[ChangeEffect]
+
+
+def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
+    """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
+    gains: dict[str, list[float]] = {}
+    losses: dict[str, list[float]] = {}
+    counts: Counter[ChangeEffect] = Counter()
+    for case in cases:
+        group = labels.group_label(case.where)
+        in_case = effect_in_case(value, case, against)
+        counts[in_case.effect] += 1
+        if in_case.gain is not None:
+            gains.setdefault(group, []).append(in_case.gain)
+        if in_case.loss is not None:
+            losses.setdefault(group, []).append(in_case.loss)
+    return CombinedEffect(_largest_first(gains), _largest_first(losses), counts)
+
+
+def _largest_first(factors: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """Return the groups in the order of their largest factor, groups of svnbench's commands last."""
+
+    def rank(group: str) -> tuple[bool, float]:
+        return BENCHMARK_ONLY in group, -max(factors[group])
+
+    return {group: factors[group] for group in sorted(factors, key=rank)}
+
+
+def is_benchmark(where: Where) -> bool:
+    """Return True for a command of svnbench, which nobody runs at work."""
+    return where.get(COMMAND_AXIS, "").startswith(BENCHMARK_ONLY)
+
+
+def has_less_client_work(axis: str, where: Where) -> bool:
+    """Return True for accesses and a command of svnbench: over svn, its client does less work."""
+    return axis == ACCESS_AXIS and is_benchmark(where)
