@@ -53,8 +53,8 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
     """
     if value not in case.losses:
-        is_without_value = case.is_decided
-        return CaseEffect(ChangeEffect.NOT_COMPARED if is_without_value else _why_undecided(case))
+        effect = ChangeEffect.NOT_COMPARED if case.is_decided else _why_undecided(case)
+        return CaseEffect(effect)
     # The best value of the case has the loss 1.
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
     gain = _gain_over(against, value, case)
@@ -63,7 +63,9 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     # Whoever chooses this value loses time against the best one, also if `against` is undecided.
     if loss is not None:
         return CaseEffect(ChangeEffect.SLOWER, loss=loss)
-    return CaseEffect(_why_undecided(case) if gain is None else ChangeEffect.EQUAL)
+    if gain is None:
+        return CaseEffect(_why_undecided(case))
+    return CaseEffect(ChangeEffect.EQUAL)
 
 
 def _gain_over(other: str, value: str, case: Case) -> float | None:
