@@ -148,12 +148,10 @@ def _points(
             raise env.config.error(["grid", study.name, "include", index], text)
         for combination in product(*choices):
             axes = dict(zip(values, combination, strict=True))
+            if any(matches_cell(axes, excluded) for excluded in excluded_parts):
+                continue
             command = study.command(axes)
-            is_excluded = any(matches_cell(axes, excluded) for excluded in excluded_parts)
-            is_restricted = command.restrict_to is not None and not matches_cell(
-                axes, command.restrict_to
-            )
-            if not is_excluded and not is_restricted:
+            if command.restrict_to is None or matches_cell(axes, command.restrict_to):
                 points.append(_without_inapplicable(axes, command))
     return points
 
