@@ -19,6 +19,7 @@ from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.finding_checks import Conditions
+from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.tables import make_tables
 
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
@@ -64,9 +65,9 @@ def derive(
     published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_expectations([DEFINITIONS], study.name, dict.fromkeys(axes))
-    basis = findings.make_context(
-        frame, axes, grid, study.block, DEFAULT_LIMITS, Conditions(study.published.scale)
-    )
+    study_settings = StudySettings({axis: [] for axis in axes}, [], study.block, {}, DEFAULT_LIMITS)
+    conditions = Conditions(study.published.scale)
+    basis = findings.make_context(frame, grid, study_settings, conditions)
     verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = Advice()

@@ -20,6 +20,7 @@ from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.comparisons import CALL_COLUMNS, DEFAULT_LIMITS, ROUND_COLUMNS
 from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations
+from vcsbench.statistics.settings import StudySettings
 
 STUDY = "fsfs-san-2014"
 AXES = {
@@ -308,7 +309,8 @@ SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
 
 def history_of(now, *names):
-    return baseline_comparison.make_history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
+    settings = StudySettings(AXES, [], [], {}, DEFAULT_LIMITS)
+    return baseline_comparison.make_history(names, STUDY, now.results, settings)
 
 
 def save(name, made):

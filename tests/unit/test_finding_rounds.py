@@ -11,12 +11,13 @@ from vcsbench.statistics.finding_rounds import (
     list_open_findings,
 )
 from vcsbench.statistics.findings import make_context
+from vcsbench.statistics.settings import StudySettings
 
 AXES = ["command", "format"]
 BLOCK = ["command"]
 
 
-def open_findings(ratios, **changes):
+def open_findings(ratios, by=(), **changes):
     """Return the open findings if f6 takes `ratios` times f7 in rounds 1, 2, 3, ... of two commands."""
     rows = [
         {"command": command, "format": value, "round": number, "elapsed_s": elapsed}
@@ -25,8 +26,9 @@ def open_findings(ratios, **changes):
         for value, elapsed in (("f6", ratio), ("f7", 1.0))
     ]
     frame = rows_frame(rows, scale=1.0)
-    context = make_context(frame, AXES, [], BLOCK, limits=budget.Limits())
-    return list_open_findings([finding(**changes)], frame, AXES, [], BLOCK, context)
+    settings = StudySettings({axis: [] for axis in AXES}, by, BLOCK, {}, budget.Limits())
+    context = make_context(frame, [], settings)
+    return list_open_findings([finding(**changes)], frame, settings, context)
 
 
 def test_finding_whose_interval_crosses_an_end_is_open_in_its_own_block():
@@ -35,6 +37,11 @@ def test_finding_whose_interval_crosses_an_end_is_open_in_its_own_block():
     assert found.id == "f7-log" and found.blocks == {"log"}
     # The half width is 0.093 in logarithms, and must be 0.8 x 0.048: 5 x (0.093 / 0.038)^2 = 30 in all.
     assert found.further_rounds == pytest.approx(25, abs=3)
+
+
+def test_finding_needs_the_same_rounds_if_tables_group_by_a_further_column():
+    ratios = [1.9, 2.3, 2.0, 2.2, 2.1]
+    assert open_findings(ratios, by=["tester"]) == open_findings(ratios)
 
 
 @pytest.mark.parametrize(

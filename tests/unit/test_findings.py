@@ -28,6 +28,7 @@ from vcsbench.statistics.findings import (
     make_context,
 )
 from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.variances import Variance
 
 AXES = ["command", "format"]
@@ -445,7 +446,9 @@ def test_incomplete_mean_has_the_reasons_of_left_out_pairs():
 def test_context_of_has_the_noise_of_the_cells_of_its_findings():
     frame = measured([2.0, 2.1, 1.9]).assign(run=1.0, scale=1.0)
     both = pd.concat([frame, frame.assign(run=2.0, elapsed_s=frame["elapsed_s"] * 3)])
-    context = make_context(both, AXES, [], ["command"], DEFAULT_LIMITS, by=["run"])
+    order = {axis: [] for axis in AXES}
+    settings = StudySettings(order, ["run"], ["command"], {}, DEFAULT_LIMITS)
+    context = make_context(both, [], settings)
     keys = {("log", value, run) for value in ("f6", "f7") for run in "12"}
     assert set(context.noise("elapsed_s", "mean").cells) == keys
 

@@ -37,10 +37,8 @@ def decide() -> None:
     # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
     spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
     remaining_s = 60 * params.minutes - spent_s
-    context = make_context(frame, settings.axes, grid, settings.block, settings.limits)
-    open_findings = list_open_findings(
-        params.findings, frame, settings.axes, settings.by, settings.block, context
-    )
+    context = make_context(frame, grid, settings)
+    open_findings = list_open_findings(params.findings, frame, settings, context)
     allocation = allocate_rounds(comparisons, spent.round_s, remaining_s, open_findings)
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {

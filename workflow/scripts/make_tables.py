@@ -78,15 +78,8 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
     published = None
     if snakemake.input.published:
         published = read_published(snakemake.input.published, axes, by, **params.metadata)
-    context = findings.make_context(
-        frame,
-        axes,
-        grid,
-        settings.block,
-        settings.limits,
-        published=Conditions(**params.conditions),
-        by=by,
-    )
+    conditions = Conditions(**params.conditions)
+    context = findings.make_context(frame, grid, settings, conditions)
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)
     write_frame(verdicts, snakemake.output.findings)
 
@@ -98,7 +91,8 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
     """
     params, study = snakemake.params, snakemake.wildcards.study
     axes = settings.axes
-    context = findings.make_context(frame, axes, grid, settings.block, settings.limits)
+    # Expectations are on cells, and use none of the further columns that tables group by.
+    context = findings.make_context(frame, grid, replace(settings, by=[]))
     if params.baselines:
         now = baseline_comparison.load_current(study, RESULTS)
         pairs = {}
@@ -115,9 +109,7 @@ def write_history(settings: StudySettings) -> None:
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
     if saved:
-        history = baseline_comparison.make_history(
-            saved, study, RESULTS, settings.order, settings.block, settings.limits
-        )
+        history = baseline_comparison.make_history(saved, study, RESULTS, settings)
     write_json(snakemake.output.history, history)
 
 

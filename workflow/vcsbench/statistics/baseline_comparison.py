@@ -28,6 +28,7 @@ from vcsbench.statistics.baselines import CellSettings, Description
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import Estimate
 from vcsbench.statistics.noise import CellKey, Noise, noise_by_metric
+from vcsbench.statistics.settings import StudySettings
 
 # By the code of a difference: the setting of a cell that must be equal.
 SETTING_BY_CODE: dict[WithheldCode, Literal["command", "repository", "method"]] = {
@@ -391,26 +392,20 @@ def list_baseline_notes(
 
 
 def make_history(
-    names: Sequence[str],
-    study: str,
-    results: Path,
-    order: Mapping[str, list[str]],
-    block: Sequence[str],
-    limits: Limits,
+    names: Sequence[str], study: str, results: Path, settings: StudySettings
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, and the current results.
 
     The key `times` has a record per baseline, the oldest first (_time_record), `points` one per baseline,
-    cell and host (_history_points). `order` has the axes with their values, `block` the axes whose cells ran
-    next to each other. A baseline that cannot be read is left out, and the error is printed.
+    cell and host (_history_points). A baseline that cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
     times = []
     for number, snapshot in enumerate(snapshots):
         before = _latest_of_same_host(snapshots[:number], snapshot)
-        times.append(_time_record(snapshot, before, order, block, limits))
+        times.append(_time_record(snapshot, before, settings))
     # A single time has no history.
-    points = _history_points(snapshots, list(order)) if len(times) > 1 else []
+    points = _history_points(snapshots, settings.axes) if len(times) > 1 else []
     return {"times": times, "points": points}
 
 
@@ -446,9 +441,7 @@ def _latest_of_same_host(
 def _time_record(
     snapshot: MeasurementSet,
     before: MeasurementSet | None,
-    order: Mapping[str, list[str]],
-    block: Sequence[str],
-    limits: Limits,
+    settings: StudySettings,
 ) -> dict[str, Any]:
     """Return the record of one baseline (or of the current results) in a history.
 
@@ -459,8 +452,9 @@ def _time_record(
     numbers: Counter[str] = Counter()
     changes: list[str] = []
     if before:
-        pairs = pair_cells(before, snapshot, list(order), block)
-        numbers.update(make_baseline_table(before.name, pairs, order, limits)["call"])
+        pairs = pair_cells(before, snapshot, settings.axes, settings.block)
+        table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
+        numbers.update(table["call"])
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
         "name": snapshot.name,

@@ -50,6 +50,9 @@ class Conditions:
     system: str = ""
 
 
+NOTHING_PUBLISHED = Conditions()
+
+
 @dataclass(frozen=True)
 class EvaluationContext:
     """Facts about measured numbers that a verdict and its reasons use.
@@ -65,7 +68,7 @@ class EvaluationContext:
     scales: Mapping[str, float] = field(default_factory=dict)
     versions: Sequence[str] = ()
     storages: Sequence[str] = ()
-    published: Conditions = Conditions()
+    published: Conditions = NOTHING_PUBLISHED
     noise: Callable[[str, str], Noise] = lambda _metric, _statistic: NO_NOISE
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from vcsbench.plan.result_state import block_name
 from vcsbench.statistics import finding_checks
 from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import rounds_by_statistic
+from vcsbench.statistics.settings import StudySettings
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -49,18 +50,15 @@ class OpenFinding:
 def list_open_findings(
     findings: Sequence[FindingDefinition],
     measured: pd.DataFrame,
-    axes: Sequence[str],
-    by: Sequence[str],
-    block: Sequence[str],
+    settings: StudySettings,
     context: EvaluationContext,
 ) -> list[OpenFinding]:
     """Return the findings that are undecided, and that some number of rounds should decide.
 
-    `measured` has a row per run. `axes` and the columns `by` identify cells. Cells with equal values of the
-    axes `block` get rounds together.
+    `measured` has a row per run. `context` is of the same settings (findings.make_context).
     """
-    keys = [*axes, *by]
-    measured_rounds = rounds_by_statistic(measured, keys, by)
+    keys = [*settings.axes, *settings.by]
+    measured_rounds = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
@@ -73,7 +71,7 @@ def list_open_findings(
             cells = cells[cells[check.compared_axis].isin(check.sides)]
         axes_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
         blocks = frozenset(
-            block_name(block, dict(zip(keys, each, strict=True))) for each in axes_of_cells
+            block_name(settings.block, dict(zip(keys, each, strict=True))) for each in axes_of_cells
         )
         for reason in evaluation.reasons:
             if reason.code == ReasonCode.NEEDS_ROUNDS:

@@ -23,12 +23,18 @@ from vcsbench.statistics.aggregation import (
     by_round,
     rows_of_statistic,
 )
-from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.difference_reasons import DIFFERENT, reasons_of_difference
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.expected_range import expected_range, range_text
-from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
+from vcsbench.statistics.finding_checks import (
+    NOTHING_PUBLISHED,
+    CellCheck,
+    Conditions,
+    Evaluation,
+    EvaluationContext,
+)
 from vcsbench.statistics.noise import Noise, noise_by_metric
+from vcsbench.statistics.settings import StudySettings
 from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
@@ -37,34 +43,31 @@ if TYPE_CHECKING:
 
 def make_context(
     measured: pd.DataFrame,
-    axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
-    block: Sequence[str],
-    limits: Limits,
-    published: Conditions | None = None,
-    by: Sequence[str] = (),
+    settings: StudySettings,
+    published: Conditions = NOTHING_PUBLISHED,
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    `measured` has a row per run. `axes` and the columns `by` identify cells; cells with equal values of the
-    axes `block` run next to each other. `grid` has the cells of the study, measured or not. `published` are
-    the conditions of the published numbers; None if nothing was published.
+    `measured` has a row per run, `grid` the cells of the study, measured or not. `published` are the
+    conditions of the published numbers.
     """
+    keys = [*settings.axes, *settings.by]
 
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
-        frame, _ = add_key_columns(measured, by)
-        return noise_by_metric(frame, [*axes, *by], block, statistic=statistic)
+        frame, _ = add_key_columns(measured, settings.by)
+        return noise_by_metric(frame, keys, settings.block, statistic=statistic)
 
     return EvaluationContext(
         noise=lambda metric, statistic: noise_of_statistic(statistic)(metric),
-        scales=_least_scales(measured, axes),
+        scales=_least_scales(measured, settings.axes),
         versions=_different_values(measured, ["client_version", "server_version"]),
         storages=_different_values(measured, ["storage_kind"]),
-        published=published or Conditions(),
+        published=published,
         # Cells of the empty repository measure start-up, and belong to no finding.
         grid=[row for row in grid if row.get(REPOSITORY_AXIS) != EMPTY],
-        limits=limits,
+        limits=settings.limits,
     )
 
 
