@@ -5,8 +5,6 @@ import gzip
 import hashlib
 import json
 import re
-import shlex
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from html import unescape
@@ -27,7 +25,6 @@ from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.codes import Call, Result, Verdict
-from vcsbench.config.definitions import read_expectations
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.records import complete_context
@@ -198,29 +195,6 @@ def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
             "bytes": {"f6": {"nopack": 80, "pack": 30}, "f7": {"nopack": 35}},
         }
     assert make_estimate(replace(results, contexts=contexts, loads={})) is None
-
-
-@pytest.mark.parametrize(
-    ("detectable", "bound"),
-    [(0.0, 0.952), (1.03, 0.952), (1.08, 0.909), (1.12, 0.87), (3.0, 0.667)],
-)
-def test_card_of_builds_has_an_expectation_that_its_noise_allows(
-    results, page, detectable, bound, tmp_path
-):
-    card = card_on(page, "packing").card
-    pair = Pair("nopack", "pack", 1.0, 0.9, 1.1, 5, "equal", detectable=detectable)
-    asked = replace(card.question, aggregate=True)
-    card = replace(card, question=asked, cases=[Case({}, (pair,))])
-    provenance = Provenance(command="vcsbench run --configfile my-builds.yaml")
-    (view,) = make_card_views(with_card(replace(results, provenance=provenance), card))
-    (step,) = view.actions[-1].action.steps
-    make, _, check = step.command.rpartition("\n")
-    subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
-    arguments = "ARGS=--configfile my-builds.yaml --config expectations=[my-expectations.yaml]"
-    assert shlex.split(check) == ["make", "check", "STUDY=fsfs-san-2014", arguments]
-    (found,) = read_expectations([tmp_path / "my-expectations.yaml"], STUDY.name, AXES)
-    assert found["compare"] == {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
-    assert found["expect"] == {"over": "min", "at_least": bound}
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):

@@ -12,7 +12,8 @@ from vcsbench.records import complete_context
 from vcsbench.report.citation import describe_origin, make_bibtex
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Provenance, Results
-from vcsbench.report.setup_section import compare_setup, describe_setup
+from vcsbench.report.setup_conditions import compare_conditions
+from vcsbench.report.setup_section import describe_setup
 from vcsbench.report.table_sections import distance_notes
 
 STUDY = default_study()
@@ -23,6 +24,10 @@ DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": 
 def setup(*contexts):
     complete = [complete_context(context) for context in contexts]
     return describe_setup(Results(STUDY, order_of(STUDY, {}), contexts=complete))
+
+
+def facts_of(setup):
+    return {fact.heading: fact.values for fact in setup.facts}
 
 
 def context(number=1, **changes):
@@ -47,37 +52,72 @@ def context(number=1, **changes):
 
 
 def test_setup_of_equal_contexts_lists_facts_once():
-    found = setup(context(1), context(2), context(3))
-    facts = found.facts
-    assert all(part in facts["Machine"][0] for part in ("here", "A processor", "2", "4 GiB"))
-    assert facts["Storage"][0].split(", ")[1:] == ["ext4", "spinning disk"]
+    facts = facts_of(setup(context(1), context(2), context(3)))
+    assert facts["Machine"] == ["here (2 cores, 4 GiB): A processor, not virtual"]
+    assert facts["Storage"] == ["disk: /var/tmp, ext4, spinning disk"]
     (rounds,) = facts["Rounds"]
     assert re.findall(r"\d+", rounds) == ["3"] * 4
-    (table,) = found.tables
-    assert table.heads == ["Repository", "Format", "Revisions", "Size"] and table.numbers_from == 2
-    packed = {**context()["repository"], "packing": "nopack", "packed": False}
-    assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
-    assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
+    assert [re.findall(r"drop_caches|\d+", value) for value in facts["Caches"]] == [
+        ["drop_caches", "3"]
+    ]
+    assert facts["Programs"] == ["svn 1.14.2"]
+    assert facts["Repository ruby"] == [
+        "scale 0.13, format f7, revisions 6\N{NARROW NO-BREAK SPACE}000, size 3.00 MiB"
+    ]
+
+
+def test_setup_of_different_contexts_has_each_value():
+    packed = {
+        **context()["repository"],
+        "packing": "nopack",
+        "packed": False,
+        "notes": ["2 left out."],
+    }
+    other = context(
+        2, repository=packed, host={"name": "there"}, remote={"host": "far", "url": "http://far"}
+    )
+    facts = facts_of(setup(context(1), other))
+    assert facts["Machine"][1:] == ["there"]
+    assert facts["Repository ruby"][1] == "2 left out."
+    assert facts["Repository ruby"][2].endswith("packing not packed")
+    assert facts["Nodes"] == ["here: log/-/-", "there: log/-/-"]
+    assert facts["Network"][0].endswith("another machine: far")
+    assert facts["Server"][0].startswith("far (http://far), ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "output"),
+    [
+        ({"targets": "/dev/shm"}, "/dev/shm, not the storage"),
+        ({"targets": "/var"}, "/var, the storage itself"),
+        (
+            {"targets": "/var", "working_copy": {"filesystem": DISK}},
+            "/var/tmp, ext4, spinning disk",
+        ),
+        (
+            {
+                "targets": "/var",
+                "axes": {"filesystem": "btrfs"},
+                "working_copy": {
+                    "filesystem": {"filesystem": "btrfs", "made": True, "bytes": 1 << 31}
+                },
+            },
+            "btrfs: btrfs, made for each measurement in an image of 2.00 GiB, through the page cache",
+        ),
+    ],
+)
+def test_setup_has_the_place_to_which_a_command_writes(changes, output):
+    (text,) = facts_of(setup(context(**changes)))["Written to"]
+    assert text.startswith(output)
 
 
 def test_setup_has_the_settings_of_formats_and_none_of_a_load():
-    settings = {
-        "enable-dir-deltification": "true",
-        "enable-props-deltification": "false",
-        "compression": "lz4",
-    }
-    of_copy = {**context()["repository"], "fsfs_settings": settings}
+    repository = context()["repository"]
+    with_settings = {**repository, "fsfs_settings": {"compression": "lz4", "block-size": "64"}}
     # A load reads a dump file, which has no format.
-    of_load = {key: value for key, value in of_copy.items() if key != "format"}
-    (text,) = setup(context(repository=of_load), context(2, repository=of_copy)).facts[
-        "Format settings"
-    ]
-    assert text.startswith("f7: directory deltification on, property deltification off")
-    made = {**context()["repository"], "source": "generated"}
-    generated = setup(context(repository=made), context(repository={**made, "format": "f6"}))
-    assert generated.conditions.history == "generated"
-    noted = setup({**context(), "repository": {"name": "mine", "notes": ["2 left out."]}})
-    assert noted.facts["Repository mine"] == ["2 left out"]
+    of_load = {key: value for key, value in with_settings.items() if key != "format"}
+    facts = facts_of(setup(context(repository=of_load), context(2, repository=with_settings)))
+    assert facts["Format settings (fsfs.conf)"] == ["f7: compression = lz4, block-size = 64"]
 
 
 @pytest.mark.parametrize(
@@ -96,17 +136,21 @@ def test_storage_has_one_label_everywhere(virtualized, storage, label):
     found = setup(context(host=host, storage=storage))
     assert storage_label(storage, host) == label
     assert (f"({label})" in found.conditions.storage) == bool(label)
-    (fact,) = found.facts["Storage"]
-    assert fact.partition(" (")[0].split(", ")[2:] == [label] * bool(label)
+    (fact,) = facts_of(found)["Storage"]
+    assert fact.split(", ")[2:] == [label] * bool(label)
 
 
-def test_setup_configurations_differ_by_files_and_not_by_port():
+def test_setup_configuration_has_all_contents_of_its_files_and_one_port():
     edited = context(3, server_files={"svnserve.args": "--memory-cache-size 256"})
     http = context(2, server={"kind": "httpd"}, server_files={"httpd.conf": "SVNBlockRead on"})
-    first, second = setup(context(1), http, edited).configurations
-    assert first.name == second.name == "slow" and "256" in second.files["svnserve.args"]
-    assert first.started == {"svnserve": "svnserve --listen-port 4001", "httpd": ""}
-    assert sorted(first.files) == ["httpd.conf", "svnserve.args"]
+    (configuration,) = setup(context(1), http, edited).configurations
+    assert configuration.name == "slow"
+    assert configuration.started == {"svnserve": "svnserve --listen-port 4001", "httpd": ""}
+    assert configuration.files == [
+        ("svnserve.args", "--threads"),
+        ("httpd.conf", "SVNBlockRead on"),
+        ("svnserve.args", "--memory-cache-size 256"),
+    ]
 
 
 def context_of_build(name, libraries):
@@ -121,9 +165,13 @@ def test_setup_has_the_programs_of_builds_in_their_order():
     contexts.append(complete_context({}))
     study = default_study("builds")
     order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
-    (table, *_) = describe_setup(Results(study, order, contexts=contexts)).tables
-    expected = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
-    assert [(row[0], row[4]) for row in table.rows] == expected
+    facts = describe_setup(Results(study, order, contexts=contexts)).facts
+    builds = [(fact.heading, *fact.values) for fact in facts if fact.heading.startswith("Build")]
+    assert builds == [
+        ("Build system", "client: /system/svn, 1, libraries in unknown folders, digest 1"),
+        ("Build again", "client: /again/svn, 1, libraries in unknown folders, digest 1"),
+        ("Build trunk", "client: /trunk/svn, 1, libraries in /t/lib, digest 1"),
+    ]
 
 
 def update(first, last, scale=1.0):
@@ -201,7 +249,7 @@ def test_published_set_up_is_that_of_the_study(name, history, version):
     axes = {study.command_axis: next(iter(study.commands))}
     contexts = [context(axes=axes, repository={**context()["repository"], "source": "generated"})]
     made = describe_setup(Results(study, order_of(study, {}), contexts=contexts))
-    rows = {row[0]: row[1] for row in compare_setup(made, study).rows}
+    rows = {row[0]: row[1] for row in compare_conditions(made.conditions, study).rows}
     assert (rows.get("History", "not published"), rows["Subversion"]) == (history, version)
 
 

@@ -19,7 +19,6 @@ from vcsbench.advice.questions import CardAction
 from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY_FLAGS, Flag
-from vcsbench.report.build_guard import make_guard
 from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
 from vcsbench.report.finding_tables import Reversal, describe_opposites
@@ -101,17 +100,13 @@ def _make_card_view(
     axis = card.question.axis
     # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
     tested = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
-    actions = _find_actions(card)
-    if card.question.aggregate and tested:
-        guard = make_guard(results, axis, tested)
-        actions.append(ValueAction("", "Fail in CI if it is slower", guard))
     return CardView(
         card=card,
         anchor=anchor_of(card),
         rows=_make_rows(card, results, flags),
         left=_name_side(axis, unique_values(pair.baseline for pair in tested)),
         right=_name_side(axis, unique_values(pair.candidate for pair in tested)),
-        actions=actions,
+        actions=_find_actions(card),
         lines=_make_lines(card, results),
         opposites=_describe_opposites(card, opposites),
         costs=describe_costs(results, axis),

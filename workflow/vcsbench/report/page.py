@@ -47,7 +47,8 @@ from vcsbench.report.picks import (
 )
 from vcsbench.report.rendering import pack_json, read_scripts, render
 from vcsbench.report.results import Results, grouped_by, name_cells
-from vcsbench.report.setup_section import Setup, compare_setup, describe_setup
+from vcsbench.report.setup_conditions import compare_conditions
+from vcsbench.report.setup_section import Setup, describe_setup
 from vcsbench.report.table_sections import (
     Download,
     PlainTable,
@@ -332,7 +333,7 @@ def _describe_findings(
         meanings=MEANINGS,
         reasons=summarise_reasons((view.verdict, view.steps) for view in views),
         reversed=make_reversed_table(results, tables) if views else None,
-        compared=compare_setup(setup, results.study),
+        compared=compare_conditions(setup.conditions, results.study),
         expectations=expectations,
     )
 

@@ -1,0 +1,188 @@
+"""The conditions of a study's runs in which a published study can differ, and a table of both.
+
+A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vcsbench import words
+from vcsbench.advice.decision import Row
+from vcsbench.config.study import Study
+from vcsbench.evidence.run_columns import storage_label
+from vcsbench.report.results import Rows, grouped_by, unique_values
+from vcsbench.report.table_sections import PlainTable
+
+ON_NETWORK = "the server is on another machine"
+ON_ONE_MACHINE = "client and server are on one machine (loopback)"
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class SetupConditions:
+    """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
+
+    Several different ones are joined: `ext4 (SSD) and tmpfs`.
+    """
+
+    repositories: str
+    storage: str
+    subversion: str
+    machine: str
+    rounds: str
+    network: str
+    history: str
+
+
+class Subject(NamedTuple):
+    """A subject of a cell-round. `kind` is its key in the context, `facts` is its record there.
+
+    Example: `Subject("repository", "ruby", {"name": "ruby", "format": "f7", "youngest": 5526, ...})`.
+    """
+
+    kind: str
+    name: str
+    facts: Row
+
+
+def describe_conditions(contexts: Rows, study: Study) -> SetupConditions:
+    """Return the conditions of the cell-rounds whose records are `contexts`."""
+    subjects = [subject for context in contexts for subject in list_subjects(context, study)]
+    machines = unique_values(summarise_machine(context["host"]) for context in contexts)
+    storages = unique_values(_summarise_storage(context) for context in contexts)
+    return SetupConditions(
+        repositories=", ".join(_list_sizes(subjects, study)),
+        storage=words.enumeration([storage for storage in storages if storage]),
+        subversion=list_versions(contexts).get("svn", ""),
+        machine=words.enumeration([machine for machine in machines if machine]),
+        rounds=_count_rounds(contexts),
+        network=_describe_network(contexts),
+        history=words.enumeration(_list_histories(subjects)),
+    )
+
+
+def list_subjects(context: Row, study: Study) -> list[Subject]:
+    """Return the subjects of the study's commands that a cell-round used, with their facts."""
+    subjects = []
+    for kind in unique_values(
+        command.input or command.output for command in study.commands.values()
+    ):
+        facts = context.get(kind)
+        # Some kinds have no facts in the context, such as the target of an export.
+        if kind and isinstance(facts, Mapping) and facts:
+            subjects.append(Subject(kind, str(facts.get("name") or kind), facts))
+    return subjects
+
+
+def _list_histories(subjects: Sequence[Subject]) -> list[str]:
+    """Return the kinds of histories of the repositories: `generated`, `real`, or both."""
+    repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
+    # The empty repository, which measures the fixed cost, is no repository of the study.
+    sources = [
+        facts["source"] for facts in repositories if facts.get("source") not in (None, "empty")
+    ]
+    return unique_values("generated" if source == "generated" else "real" for source in sources)
+
+
+def _list_sizes(subjects: Sequence[Subject], study: Study) -> list[str]:
+    """Return the size of each subject, and its share of the published size if it is smaller.
+
+    Example: `generated history like ruby's: 5,526 revisions (13 % of the published 42,000 revisions)`.
+    """
+    texts = []
+    for name, members in grouped_by(subjects, lambda subject: subject.name).items():
+        facts = members[0].facts
+        is_generated = facts.get("source") == "generated"
+        sizes = []
+        if facts.get("youngest"):
+            sizes.append(words.count_of(facts["youngest"], "revision"))
+        # The content of a generated history does not have the size of the real one.
+        if facts.get("bytes") and not is_generated:
+            sizes.append(words.size(facts["bytes"]))
+        text = ", ".join(sizes)
+        scale = facts.get("scale")
+        if scale is not None and scale < 1:
+            published = study.published.revisions.get(name) if study.published else None
+            whole = f"published {words.count_of(published, 'revision')}" if published else "whole"
+            text = f"{text} ({100 * scale:.2g} % of the {whole})".strip()
+        title = f"generated history like {name}'s" if is_generated else name
+        texts.append(f"{title}: {text}" if text else title)
+    return texts
+
+
+def summarise_machine(host: Row) -> str:
+    """Return `here (2 cores, 4 GiB)`, "" for an unknown machine."""
+    sizes = []
+    if host.get("cores"):
+        sizes.append(words.count_of(host["cores"], "core"))
+    memory = host.get("memory_bytes")
+    if memory:
+        # Guests of one kind differ by a few MiB, so a GiB has no decimals.
+        sizes.append(f"{memory / GIB:.0f} GiB" if memory >= GIB else words.size(memory))
+    name = str(host.get("name", ""))
+    return f"{name} ({', '.join(sizes)})" if sizes else name
+
+
+def _summarise_storage(context: Row) -> str:
+    """Return the file system and the kind of a storage: `ext4 (virtual disk)`, or only the known one."""
+    kind = storage_label(context["storage"], context["host"])
+    filesystem = context["storage"].get("filesystem", "")
+    return f"{filesystem} ({kind})".strip() if kind else filesystem
+
+
+def _describe_network(contexts: Rows) -> str:
+    """Return whether the server is on the client's machine or another one, "" if no command has a server."""
+    remote_hosts = unique_values(c["remote"]["host"] for c in contexts if c["remote"])
+    if remote_hosts:
+        return f"{ON_NETWORK}: {words.enumeration(remote_hosts)}"
+    return ON_ONE_MACHINE if any(context["server"] for context in contexts) else ""
+
+
+def _count_rounds(contexts: Rows) -> str:
+    """Return `3 to 5 rounds, 3 copies of each repository`, without copies if the commands use none.
+
+    In a session with a limit of minutes, some cells get more rounds than others. Return "" without contexts.
+    """
+    if not contexts:
+        return ""
+    by_cell = grouped_by(contexts, lambda context: context["cell"])
+    last_rounds = [max(c.get("round", 0) for c in members) for members in by_cell.values()]
+    rounds = words.count_between(min(last_rounds), max(last_rounds), "round")
+    copies = max(context.get("copy", 0) for context in contexts)
+    number = words.count_of(copies, "copy", "copies")
+    return f"{rounds}, {number} of each repository" if copies else rounds
+
+
+def list_versions(contexts: Rows) -> dict[str, str]:
+    """Return the versions of each program, by its name: `{"svn": "1.14.2, 1.15.0"}`."""
+    pairs = [pair for context in contexts for pair in context["versions"].items() if pair[1]]
+    by_program = grouped_by(sorted(unique_values(pairs)), lambda pair: pair[0])
+    return {name: ", ".join(version for _, version in same) for name, same in by_program.items()}
+
+
+def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | None:
+    """Return a table of the published and the measured conditions, None without published numbers.
+
+    A row is a condition: `("Storage", "spinning disk", "ext4 (SSD)")`.
+    """
+    published = study.published
+    if not published:
+        return None
+    published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
+    conditions = [("Repositories", published.size, measured.repositories)]
+    # A tree has no history.
+    if measured.history:
+        conditions.append(("History", published.history, measured.history))
+    conditions.append(("Storage", published.storage, measured.storage))
+    conditions.append(("Subversion", published.subversion, measured.subversion))
+    conditions.append(("Machine", published.machine, measured.machine))
+    conditions.append(("Rounds", words.count_of(published.rounds, "round"), measured.rounds))
+    if measured.network or published.server:
+        conditions.append(("Network", published_network, measured.network))
+    return PlainTable(
+        title="Published and measured set-up",
+        heads=["", "Published", "Measured"],
+        rows=[(name, then or "not published", now or "none") for name, then, now in conditions],
+        note="A verdict says what was measured on this set-up, not that the published result was wrong.",
+    )
