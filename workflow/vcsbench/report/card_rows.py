@@ -68,18 +68,9 @@ def make_card_row(
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)
     label = labels.case_label(case.where, card.shown)
-    if sides:
-        label = f"{sides}: {label}"
-
-    # The times of both sides in seconds, 0 if unknown.
-    times = []
-    if all(pair.times):
-        times = labels.seconds_of_both(pair.times)
-    interval = pair_outcome(pair)
     # Exact counts and single rounds have no interval.
-    if 0 < pair.low < pair.high:
-        interval = labels.change_between(pair.low, pair.high)
-
+    has_interval = 0 < pair.low < pair.high
+    interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
@@ -88,9 +79,10 @@ def make_card_row(
     return CardRow(
         pair=pair,
         where={axis: value for axis, value in case.where.items() if value},
-        label=label,
+        label=f"{sides}: {label}" if sides else label,
         text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
-        times=times,
+        # An unknown time is 0.
+        times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
         interval=f"{candidate} {interval}",
         note="; ".join(notes),
         style=STYLES.get(pair.call, UNDECIDED_STYLE),
@@ -101,10 +93,10 @@ def make_card_row(
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:
     """Return the notes on the numbers of a comparison, [] if it needs none. ROW_KEY explains their words.
 
-    They are: the number of runs (in an answer over all cells), the detectable difference (if none was found),
-    and a large fixed cost (start-up, if one was found or excluded).
+    Example: `["25 and 25 runs in 5 rounds", "detectable from 5 %", "up to 30 % of a time is fixed cost"]`.
     """
     notes = []
+    # An answer over all cells has few comparisons, so its reader sees on how many runs each one rests.
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
@@ -123,10 +115,8 @@ def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
 
     The meaning of a flag that this version does not know is "".
     """
-    key = []
-    for term, meaning in ROW_KEY.items():
-        if any(term in row.note for row in rows):
-            key.append((term, meaning))
+    notes = [row.note for row in rows]
+    key = [(term, text) for term, text in ROW_KEY.items() if any(term in note for note in notes)]
     for flag in unique_values(flag for row in rows for flag in row.flags):
         meaning = ""
         if flag in FLAGS:
@@ -142,12 +132,10 @@ def label_flag(flag: str) -> str:
 
 
 def name_flags(flags: Iterable[str], shown_flags: Collection[str], is_hot: bool) -> list[str]:
-    """Return the shown flags of a comparison or of runs, each once.
+    """Return those flags of a comparison or of runs that are in `shown_flags`, each once.
 
-    Only `shown_flags` are named. `is_hot` is True if all files are in memory during the runs: then it does
-    not matter where the copies lie on a device.
+    `is_hot` is True if all files are in memory during the runs.
     """
     names = [flag for flag in unique_values(flags) if flag in shown_flags]
-    if is_hot:
-        names = [name for name in names if name != Flag.APART]
-    return names
+    # In memory, it does not matter where the copies lie on a device.
+    return [name for name in names if not (is_hot and name == Flag.APART)]

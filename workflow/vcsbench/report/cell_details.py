@@ -6,6 +6,7 @@ them.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean, mean, median
+from typing import TypedDict
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
@@ -19,17 +20,21 @@ from vcsbench.report.table_sections import TableSection
 SIGNIFICANT_DIGITS = 4
 
 
-def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers, for JSON, with these keys:
+class CellDetails(TypedDict):
+    """The facts of a cell in the dialog."""
 
-    - `of`: the facts that the commands of the dialog need, such as the study and the arguments of the last
-      run.
-    - `counted`: the title of each count, such as bytes read, with its unit.
-    - `cells`: the facts of each cell by its path (_describe_cells).
-    - `runs`: a list for each column: `round`, `flags`, and each metric of a table. All runs of a cell are
-      together.
-    - `tables`: the facts of each table by its anchor.
-    """
+    words: str  # its label
+    spent: Sequence[float | None]  # summarise_times
+    counted: Sequence[float | None]  # the median of each count
+    evidence: Sequence[str]  # sentences
+    rounds: int  # the number of its rounds
+    runs: tuple[
+        int, int
+    ]  # the index of its first run in the columns of runs, and the number of its runs
+
+
+def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
+    """Return the details of all numbers, for JSON: the parts of the dialog by name."""
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
     # A cell has only the index of its first run and its number of runs, so its runs must be next to each
     # other.
@@ -37,9 +42,15 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     metrics = {
         section.anchor: metric_in(results.study.tables[section.name]) for section in sections
     }
-    counts = _select_counts(runs)
+    # The counts, such as bytes read, that are above 0 in some run.
+    counts = [
+        metric
+        for metric in METRICS.values()
+        if metric.exact and any(_compute(metric, run) for run in runs)
+    ]
     command = results.command
     return {
+        # For the commands of the dialog.
         "of": {
             "own": results.own_repository,
             "tree": command.tree,
@@ -57,37 +68,23 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     }
 
 
-def _select_counts(runs: Rows) -> list[Metric]:
-    """Return the metrics that are counts, such as bytes read, and that are above 0 in some run."""
-    counts = []
-    for metric in METRICS.values():
-        if metric.exact and any(_compute(metric, run) for run in runs):
-            counts.append(metric)
-    return counts
-
-
 def _describe_cells(
     results: Results, runs_by_cell: Mapping[str, Rows], counts: Sequence[Metric]
-) -> dict[str, Row]:
-    """Return the facts of each cell by its path.
-
-    `words` is its label. `spent` has the four times of summarise_times, `counted` the median of each of
-    `counts`. `evidence` has sentences, and `rounds` is the number of its rounds. `runs` is the index of its
-    first run in the columns of runs, and the number of its runs: `[120, 5]`.
-    """
+) -> dict[str, CellDetails]:
+    """Return the facts of each cell by its path. `counts` are the metrics of CellDetails.counted."""
     names = name_cells(results)
-    cells: dict[str, Row] = {}
+    cells = {}
     first_run = 0
     for cell, runs in runs_by_cell.items():
         medians = [_median_of_known([_compute(metric, run) for run in runs]) for metric in counts]
-        cells[cell] = {
-            "words": names.get(cell, cell),
-            "spent": [_shorten(value) for value in summarise_times(runs)],
-            "counted": [_shorten(value) for value in medians],
-            "evidence": describe_evidence(runs, results.thresholds),
-            "rounds": len({run["round"] for run in runs}),
-            "runs": [first_run, len(runs)],
-        }
+        cells[cell] = CellDetails(
+            words=names.get(cell, cell),
+            spent=[_shorten(value) for value in summarise_times(runs)],
+            counted=[_shorten(value) for value in medians],
+            evidence=describe_evidence(runs, results.thresholds),
+            rounds=len({run["round"] for run in runs}),
+            runs=(first_run, len(runs)),
+        )
         first_run += len(runs)
     return cells
 
@@ -117,10 +114,7 @@ def _describe_table(section: TableSection, metric: Metric) -> Row:
 
 
 def _compute(metric: Metric, run: Row) -> float | None:
-    """Return the value of a metric in one run, None if a column that it needs is empty.
-
-    It is None, too, for a quotient with the divisor 0.
-    """
+    """Return the value of a metric in a run, None without a column that it needs, or for a division by 0."""
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     parts = {name: compute(run) for name, compute in metric.parts.items()}
@@ -145,11 +139,20 @@ def _shorten(value: float | None) -> float | None:
 def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     """Return sentences on the evidence of a cell's runs: caches, reads, server, and flags.
 
-    Examples: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`, `The server was 0.4
-    to 0.6 s old when a run began.` Evidence that no run has is left out.
+    Examples: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`, `clock, 2 runs: The
+    clock was set ...`. Evidence that no run has is left out.
     """
-    sentences = [_describe_clearing(runs)]
-    shares = _describe_resident_shares(runs)
+    ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
+    clearing = words.enumeration([way for way in ways if way])
+    sentences = ["No cache was cleared before a run."]
+    if clearing:
+        sentences = [f"The caches were cleared before a run, by {clearing}."]
+    shares = []
+    for when in ("before", "after"):
+        numbers = _read_numbers(runs, f"resident_{when}")
+        if numbers:
+            text = _format_range(numbers, lambda share: f"{words.significant(100 * share, 2)} %")
+            shares.append(f"{text} {when} a run")
     if shares:
         sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
     read_bytes = _read_numbers(runs, "device_bytes")
@@ -157,28 +160,11 @@ def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
         amount = _format_range(read_bytes, words.size)
         sentences.append(f"Client and server read {amount} from devices in a run.")
     sentences += _describe_server(runs)
-    sentences += _describe_flags(runs, thresholds)
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    for flag in unique_values(flags):
+        number = words.count_of(flags.count(flag), "run")
+        sentences.append(f"{flag}, {number}: {explain_flag(flag, thresholds)}")
     return sentences
-
-
-def _describe_clearing(runs: Rows) -> str:
-    """Return a sentence on how the caches were cleared before the runs of a cell."""
-    ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
-    named = [way for way in ways if way]
-    if not named:
-        return "No cache was cleared before a run."
-    return f"The caches were cleared before a run, by {words.enumeration(named)}."
-
-
-def _describe_resident_shares(runs: Rows) -> list[str]:
-    """Return `0 % before a run` and `31 % to 33 % after a run`, as far as they are known."""
-    phrases = []
-    for when in ("before", "after"):
-        shares = _read_numbers(runs, f"resident_{when}")
-        if shares:
-            text = _format_range(shares, lambda share: f"{words.significant(100 * share, 2)} %")
-            phrases.append(f"{text} {when} a run")
-    return phrases
 
 
 def _describe_server(runs: Rows) -> list[str]:
@@ -201,16 +187,6 @@ def _describe_server(runs: Rows) -> list[str]:
     return sentences
 
 
-def _describe_flags(runs: Rows, thresholds: Row) -> list[str]:
-    """Return `clock, 2 runs: The clock was set ...` for each flag."""
-    flags = [flag for run in runs for flag in run["flags"].split()]
-    sentences = []
-    for flag in unique_values(flags):
-        number = words.count_of(flags.count(flag), "run")
-        sentences.append(f"{flag}, {number}: {explain_flag(flag, thresholds)}")
-    return sentences
-
-
 def _read_numbers(runs: Rows, column: str) -> list[float]:
     """Return the numbers of a column, without those that are unknown: None in a column of numbers, or ""."""
     values = [run.get(column) for run in runs]
@@ -227,44 +203,32 @@ def summarise_times(runs: Rows) -> list[float | None]:
     """Return four times of a cell's valid runs in seconds, None for an unknown one; [] without a valid run.
 
     They are the elapsed time (the geometric mean over the rounds, as in tables), the medians of the client's
-    and the server's CPU time, and the waiting. Waiting is the time in which neither client nor server
-    computed. It is below 0 if both computed at once.
+    and the server's CPU time, and the waiting: the time in which neither computed. It is below 0 if both
+    computed at once. Example: `[1.24, 0.81, 0.3, 0.13]`.
     """
-    valid = []
-    for run in runs:
-        is_known = words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
-        if is_known and not is_invalid(run["flags"]):
-            valid.append(run)
+    valid = [
+        run
+        for run in runs
+        if words.is_number(run["elapsed_s"])
+        and run["elapsed_s"] > 0
+        and not is_invalid(run["flags"])
+    ]
     if not valid:
         return []
-    means_s: list[float] = []
-    clients_s: list[float] = []
-    servers_s: list[float] = []
     # Each round has the same weight, also if some of its runs are invalid.
-    for members in grouped_by(valid, lambda run: run["round"]).values():
-        elapsed_s = _read_numbers(members, "elapsed_s")
-        means_s.append(geometric_mean(elapsed_s))
-        client_s = _sum_client_cpu(members)
-        if client_s:
-            clients_s.append(mean(client_s))
-        server_s = _read_numbers(members, "server_cpu_s")
-        if server_s:
-            servers_s.append(mean(server_s))
-
-    elapsed = geometric_mean(means_s)
-    client = _median_of_known(clients_s)
-    server = _median_of_known(servers_s)
-    waiting = None
-    if client is not None:
-        waiting = elapsed - client - (0.0 if server is None else server)
+    rounds = grouped_by(valid, lambda run: run["round"]).values()
+    elapsed = geometric_mean(geometric_mean(_read_numbers(r, "elapsed_s")) for r in rounds)
+    client = _median_of_means(_sum_client_cpu(members) for members in rounds)
+    server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
+    waiting = None if client is None else elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
+
+
+def _median_of_means(seconds_of_rounds: Iterable[Sequence[float]]) -> float | None:
+    return _median_of_known(mean(seconds) if seconds else None for seconds in seconds_of_rounds)
 
 
 def _sum_client_cpu(runs: Rows) -> list[float]:
     """Return the CPU seconds of the client, user and system, in each run where both are known."""
-    seconds = []
-    for run in runs:
-        parts = _read_numbers([run], "user_s") + _read_numbers([run], "system_s")
-        if len(parts) == 2:
-            seconds.append(sum(parts))
-    return seconds
+    parts = [_read_numbers([run], "user_s") + _read_numbers([run], "system_s") for run in runs]
+    return [sum(seconds) for seconds in parts if len(seconds) == 2]

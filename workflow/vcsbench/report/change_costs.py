@@ -32,24 +32,29 @@ class LoadEstimate(TypedDict):
 
 def make_estimate(results: Results) -> LoadEstimate | None:
     """Return the basis of an estimate from the load with the most revisions. Return None without a load."""
-    timed = {name: load for name, load in _find_loads(results).items() if load.get("seconds")}
+    timed = [load for load in _find_loads(results).items() if load[1].get("seconds")]
     if not timed:
         return None
-    repository = max(timed, key=lambda name: int(timed[name]["revisions"]))
-    load = timed[repository]
+    repository, load = max(timed, key=lambda item: int(item[1]["revisions"]))
+    sizes: dict[str, dict[str, int]] = {}
+    for facts in (context["repository"] for context in results.contexts):
+        if facts.get("name") == repository and facts.get("bytes"):
+            # A repository in the format of the installed svnadmin has no name of a format.
+            sizes_of_format = sizes.setdefault(facts.get("format", ""), {})
+            sizes_of_format[facts.get("packing", "")] = facts["bytes"]
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
         pack_seconds=load.get("pack_seconds", 0),
         in_memory=_is_in_memory(load),
-        bytes=_sizes_of(results, repository),
+        bytes=sizes,
     )
 
 
 def measured_work(results: Results) -> dict[str, MeasuredWork]:
     """Return the time that loading and packing took, by the axis that they change; {} without a load.
 
-    Loading changes the axis `format`, packing the axis `packing`. One without a known time is missing.
+    Example: `{"format": MeasuredWork(40.1, 5526, False)}`. One without a known time is missing.
     """
     estimate = make_estimate(results)
     if not estimate:
@@ -65,55 +70,43 @@ def measured_work(results: Results) -> dict[str, MeasuredWork]:
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the length of files, and on each load or packing, for the card of an axis.
 
-    Return [] for other axes than format and packing, which have no costs. An example: `Packing 5 526
-    revisions took 2 s in memory. A disk takes longer.`
+    Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format and
+    packing have no costs: [].
     """
     if axis not in (FORMAT_AXIS, PACKING_AXIS):
         return []
-    sentences = []
     estimate = make_estimate(results)
-    if estimate:
-        sentences += _describe_sizes(estimate["bytes"], axis)
+    sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
+        work = f"Packing {revisions}"
+        seconds = load.get("pack_seconds")
         if axis == FORMAT_AXIS:
             work = f"Loading {revisions}, all formats at once,"
             seconds = load.get("seconds")
-        else:
-            work = f"Packing {revisions}"
-            seconds = load.get("pack_seconds")
-        if not seconds:
-            continue
-        duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
-        if _is_in_memory(load):
-            sentences.append(f"{work} took {duration} in memory. A disk takes longer.")
-        else:
-            sentences.append(f"{work} took {duration}.")
+        if seconds:
+            duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
+            place = " in memory. A disk takes longer" if _is_in_memory(load) else ""
+            sentences.append(f"{work} took {duration}{place}.")
     return sentences
 
 
 def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[str]:
     """Return a sentence on the bytes of each format or packing, [] if only one is known.
 
-    `sizes` has bytes by format and packing. Formats are compared without packing. Packings are compared in
-    the first format that has both. An example: `Size of the files: f6 80.0 MiB, f7 35.0 MiB. Not packed, they
-    take more on disk.`
+    `sizes` has bytes by format and packing. Example: `Size of the files: f6 80.0 MiB, f7 35.0 MiB. Not
+    packed, they take more on disk.`
     """
     subject = "Size of the files"
-    compared: Mapping[str, int] = {}
-    if axis == FORMAT_AXIS:
-        compared = {
-            name: of_packing["nopack"]
-            for name, of_packing in sizes.items()
-            if "nopack" in of_packing
-        }
-    else:
-        for name, of_packing in sizes.items():
-            if len(of_packing) > 1:
-                compared = of_packing
-                # "" for a repository in the format of the installed svnadmin.
-                subject += f" of {name}" if name else ""
-                break
+    # Formats are compared without packing.
+    compared: Mapping[str, int] = {
+        name: packings["nopack"] for name, packings in sizes.items() if "nopack" in packings
+    }
+    if axis == PACKING_AXIS:
+        # Packings are compared in the first format that has both.
+        with_both = [(name, packings) for name, packings in sizes.items() if len(packings) > 1]
+        name, compared = with_both[0] if with_both else ("", {})
+        subject += f" of {name}" if name else ""
     if len(compared) < 2:
         return []
     texts = [
@@ -127,22 +120,8 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
 def _find_loads(results: Results) -> dict[str, Row]:
     """Return the records of loads with more than one revision by the repositories that this study used."""
     names = {context["repository"].get("name") for context in results.contexts}
-    return {
-        name: load
-        for name, load in results.loads.items()
-        if name in names and load.get("revisions", 0) > 1
-    }
-
-
-def _sizes_of(results: Results, repository: str) -> dict[str, dict[str, int]]:
-    """Return the bytes of a repository by format and packing, "" for one that it lacks."""
-    sizes: dict[str, dict[str, int]] = {}
-    for context in results.contexts:
-        facts = context["repository"]
-        if facts.get("name") == repository and facts.get("bytes"):
-            sizes_of_format = sizes.setdefault(facts.get("format", ""), {})
-            sizes_of_format[facts.get("packing", "")] = facts["bytes"]
-    return sizes
+    loads = results.loads.items()
+    return {name: load for name, load in loads if name in names and load.get("revisions", 0) > 1}
 
 
 def _is_in_memory(load: Row) -> bool:

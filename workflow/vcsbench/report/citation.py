@@ -16,32 +16,32 @@ def describe_origin(study: Study) -> str:
 
     Example: `FSFS on a SAN (fsfs-san-2014; author not known, 2014). <source> No stable address known.`
     """
-    authors = list(study.authors)
-    if not authors and study.published:
-        authors.append("author not known")
-    if study.date:
-        authors.append(study.date)
-    origin = study.name
-    if authors:
-        origin = f"{study.name}; {', '.join(authors)}"
+    authors = ", ".join(study.authors)
     url = study.url
-    if not url and study.published:
-        url = "No stable address known."
+    if study.published:
+        authors = authors or "author not known"
+        url = url or "No stable address known."
+    authors_and_date = ", ".join(fact for fact in (authors, study.date) if fact)
+    origin = "; ".join(fact for fact in (study.name, authors_and_date) if fact)
     return f"{study.title} ({origin}). {study.source} {url}".strip()
 
 
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
-    """Return the facts that identify the results of a page, by their names on it.
+    """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
-    Names are Study, Measured, Made by, Command and Configuration; the last two are missing if unknown. The
-    facts depend on the results only, not on the code that renders them.
+    Command and Configuration are missing if unknown. The facts depend on the results only, not on the code
+    that renders them.
     """
     provenance = results.provenance
-    facts = {"Study": describe_origin(results.study), "Measured": "Nothing."}
+    measured = "Nothing."
     if setup.first and setup.last:
         hosts = words.enumeration(setup.host_names)
-        facts["Measured"] = f"{words.period(setup.first, setup.last)}, on {hosts}"
-    facts["Made by"] = f"vcsbench {provenance.vcsbench}, {_describe_commit(provenance)}"
+        measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
+    facts = {
+        "Study": describe_origin(results.study),
+        "Measured": measured,
+        "Made by": f"vcsbench {provenance.vcsbench}, {_describe_commit(provenance)}",
+    }
     if provenance.command:
         facts["Command"] = results.command.text()
     if provenance.config_digest:
@@ -53,19 +53,18 @@ def _describe_commit(provenance: Provenance) -> str:
     """Return `commit 0123abcd, unchanged`, or `commit 0123abcd, with changes in 7 files`."""
     if not provenance.commit:
         return "commit unknown"
-    state = "unchanged"
+    if not provenance.changed:
+        return f"commit {provenance.commit}, unchanged"
+    files = words.enumeration(provenance.changed)
     if len(provenance.changed) > MAX_FILES:
-        state = f"with changes in {words.count_of(len(provenance.changed), 'file')}"
-    elif provenance.changed:
-        state = f"with changes in {words.enumeration(provenance.changed)}"
-    return f"commit {provenance.commit}, {state}"
+        files = words.count_of(len(provenance.changed), "file")
+    return f"commit {provenance.commit}, with changes in {files}"
 
 
 def make_bibtex(results: Results, setup: Setup) -> str:
     """Return the BibTeX entry of a page, which begins `@misc{vcsbench-fsfs-san-2014,`.
 
-    Its note has the version, the commit, the configuration and the machines, as far as they are known. The
-    year is the year of the last measurement, and is left out if nothing was measured.
+    Its note has the version, the commit, the configuration and the machines, as far as they are known.
     """
     study, provenance = results.study, results.provenance
     notes = [f"vcsbench {provenance.vcsbench}".strip()]
@@ -81,6 +80,7 @@ def make_bibtex(results: Results, setup: Setup) -> str:
     lines.append(f"  title = {{{title}}},")
     # The inner braces keep BibTeX from taking this for a first name and a surname.
     lines.append("  author = {{The maintainers of vcsbench}},")
+    # Nothing may have been measured.
     if setup.last:
         lines.append(f"  year = {{{setup.last.year}}},")
     lines.append(f"  note = {{{_without_braces(', '.join(notes))}}},")

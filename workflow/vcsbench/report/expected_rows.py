@@ -14,20 +14,14 @@ from vcsbench.report.results import Rows, grouped_by, values_in
 
 @dataclass(frozen=True)
 class ExpectedRow:
-    """A row that a table should have, with the reasons why it may have no number.
+    """A row that a table should have, with the reasons why it may have no number."""
 
-    `keys` has the axis values of the row, `cells` the paths of its cells, the baseline's first. `skip` is
-    the reason why a cell cannot be measured here, "" if all can. `failures` has a sentence for each failed
-    round, `flags` the flags that made runs invalid. `is_outdated` is True if rounds have no result, and each
-    only because its result is out of date.
-    """
-
-    keys: Mapping[str, str]
-    cells: tuple[str, ...] = ()
-    skip: str = ""
-    failures: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    is_outdated: bool = False
+    keys: Mapping[str, str]  # {"command": "log", "cache": "cold", "candidate": "f7"}
+    cells: tuple[str, ...] = ()  # the paths of its cells, the baseline's first
+    skip: str = ""  # why a cell cannot be measured here, "" if all can
+    failures: tuple[str, ...] = ()  # a sentence for each failed round
+    flags: tuple[str, ...] = ()  # those that made runs invalid
+    is_outdated: bool = False  # True if rounds have no result, and each because it is out of date
 
 
 def expected_rows(
@@ -39,9 +33,9 @@ def expected_rows(
 ) -> list[ExpectedRow]:
     """Return the rows that the cells of a grid give in a table, in the order of the grid.
 
-    A table that compares has a row for each pair of cells, otherwise one for each cell. Duplicates and cells
-    that the table does not select are left out. `grid` has the columns cell, skip and `axes`, `failures` has
-    cell, round and reason, and `measurements` has cell and flags.
+    A table that compares has a row for each pair of cells, otherwise one for each cell. Duplicates (second
+    measurements for the noise) and cells that the table does not select are left out. Each file of rows is
+    one of results.Results.
     """
     failures_of_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_of_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -51,22 +45,16 @@ def expected_rows(
     rows = []
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
-        skip_reasons = [cell["skip"] for cell in cells if cell["skip"]]
-        failed = []
-        flags: set[str] = set()
-        for path in paths:
-            failed += failures_of_cell.get(path, [])
-            for run in runs_of_cell.get(path, []):
-                flags.update(run["flags"].split())
+        failed = [failure for path in paths for failure in failures_of_cell.get(path, [])]
+        runs = [run for path in paths for run in runs_of_cell.get(path, [])]
+        flags = {flag for run in runs for flag in run["flags"].split()}
         # An outdated result is listed as a failure, but nothing went wrong: the next run measures it again.
         is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
         row = ExpectedRow(
             keys=keys,
             cells=paths,
-            skip=skip_reasons[0] if skip_reasons else "",
-            failures=tuple(
-                f"round {failure['round']:.0f}: {failure['reason']}" for failure in failed
-            ),
+            skip=next((cell["skip"] for cell in cells if cell["skip"]), ""),
+            failures=tuple(f"round {each['round']:.0f}: {each['reason']}" for each in failed),
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
         )
@@ -79,10 +67,8 @@ def _rows_of_grid(
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
     """Yield the keys of each row of a table, and its cells.
 
-    Without a comparison, a row has the cell itself: `{"command": "log", "format": "f7"}`, and one cell. A
-    comparison of formats has `{"command": "log", "candidate": "f7"}`, with the cells of the baseline and the
-    candidate. A candidate without a baseline in the grid has no row. A comparison with a saved baseline has
-    one cell.
+    A comparison of formats has `{"command": "log", "candidate": "f7"}`, with the cells of the baseline and
+    the candidate. Other tables have `{"command": "log", "format": "f7"}`, and one cell.
     """
     if compare is None:
         for cell in grid:
@@ -100,6 +86,7 @@ def _rows_of_grid(
             # grid, so the only cell is the cell of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
+            # A candidate without a baseline in the grid has no row.
             baseline = cell_at.get(values_in({**cell, compared: compare["baseline"]}, axes))
             if baseline:
                 yield {**keys, CANDIDATE: cell[compared]}, [baseline, cell]

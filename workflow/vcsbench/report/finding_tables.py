@@ -12,7 +12,7 @@ from vcsbench.advice.effects import has_less_client_work
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
-from vcsbench.report.grids import CANDIDATE, Point
+from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Results
 from vcsbench.report.table_points import factor_words
 from vcsbench.report.table_sections import PlainTable, TableSection
@@ -30,12 +30,12 @@ MAX_OPPOSITES = 2
 class Reversal:
     """A comparison with a measured difference, whose published ratio is on the other side of 1.
 
-    Example: published 1.2 (the candidate was faster), measured 0.8 (it is slower). `keys` has the axis values
-    of its place in the table `section`. Both ratios are time of the baseline / time of the candidate.
+    Example: published 1.2 (the candidate was faster), measured 0.8 (it is slower). A ratio is time of the
+    baseline / time of the candidate.
     """
 
     section: TableSection
-    keys: Mapping[str, str]
+    keys: Mapping[str, str]  # its place in the table: {"command": "log", "candidate": "f7"}
     comparison: ComparisonRow
     published_ratio: float
 
@@ -49,9 +49,9 @@ class Reversal:
         return all(self.keys.get(axis, value) == value for axis, value in where.items() if value)
 
     def describe(self, value: str, shown: Sequence[str]) -> str:
-        """Return the case with both results, from the side of `value`.
+        """Return the case with both results of `value`, which is one of the compared values.
 
-        An example: `cold log over svn (f7): 1.6x slower then, 2.9x faster here`. `shown` are the axes that
+        Example: `cold log over svn (f7): 1.6x slower then, 2.9x faster here`. `shown` are the axes that
         distinguish the case from others.
         """
         published, measured = self.published_ratio, self.comparison.ratio
@@ -80,53 +80,50 @@ def find_table(
 ) -> tuple[str, dict[str, object]]:
     """Return the name of the table that shows a finding's numbers, and the axis values of its places there.
 
-    `definition` is the finding's entry in its file. The first table of this list is taken:
-
-    1. An expectation against a saved baseline: the table of that baseline, "" if the study has none.
-    2. A table of the same metric that compares the same two values, also if it has the sides exchanged. The
-       axis values then have the key CANDIDATE: `{"cache": "cold", "candidate": "f7"}`.
-    3. A table of the same metric, not compared, with some cell of the finding.
-    4. Any other table of the same metric, not compared. The name is "" without one.
+    Example: `("f6-vs-f7", {"cache": "cold", "candidate": "f7"})`. The name is "" without a table.
+    `definition` is the finding's entry in its file.
     """
     where = dict(definition.get("where", {}))
-    comparison = definition.get("compare", {})
-    if "to" in comparison:
-        # An expectation that compares this run with a saved baseline.
-        name = table_name(comparison["to"])
+    compare = definition.get("compare", {})
+    # An expectation can compare this run with a saved baseline.
+    if "to" in compare:
+        name = table_name(compare["to"])
         return (name if name in tables else ""), where
 
     metric = metric_in(definition)
-    sides = [comparison.get(side) for side in comparisons.SIDES]
-    # Tables that print the metric itself, not a comparison of it.
-    level_tables = []
+    baseline, candidate = compare.get("baseline"), compare.get("candidate")
     for name, table in tables.items():
-        is_same_metric = metric_in(table) is metric
-        if "compare" not in table:
-            if is_same_metric or metric.name in table.get("each", ()):
-                level_tables.append(name)
+        of_table = table.get("compare")
+        if (
+            not of_table
+            or metric_in(table) is not metric
+            or of_table["axis"] != compare.get("axis")
+        ):
             continue
-        table_compare = table["compare"]
-        if not is_same_metric or table_compare["axis"] != comparison.get("axis"):
-            continue
-        for baseline, candidate in (sides, sides[::-1]):
-            is_same_baseline = baseline == table_compare["baseline"]
-            if is_same_baseline and candidate in table_compare["candidates"]:
-                return name, {**where, CANDIDATE: candidate}
+        if baseline == of_table["baseline"] and candidate in of_table["candidates"]:
+            return name, {**where, CANDIDATE: candidate}
+        # The table may have the sides exchanged.
+        if candidate == of_table["baseline"] and baseline in of_table["candidates"]:
+            return name, {**where, CANDIDATE: baseline}
 
-    if comparison:
-        where[comparison["axis"]] = sides
-    for name in level_tables:
-        if overlaps(where, tables[name].get("where", {})):
-            return name, where
-    # A table of other cells still has the metric.
+    # No table compares these values. One that prints the metric itself has the numbers of both.
+    if compare:
+        where[compare["axis"]] = [baseline, candidate]
+    level_tables = [
+        name
+        for name, table in tables.items()
+        if "compare" not in table
+        and (metric_in(table) is metric or metric.name in table.get("each", ()))
+    ]
+    # A table of other cells still has the metric, so it comes last.
+    level_tables.sort(key=lambda name: not overlaps(where, tables[name].get("where", {})))
     return (level_tables[0] if level_tables else ""), where
 
 
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return a table of reversed comparisons (Reversal), None without any.
+    """Return a table of reversed comparisons (Reversal), None without any. The largest factor is first.
 
-    Those in a place that a finding covers are left out, because the finding itself is shown as reversed. The
-    largest measured factor, in either direction, is first.
+    Those in a place that a finding covers are left out, because the finding itself is shown as reversed.
     """
     tables_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
@@ -180,15 +177,14 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
     A comparison is reversed if it is called a difference here, and the study published a faster other side.
-    The published factor must be above REVERSED_FACTOR.
     """
     if not section.compared:
         return []
     # The value of a point of a comparison is its ratio as a deviation from 1: 22.0 per cent for 1.22.
-    published = {_place_of(point): point.value for point in section.published_points}
+    published = {tuple(point.keys.items()): point.value for point in section.published_points}
     reversals = []
     for point in section.measured_points:
-        deviation_pct = published.get(_place_of(point))
+        deviation_pct = published.get(tuple(point.keys.items()))
         if point.row is None or deviation_pct is None:
             continue
         comparison = ComparisonRow.of_record(point.row)
@@ -206,15 +202,9 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     return reversals
 
 
-def _place_of(point: Point) -> tuple[tuple[str, str], ...]:
-    return tuple(point.keys.items())
-
-
 def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
-    """Return the four texts of a row: the comparison, published, measured, and the 95 % interval.
-
-    An example: `cold log over svn (ruby): f7 against f6`, `1.3x slower`, `1.2x faster`, and
-    `1.1x to 1.3x faster`.
+    """Return `cold log over svn (ruby): f7 against f6`, `1.3x slower` (published), `1.2x faster` (measured),
+    and its 95 % interval `1.1x to 1.3x faster`.
     """
     comparison = reversal.comparison
     axis = reversal.section.compared

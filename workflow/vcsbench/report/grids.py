@@ -13,7 +13,7 @@ from itertools import pairwise, product
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import axis_label, case_label, value_label
+from vcsbench.advice.labels import axis_label, case_label
 from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import COUNT
 from vcsbench.report.results import grouped_by, unique_values, values_in, values_label, varying
@@ -42,33 +42,21 @@ class PointKind(StrEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid with its number, or with a text that explains why it has none.
+    """A place of a grid with its number, or with a text that explains why it has none."""
 
-    `keys` has the axis values of the place. `value` is None without a number. For a comparison it is the
-    ratio as a deviation from 1: 22.0 per cent for 1.22. `text` is printed, `title` appears under the pointer.
-    `reason` is why the number of a measured cell is withheld, "" for any other point.
-
-    `mark` has the signs next to the number, such as `≈`, and `deviation` a sign for runs far from their
-    cell's median. `is_small` points are mostly start-up. `colour` is the CSS class of a comparison
-    (table_points.colour_class). `bar` is the length of a bar in per cent, None for a comparison.
-
-    `cells` has the paths of the measured cells, the baseline's first. `row` is the row of the table's CSV
-    file, None if it has none.
-    """
-
-    keys: Mapping[str, str]
+    keys: Mapping[str, str]  # {"command": "log", "cache": "cold", "candidate": "f7"}
     kind: PointKind
-    value: float | None = None
-    text: str = ""
-    title: str = ""
-    reason: str = ""
-    mark: str = ""
-    deviation: str = ""
-    is_small: bool = False
-    colour: str = ""
-    bar: int | None = None
-    cells: tuple[str, ...] = ()
-    row: Row | None = None
+    value: float | None = None  # of a comparison: 22.0 per cent for a ratio of 1.22
+    text: str = ""  # is printed
+    title: str = ""  # appears under the pointer
+    reason: str = ""  # why the number of a measured cell is withheld
+    mark: str = ""  # the signs next to the number, such as `≈`
+    deviation: str = ""  # a sign for runs far from their cell's median
+    is_small: bool = False  # True if the times are mostly start-up
+    colour: str = ""  # the CSS class of a comparison (table_points.colour_class)
+    bar: int | None = None  # the length of a bar in per cent, None for a comparison
+    cells: tuple[str, ...] = ()  # the paths of the measured cells, the baseline's first
+    row: Row | None = None  # of the table's CSV file
 
 
 @dataclass(frozen=True)
@@ -98,38 +86,28 @@ class Label:
 
 @dataclass(frozen=True)
 class GridRow:
-    """A row of a grid. `points` has None where the grid of cells has no cell.
+    """A row of a grid."""
 
-    Rows with the same `group` stand below a heading of their own, "" without groups. `slug` is the end of
-    the row's anchor, `keys` has the row's axis values.
-    """
-
-    group: str
+    group: str  # rows with the same one stand below a heading of their own, "" without groups
     labels: Sequence[Label]
-    points: Sequence[Point | None]
-    slug: str
-    keys: Mapping[str, str]
+    points: Sequence[Point | None]  # None where the study's grid has no cell
+    slug: str  # the end of the row's anchor
+    keys: Mapping[str, str]  # the row's axis values
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of numbers. `headings` has a line for each column axis.
-
-    `block_starts` is True for each column that begins a block. `group_axis` is the axis of the rows' groups,
-    "" without groups. `constant` has the row axes with only one value, and that value. `sheet_keys` has the
-    values of axes in neither rows nor columns, `column_keys` the axis values of each column. `column_labels`
-    name the columns in a narrow window, which has no place for headings: `cold, tuned settings`.
-    """
+    """A grid of numbers: one sheet of a table."""
 
     title: str
-    headings: Sequence[Sequence[Heading]]
-    block_starts: Sequence[bool]
+    headings: Sequence[Sequence[Heading]]  # a line for each column axis
+    block_starts: Sequence[bool]  # True for each column that begins a block
     rows: Sequence[GridRow]
-    group_axis: str
-    constant: Sequence[tuple[str, str]]
-    sheet_keys: Mapping[str, str]
-    column_keys: Sequence[Mapping[str, str]]
-    column_labels: Sequence[str]
+    group_axis: str  # the axis of the rows' groups, "" without groups
+    constant: Sequence[tuple[str, str]]  # the row axes with only one value, and that value
+    sheet_keys: Mapping[str, str]  # the values of axes in neither rows nor columns
+    column_keys: Sequence[Mapping[str, str]]  # the axis values of each column
+    column_labels: Sequence[str]  # for a narrow window without headings: `cold, tuned settings`
 
     @property
     def points(self) -> list[Point]:
@@ -164,24 +142,16 @@ class Layout:
         Example for the keys cache and access: `[("cold", "http"), ("cold", "svn"), ("hot", "svn")]`. Values
         that the order lacks come last, whole numbers by size and other texts by alphabet.
         """
-        ranks_of_keys = []
-        for key in keys:
-            # "" is first: the axis does not apply to the cell.
-            values_in_order = ["", *self.order.get(key, ())]
-            ranks_of_keys.append({value: rank for rank, value in enumerate(values_in_order)})
 
-        def sort_key(values: tuple[str, ...]) -> list[tuple[int, str]]:
-            """Return the rank of each value. The text only decides between values that the order lacks."""
-            parts = []
-            for ranks, value in zip(ranks_of_keys, values, strict=True):
-                rank = ranks.get(value, len(ranks))
-                # With zeros in front, 9 comes before 10.
-                text = value.zfill(9) if value.isdigit() else value
-                parts.append((rank, text))
-            return parts
+        def rank(key: str, value: str) -> tuple[int, str]:
+            # "" is first: the axis does not apply to the cell.
+            in_order = ["", *self.order.get(key, ())]
+            # With zeros in front, 9 comes before 10.
+            text = value.zfill(9) if value.isdigit() else value
+            return (in_order.index(value) if value in in_order else len(in_order)), text
 
         different = {values_in(point.keys, keys) for point in points}
-        return sorted(different, key=sort_key)
+        return sorted(different, key=lambda values: list(map(rank, keys, values)))
 
     def caption(self, points: Iterable[Point]) -> str:
         """Return the axes that vary: `Rows: access and format; columns: cache.`, "" if none does."""
@@ -206,15 +176,10 @@ class LeftOut:
     @property
     def sentence(self) -> str:
         """Return `3 rows and 1 column without a result are left out.`, "" if nothing is left out."""
-        parts = []
-        if self.rows:
-            parts.append(words.count_of(self.rows, "row"))
-        if self.columns:
-            parts.append(words.count_of(self.columns, "column"))
-        if not parts:
-            return ""
+        counts = {"row": self.rows, "column": self.columns}
+        parts = [words.count_of(count, noun) for noun, count in counts.items() if count]
         verb = "is" if self.rows + self.columns == 1 else "are"
-        return f"{' and '.join(parts)} without a result {verb} left out."
+        return f"{' and '.join(parts)} without a result {verb} left out." if parts else ""
 
 
 def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]]) -> Layout:
@@ -287,67 +252,56 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     column_axes = [layout.axis_of(key) for key in layout.columns]
     block_starts = _find_block_starts(column_values)
 
-    # The positions of the row axes with more than one value in this grid.
-    varying_positions = []
-    for position, values_of_axis in enumerate(zip(*row_values, strict=True)):
-        if len({*values_of_axis}) > 1:
-            varying_positions.append(position)
+    rows_by_axis = [dict(zip(row_axes, values, strict=True)) for values in row_values]
+    varying_axes = varying(rows_by_axis, row_axes)
     # The first axis groups the rows, if another one distinguishes the rows of a group.
-    group_position = varying_positions[0] if len(varying_positions) > 1 else None
-    label_positions = [position for position in varying_positions if position != group_position]
+    group_axis = varying_axes[0] if len(varying_axes) > 1 else ""
+    label_axes = [axis for axis in varying_axes if axis != group_axis]
+    first_row = rows_by_axis[0].items()
 
-    # An axis with only one value stands once at the corner of the grid, not in each row.
-    constant = []
-    for position, axis in enumerate(row_axes):
-        value = row_values[0][position]
-        if value and position not in varying_positions:
-            constant.append((axis, value))
-
+    keys_of_columns = [dict(zip(column_axes, values, strict=True)) for values in column_values]
     # The place of a point: its values of the row keys, followed by its values of the column keys.
     point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
     sheet_values = values_in(points[0].keys, layout.rest)
     rows = []
-    values_above: tuple[str, ...] = ()
-    for values in row_values:
+    above: Mapping[str, str] = {}
+    for values, by_axis in zip(row_values, rows_by_axis, strict=True):
         row = GridRow(
-            group="" if group_position is None else values[group_position],
-            labels=_make_labels(values, values_above, label_positions, row_axes),
+            group=by_axis.get(group_axis, ""),
+            labels=_make_labels(by_axis, above, label_axes),
             points=[point_at.get(values + of_column) for of_column in column_values],
             slug=words.slug(" ".join(sheet_values + values)),
             keys=dict(zip(layout.rows, values, strict=True)),
         )
         rows.append(row)
-        values_above = values
+        above = by_axis
     return Grid(
         title=_make_title(points[0], layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
         rows=rows,
-        group_axis="" if group_position is None else row_axes[group_position],
-        constant=constant,
+        group_axis=group_axis,
+        constant=[(axis, value) for axis, value in first_row if value and axis not in varying_axes],
         sheet_keys=dict(zip(layout.rest, sheet_values, strict=True)),
         column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
-        column_labels=[_label_column(values, column_axes) for values in column_values],
+        column_labels=[values_label(keys, column_axes) for keys in keys_of_columns],
     )
 
 
 def _make_labels(
-    values: Sequence[str],
-    values_above: Sequence[str],
-    positions: Sequence[int],
-    axes: Sequence[str],
+    row: Mapping[str, str], above: Mapping[str, str], axes: Sequence[str]
 ) -> list[Label]:
-    """Return the labels of a row: its values at some `positions`, with their axes.
+    """Return the labels of a row, such as `{"access": "svn", "format": "f7"}`: its values of `axes`.
 
-    A label is repeated (printed in grey) if all values up to it equal the values of the row above
-    (`values_above`, () for the first row).
+    A label is repeated (printed in grey) if all values up to it equal those of the row `above`, {} for none.
     """
     labels = []
-    for position in positions:
+    row_axes = list(row)
+    for axis in axes:
+        up_to_axis = row_axes[: row_axes.index(axis) + 1]
+        is_same = above != {} and values_in(row, up_to_axis) == values_in(above, up_to_axis)
         # The last label distinguishes a row from the row above, so it is never grey.
-        is_last = position == positions[-1]
-        is_same = values[: position + 1] == values_above[: position + 1]
-        labels.append(Label(values[position], is_same and not is_last, axes[position]))
+        labels.append(Label(row[axis], is_same and axis != axes[-1], axis))
     return labels
 
 
@@ -360,15 +314,6 @@ def _make_title(point: Point, layout: Layout) -> str:
         if not is_only_candidate:
             values[layout.axis_of(key)] = point.keys.get(key, "")
     return values_label(values, values)
-
-
-def _label_column(values: Sequence[str], axes: Sequence[str]) -> str:
-    """Return the values of a column in words: `cold, tuned settings`."""
-    texts = []
-    for axis, value in zip(axes, values, strict=True):
-        if value:
-            texts.append(value_label(axis, value))
-    return ", ".join(texts)
 
 
 def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
@@ -412,10 +357,10 @@ def align_published(
     """Return the published points in the places of the measured ones, so that both grids look alike.
 
     A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
-    values are names of repositories. If none of the measured repositories was published, each measured place
-    gives a place for each published repository.
+    values are names of repositories.
     """
-    # By axis: the published repositories, if the user measured only other ones, such as his own.
+    # By axis: the published repositories, if the user measured only other ones, such as his own. Then each
+    # measured place gives a place for each of them.
     published_names: dict[str, list[str]] = {}
     for axis in repository_axes:
         names = unique_values(point.keys.get(axis, "") for point in published)
@@ -425,6 +370,7 @@ def align_published(
 
     keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
     published_at = {values_in(point.keys, keys_of_place): point for point in published}
+    # By place, because several measured repositories have the same published places.
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
         # The possible values of each key: only a repository can have several.

@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 # The columns of all CSV files that are numbers. All others are text, such as an axis value 007.
-NUMBERS = {
+NUMBER_COLUMNS = {
     *comparisons.NUMBER_COLUMNS,
     *NEEDED_COLUMNS,
     # Of findings.
@@ -54,7 +54,7 @@ NUMBERS = {
     "others_cpu_pct",
 }
 # A file that must have both columns has a row for each run, so that neither is ever empty in it.
-COUNTS = frozenset({"round", "run"})
+RUN_COLUMNS = frozenset({"round", "run"})
 # The columns that each file has at least.
 CSV_FILES = {
     "grid": ("cell", "skip"),
@@ -71,8 +71,7 @@ REASONS = TypeAdapter(list[verdicts.Reason])
 class Provenance:
     """The origin of a report (run.provenance): version, commit, command line and configuration of its run.
 
-    `commit` and `command` are "" if unknown. `changed` are the files that differ from the commit. `config` is
-    the merged configuration.
+    `commit` and `command` are "" if unknown. `changed` are the files that differ from the commit.
     """
 
     vcsbench: str = ""
@@ -90,52 +89,38 @@ PROVENANCE = TypeAdapter(Provenance)
 class Results:
     """The results of a study as rows (numbers as float, the rest as text). Any part may be empty.
 
-    A cell is a command with all its settings: a value for each axis of the study. It is measured in several
-    rounds, and a cell-round has one or more timed runs. Some cells are measured twice: the second one is
-    called a duplicate, and only serves to estimate the noise.
-
-    `order` maps each axis to its values in the order of the study. A row of `grid` is a cell, a row of
-    `measurements` a timed run, a row of `failures` a cell-round without a result. `contexts` has a record of
-    each measured cell-round (records.Context), the oldest first.
-
-    `tables` and `published` map a table's name to its measured and its published rows. `findings` are
-    verdicts on published statements, `expectations` on the user's statements. `definitions` maps the id of a
-    finding to its entry in config/published/findings.yaml, `checks` the id of an expectation to the user's
-    entry.
-
-    `notes` maps the name of each table that compares with a saved baseline to sentences on it. `history` has
-    the saved baselines, `texts` the content of files by path, `moved` sentences on lost or rejected nodes of
-    a cluster. `loads` maps a repository to the record of its load, with revisions and seconds.
-    `own_repository` is the user's repository, "" without one.
+    Terms such as cell, round and duplicate are in docs/concepts.md. A row of `tables` is described in
+    statistics.comparisons, one of `findings` in statistics.verdicts.
     """
 
     study: Study
-    order: Mapping[str, Sequence[str]]
-    grid: Rows = ()
-    measurements: Rows = ()
-    failures: Rows = ()
-    tables: Mapping[str, Rows] = field(default_factory=dict)
+    order: Mapping[str, Sequence[str]]  # the values of each axis in the order of the study
+    grid: Rows = ()  # cells
+    measurements: Rows = ()  # timed runs
+    failures: Rows = ()  # cell-rounds without a result
+    tables: Mapping[str, Rows] = field(default_factory=dict)  # by the name of the table
     published: Mapping[str, Rows] = field(default_factory=dict)
-    findings: Rows = ()
-    definitions: Mapping[str, Row] = field(default_factory=dict)
-    expectations: Rows = ()
-    checks: Mapping[str, Row] = field(default_factory=dict)
+    findings: Rows = ()  # verdicts on published statements
+    definitions: Mapping[str, Row] = field(default_factory=dict)  # the statements, by id
+    expectations: Rows = ()  # verdicts on the user's statements
+    checks: Mapping[str, Row] = field(default_factory=dict)  # the statements, by id
     advice: Advice = field(default_factory=Advice)
     account: Account = field(default_factory=Account)
-    contexts: Rows = ()
+    contexts: Rows = ()  # of cell-rounds (records.Context), the oldest first
+    # On each table that compares with a saved baseline, by its name.
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
-    history: Row = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    own_repository: str = ""
+    history: Row = field(default_factory=dict)  # the saved baselines
+    texts: Mapping[str, str] = field(default_factory=dict)  # the contents of CSV files, by path
+    own_repository: str = ""  # the user's repository, "" without one
     repository_notes: Sequence[str] = ()
     server_log_notes: Sequence[str] = ()
-    moved: Sequence[str] = ()
-    loads: Mapping[str, Row] = field(default_factory=dict)
+    moved: Sequence[str] = ()  # sentences on lost or rejected nodes of a cluster
+    loads: Mapping[str, Row] = field(default_factory=dict)  # by repository: revisions, seconds, ...
 
     @cached_property
     def valid_runs(self) -> Rows:
-        """Return the runs that count: runs with an invalid flag and runs of duplicates are left out."""
+        """Return the runs that are valid, and no duplicates (second measurements, for the noise)."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     @property
@@ -195,39 +180,30 @@ def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
 def read_records(
     path: str | Path, columns: Iterable[str] = (), texts: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file as mappings from column to value, [] if the file is missing.
+    """Return the rows of a CSV file, [] if it is missing: `{"repo": "007", "ratio": 1.5, "low": None}`.
 
-    The columns NUMBERS become floats, except for those in `texts`; all others stay text. An empty, infinite
-    or NaN number is None. Raise a UserError for a bad number, if the file lacks one of the `columns`, and for
-    a file that is not CSV.
+    NUMBER_COLUMNS without `texts` become floats, or None for an empty, infinite or NaN number. Raise
+    UserError for another text in them, for a missing one of the `columns`, and for a file that is not CSV.
     """
     if not Path(path).exists():
         return []
     required = list(columns)
     rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
     # In measurements, a row without its round or run is damaged. In other files they may be empty.
-    never_empty = COUNTS if COUNTS.issubset(required) else frozenset()
+    never_empty = RUN_COLUMNS if RUN_COLUMNS.issubset(required) else frozenset()
     for row in rows:
-        for name in (NUMBERS & row.keys()).difference(texts):
+        for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
+            text = row[name]
             try:
-                row[name] = _parse_number(row[name], is_count=name in never_empty)
-            except (ValueError, OverflowError):
+                number = float(text) if text else math.nan
+            except ValueError:
                 raise UserError(
-                    f"{path}: {name}: '{row[name]}' is not a number. {DELETE_AND_RUN}"
+                    f"{path}: {name}: '{text}' is not a number. {DELETE_AND_RUN}"
                 ) from None
+            row[name] = number if math.isfinite(number) else None
+            if name in never_empty and row[name] is None:
+                raise UserError(f"{path}: {name}: '{text}' is not a number. {DELETE_AND_RUN}")
     return rows
-
-
-def _parse_number(text: str, is_count: bool) -> float | None:
-    """Return a number, None if it is empty, NaN or infinite.
-
-    Raise ValueError or OverflowError for another text, and for a count that is no finite number.
-    """
-    number = float(text) if text else math.nan
-    if is_count:
-        # int() raises ValueError for NaN and OverflowError for infinity.
-        int(number)
-    return number if math.isfinite(number) else None
 
 
 def read_results(
@@ -241,19 +217,21 @@ def read_results(
     repository_notes: Sequence[str] = (),
     server_log_notes: Sequence[str] = (),
 ) -> Results:
-    """Return the results of a study below the folder `results`; missing files are left empty.
+    """Return the results of a study below the folder `results`. Raise UserError for a damaged file.
 
-    `definitions` is the path of the published findings, config/published/findings.yaml. `order` maps each
-    axis to its values in the order of the study. `expectations` are the entries of the user's file, each with
-    an `id`. `baselines` are the names of the saved baselines with which this run is compared.
-    `own_repository` is the user's repository, "" without one, and `repository_notes` are sentences on it.
-    `server_log_notes` are sentences on the log of a server that gives the weights of the commands.
-    Raise UserError for a damaged file.
+    The fields of missing files stay empty. `definitions` is the path of config/published/findings.yaml.
+    `expectations` are the entries of the user's file: `{"id": "hot-log", "statement": "...", ...}`.
+    `baselines` are the names of the saved baselines. The other arguments are fields of Results.
     """
     name = study.name
-    study = _with_all_tables(study, order, baselines)
+    # In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the
+    # values themselves.
+    definitions_of_tables = resolved_tables(study, order)
+    for baseline in baselines:
+        # The table of a baseline is laid out as the study's table of elapsed time.
+        definitions_of_tables[table_name(baseline)] = table_definition(study.tables, baseline)
+    study = study.model_copy(update={"tables": definitions_of_tables})
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
-    checks = {expectation["id"]: expectation for expectation in expectations}
     return Results(
         study=study,
         order=order,
@@ -265,7 +243,7 @@ def read_results(
         findings=read_verdicts(folder, "findings", name),
         definitions=_read_definitions(definitions, study),
         expectations=read_verdicts(folder, "expectations", name),
-        checks=checks,
+        checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
         account=read_account(folder, name),
         contexts=_read_contexts(folder, name, measurements),
@@ -281,26 +259,11 @@ def read_results(
     )
 
 
-def _with_all_tables(
-    study: Study, order: Mapping[str, Sequence[str]], saved: Iterable[str]
-) -> Study:
-    """Return the study with all tables of this run by name, also one for each saved baseline.
-
-    In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the values
-    themselves, from `order`. The table of the baseline `before` is named `before-vs-now`.
-    """
-    tables = resolved_tables(study, order)
-    for baseline in saved:
-        # It gets the rows and columns of the study's table of elapsed time, so it is laid out in the same
-        # way.
-        tables[table_name(baseline)] = table_definition(study.tables, baseline)
-    return study.model_copy(update={"tables": tables})
-
-
 def read_cells(folder: Path, study: str) -> list[dict[str, Any]]:
-    """Return the cells of a study, a row each, with `skip` "" for a cell that can be measured.
+    """Return the cells of a study: `{"cell": "log/svn/...", "skip": "", "command": "log", ...}`.
 
-    Cells of the empty repository are left out: they only measure the fixed cost (start-up) of other cells.
+    `skip` is "" for a cell that can be measured. Cells of the empty repository are left out: they only
+    measure the fixed cost (start-up) of other cells.
     """
     cells = read_records(folder / "grid" / f"{study}.csv", CSV_FILES["grid"])
     return [cell for cell in cells if cell.get("repo") != EMPTY]
@@ -324,16 +287,10 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
 
 
 def _read_definitions(path: Path, study: Study) -> dict[str, Row]:
-    """Return the definitions of the study's published findings by id, from the file of all studies.
-
-    `study.findings` has the keys of the file whose findings belong to the study.
-    """
-    by_study = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
-    definitions: dict[str, Row] = {}
-    for key in study.findings:
-        for definition in by_study.get(key, []):
-            definitions[definition["id"]] = definition
-    return definitions
+    """Return the definitions of the study's published findings by id, from the file of all studies."""
+    by_key = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
+    definitions = [each for key in study.findings for each in by_key.get(key, [])]
+    return {definition["id"]: definition for definition in definitions}
 
 
 def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
@@ -344,28 +301,17 @@ def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
     path = folder / kind / f"{study}.csv"
     rows = read_records(path, CSV_FILES[kind])
     for row in rows:
-        row["reasons"] = _parse_reasons(row["reasons"], path)
+        text = row["reasons"] or "[]"
+        try:
+            row["reasons"] = REASONS.validate_json(text)
+            # The texts are made later, where an error could not name the damaged file. So each is tried here.
+            for reason in row["reasons"]:
+                reason_text(reason)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise UserError(
+                f"{path}: reasons: {text[:80]!r} cannot be read. {DELETE_AND_RUN}"
+            ) from None
     return rows
-
-
-def _parse_reasons(text: str, path: Path) -> list[verdicts.Reason]:
-    """Return the reasons of a verdict from JSON, [] for "".
-
-    Raise UserError with the path of the CSV file if the JSON is damaged, or if a reason lacks a value that
-    its text needs.
-    """
-    if not text:
-        return []
-    try:
-        reasons = REASONS.validate_json(text)
-        # The texts are made later, where an error could not name the damaged file. So each is tried here.
-        for reason in reasons:
-            reason_text(reason)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise UserError(
-            f"{path}: reasons: {text[:80]!r} cannot be read. {DELETE_AND_RUN}"
-        ) from None
-    return reasons
 
 
 def read_advice(path: Path) -> Advice | None:
@@ -403,11 +349,9 @@ def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
 
 
 def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
-    """Return the record of each measured cell-round (records.Context), the oldest first.
-
-    Only cell-rounds in the measurements are read. The folder may have more of them, which are out of date.
-    """
+    """Return the record of each measured cell-round (records.Context), the oldest first."""
     contexts: list[Row] = []
+    # The folder may have more cell-rounds, which are out of date.
     for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
         record = _read_json(Path(CellRound(study, cell, number, str(folder)).context))
         if record is not None:
@@ -427,48 +371,42 @@ def _read_baseline_notes(folder: Path, saved: Iterable[str]) -> dict[str, list[s
 def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
     """Return the content of each CSV file that a reader can save from the page, by its path below `results`.
 
-    The paths are `tables/<study>/<table>.csv` and `measurements/<study>.csv`. A missing file is left out.
+    Example: `{"measurements/builds.csv": "cell,round,..."}`. A missing file is left out.
     """
     paths = [f"tables/{study.name}/{table}.csv" for table in study.tables]
     paths.append(f"measurements/{study.name}.csv")
-    contents = {}
-    for path in paths:
-        if (folder / path).exists():
-            contents[path] = (folder / path).read_text(encoding="utf-8")
-    return contents
+    present = [path for path in paths if (folder / path).exists()]
+    return {path: (folder / path).read_text(encoding="utf-8") for path in present}
 
 
 def _read_loads(folder: Path) -> dict[str, Row]:
     """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
 
-    The records are in loaded/<repository>/*.json, the records of packing in packed/<repository>/*.json.
-    The key `pack_seconds` is added: the seconds of the repository's slowest packing, 0 without any.
+    `pack_seconds` is added, the time of the slowest packing, 0 without any: `{"ruby": {"revisions": 5526,
+    "seconds": 40.1, "loaded_in": "/dev/shm/...", "pack_seconds": 2.0, ...}}`.
     """
-    loads: dict[str, dict[str, Any]] = {}
-    for path in sorted((folder / "loaded").glob("*/*.json")):
-        record = _read_json(path)
-        repository = path.parent.name
+    records = [(p.parent.name, _read_json(p)) for p in sorted((folder / "loaded").glob("*/*.json"))]
+    loads: dict[str, Row] = {}
+    for repository, same in grouped_by(records, lambda record: record[0]).items():
         # All formats load at the same time, so the slowest one is the time of the whole load.
-        if repository not in loads or record["seconds"] >= loads[repository]["seconds"]:
-            loads[repository] = record
-    for repository, record in loads.items():
-        record["pack_seconds"] = 0.0
-        for path in (folder / "packed" / repository).glob("*.json"):
-            seconds = _read_json(path)["pack_seconds"]
-            record["pack_seconds"] = max(record["pack_seconds"], seconds)
-    return dict(loads)
+        slowest = max((record for _, record in same), key=lambda record: record["seconds"])
+        packings = (folder / "packed" / repository).glob("*.json")
+        pack_seconds = max((_read_json(path)["pack_seconds"] for path in packings), default=0.0)
+        loads[repository] = {**slowest, "pack_seconds": pack_seconds}
+    return loads
 
 
 def _read_node_changes(folder: Path, study: str) -> list[str]:
     """Return sentences on the nodes of a cluster that were lost or rejected.
 
-    Example: `n2 was lost. Measured again on n1: log/ruby`. A block is a group of cells that are measured
-    on the same node. The files name it `<study>/<block>`, and only blocks of `study` are listed.
+    Example: `n2 was lost. Measured again on n1: log/ruby`. `log/ruby` is a block: cells that are measured on
+    the same node. Blocks of other studies are left out.
     """
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
         assignment = _read_json(path) or {}
         for lost in assignment.get("lost", []):
+            # A block in the files is `<study>/<block>`.
             prefix = f"{study}/"
             blocks = [b.removeprefix(prefix) for b in lost["blocks"] if b.startswith(prefix)]
             if blocks:

@@ -35,10 +35,10 @@ class SetupConditions:
     history: str
 
 
-class Subject(NamedTuple):
+class UsedSubject(NamedTuple):
     """A subject of a cell-round. `kind` is its key in the context, `facts` is its record there.
 
-    Example: `Subject("repository", "ruby", {"name": "ruby", "format": "f7", "youngest": 5526, ...})`.
+    Example: `UsedSubject("repository", "ruby", {"name": "ruby", "format": "f7", "youngest": 5526, ...})`.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Subject(NamedTuple):
     facts: Row
 
 
-def describe_conditions(contexts: Rows, study: Study) -> SetupConditions:
+def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     """Return the conditions of the cell-rounds whose records are `contexts`."""
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
     machines = unique_values(summarise_machine(context["host"]) for context in contexts)
@@ -62,7 +62,7 @@ def describe_conditions(contexts: Rows, study: Study) -> SetupConditions:
     )
 
 
-def list_subjects(context: Row, study: Study) -> list[Subject]:
+def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts."""
     subjects = []
     for kind in unique_values(
@@ -71,11 +71,11 @@ def list_subjects(context: Row, study: Study) -> list[Subject]:
         facts = context.get(kind)
         # Some kinds have no facts in the context, such as the target of an export.
         if kind and isinstance(facts, Mapping) and facts:
-            subjects.append(Subject(kind, str(facts.get("name") or kind), facts))
+            subjects.append(UsedSubject(kind, str(facts.get("name") or kind), facts))
     return subjects
 
 
-def _list_histories(subjects: Sequence[Subject]) -> list[str]:
+def _list_histories(subjects: Sequence[UsedSubject]) -> list[str]:
     """Return the kinds of histories of the repositories: `generated`, `real`, or both."""
     repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
     # The empty repository, which measures the fixed cost, is no repository of the study.
@@ -85,7 +85,7 @@ def _list_histories(subjects: Sequence[Subject]) -> list[str]:
     return unique_values("generated" if source == "generated" else "real" for source in sources)
 
 
-def _list_sizes(subjects: Sequence[Subject], study: Study) -> list[str]:
+def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
     Example: `generated history like ruby's: 5,526 revisions (13 % of the published 42,000 revisions)`.

@@ -22,10 +22,10 @@ from vcsbench.plan.result_state import block_name
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.setup_conditions import (
     SetupConditions,
-    Subject,
-    describe_conditions,
+    UsedSubject,
     list_subjects,
     list_versions,
+    summarise_conditions,
     summarise_machine,
 )
 
@@ -94,7 +94,7 @@ def describe_setup(results: Results) -> Setup:
     hosts = [context["host"] for context in contexts]
     starts = [words.moment(context["started_at"]) for context in contexts]
     known_starts = [start for start in starts if start]
-    conditions = describe_conditions(contexts, study)
+    conditions = summarise_conditions(contexts, study)
     virtual_hosts = [host for host in hosts if host.get("virtualized")]
     return Setup(
         facts=_list_facts(results, conditions, known_starts) if contexts else [],
@@ -318,7 +318,7 @@ def _name_configuration(context: Row, study: Study) -> str:
     return PurePath(context["server_folder"]).name
 
 
-def _list_texts(subject: Subject) -> list[str]:
+def _list_texts(subject: UsedSubject) -> list[str]:
     """Return the description of a subject (otherwise its source), its notes, and its other facts in a line.
 
     Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. Lists,

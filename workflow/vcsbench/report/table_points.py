@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vcsbench import words
@@ -14,7 +14,7 @@ from vcsbench.evidence import same_work
 from vcsbench.metrics import Metric, metric_in
 from vcsbench.report.expected_rows import ExpectedRow
 from vcsbench.report.grids import Point, PointKind
-from vcsbench.report.results import Rows, grouped_by
+from vcsbench.report.results import Rows, grouped_by, values_in
 from vcsbench.statistics import comparisons, texts
 from vcsbench.statistics.comparisons import ComparisonRow
 
@@ -60,51 +60,37 @@ def measured_points(
     give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
     printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    key_names = list(expected[0].keys) if expected else []
-
-    def place_of(row: Row) -> tuple[str, ...]:
-        """Return the axis values of a row, in the order of an expected row's keys if there is one."""
-        names = key_names or list(comparisons.keys_of(row))
-        return tuple(row[name] for name in names)
-
-    rows_of_place = grouped_by(rows, place_of)
+    # Without the file of the grid, no row is expected, and all rows of the file are shown.
+    keys = expected[0].keys if expected else comparisons.keys_of(rows[0] if rows else {})
+    key_names = list(keys)
+    rows_of_place = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
-        place = tuple(expected_row.keys.values())
         # A table by runs has several rows of a cell. They are removed, so that only unexpected rows remain.
-        rows_of_cell = rows_of_place.pop(place, [])
+        rows_of_cell = rows_of_place.pop(values_in(expected_row.keys, key_names), [])
         if not rows_of_cell:
             points.append(_point_without_row(expected_row))
         for row in rows_of_cell:
             points.append(_point_of_row(definition, row, expected_row, prints_factors))
-    # The file of the grid may be missing: then no row is expected, and all rows of the file are shown.
-    for other_rows in rows_of_place.values():
-        for row in other_rows:
-            unexpected = ExpectedRow(comparisons.keys_of(row))
-            points.append(_point_of_row(definition, row, unexpected, prints_factors))
+    for row in (row for other_rows in rows_of_place.values() for row in other_rows):
+        unexpected = ExpectedRow(comparisons.keys_of(row))
+        points.append(_point_of_row(definition, row, unexpected, prints_factors))
     return points
 
 
 def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
-    """Return the points of a published table. Rows without a number are left out.
-
-    In a comparison, the column `value` is already the deviation in per cent: 22 for a ratio of 1.22.
-    """
-    metric = metric_in(definition)
+    """Return the points of a published table. Rows without a number are left out."""
     points = []
     for row in rows:
-        if not words.is_number(row["value"]):
+        value = row["value"]
+        if not words.is_number(value):
             continue
-        point = Point(comparisons.keys_of(row), PointKind.PUBLISHED, row["value"])
+        point = Point(comparisons.keys_of(row), PointKind.PUBLISHED, value)
         if "compare" in definition:
-            # Studies published no intervals, so that each deviation has the colour of a difference.
-            deviation_pct = _deviation_pct(ComparisonRow.of_record(row))
-            point = replace(
-                point,
-                value=deviation_pct,
-                text=words.percentage(deviation_pct),
-                colour=colour_class(deviation_pct, metric.gain),
-            )
+            # The value is the deviation in per cent: 22.0 for a ratio of 1.22. Studies published no
+            # intervals, so each deviation has the colour of a difference.
+            colour = colour_class(value, metric_in(definition).gain)
+            point = replace(point, text=words.percentage(value), colour=colour)
         points.append(point)
     return points
 
@@ -112,10 +98,9 @@ def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
 def _point_of_row(
     definition: TableDefinition, row: Row, expected: ExpectedRow, prints_factors: bool
 ) -> Point:
-    """Return the point of a row of a table: its number with sentences and marks.
+    """Return the point of a row of a table: its number with sentences and marks, or the reason for none.
 
-    If the column `value` is empty, the point has the reason in place of the number. `expected` has the cells
-    of the row and their failed rounds.
+    `expected` has the cells of the row and their failed rounds.
     """
     if not words.is_number(row["value"]):
         return _withheld_point(row, expected)
@@ -148,21 +133,20 @@ def _with_comparison(
     """Return the point with the ratio of its comparison, a colour, and the mark of the outcome.
 
     The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE) unless the
-    comparison is called a difference. The mark is one of CALL_MARKS, such as `≈` for equal, before other
-    marks.
+    comparison is called a difference.
     """
     ratio = ratio_of(comparison)
-    deviation_pct = _deviation_pct(comparison)
+    deviation_pct = 100 * (ratio - 1)
     text = per_cent_text(ratio)
     if prints_factors:
         text = labels.change(ratio, factor_words(metric))
     colour = NO_DIFFERENCE
     if comparisons.is_difference(comparison.call):
         colour = colour_class(deviation_pct, metric.gain)
-    call_mark = CALL_MARKS.get(comparison.call, "") if comparison.call else ""
-    # One round has the mark of its flag `low-n`, which says why the call is undecided.
-    if comparison.why_undecided == WhyUndecided.FEW_ROUNDS:
-        call_mark = ""
+    call_mark = ""
+    # One round has the mark of its flag `low-n` instead, which is why the call is undecided.
+    if comparison.call and comparison.why_undecided != WhyUndecided.FEW_ROUNDS:
+        call_mark = CALL_MARKS.get(comparison.call, "")
     return replace(
         point,
         value=deviation_pct,
@@ -173,58 +157,42 @@ def _with_comparison(
     )
 
 
-def _deviation_pct(comparison: ComparisonRow) -> float:
-    """Return the ratio of a comparison as a deviation: 22.0 per cent for a ratio of 1.22."""
-    return 100 * (ratio_of(comparison) - 1)
-
-
 def _point_without_row(expected: ExpectedRow) -> Point:
-    """Return the point of cells that have no row in the table, with the reason.
-
-    The first of these reasons is taken: the cell cannot be measured here, its runs are invalid, its result is
-    out of date, its rounds failed. Otherwise no run counts, for an unknown reason.
-    """
+    """Return the point of cells that have no row in the table, with the first reason that applies."""
+    keys = expected.keys
     if expected.skip:
-        return _absent_point(expected, PointKind.SKIPPED, f"not measured: {expected.skip}")
+        return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
     # With invalid runs, the flags of the runs are the reason, not the rounds that failed.
     if expected.flags:
-        return _absent_point(expected, PointKind.WITHHELD, _left_out_title(expected.flags))
+        return _absent_point(keys, PointKind.WITHHELD, _left_out_title(expected.flags))
     if expected.is_outdated:
-        return _absent_point(expected, PointKind.OUTDATED, texts.OUTDATED_TEXT)
+        return _absent_point(keys, PointKind.OUTDATED, texts.OUTDATED_TEXT)
     if expected.failures:
-        return _absent_point(expected, PointKind.FAILED, "; ".join(expected.failures))
-    return _absent_point(expected, PointKind.WITHHELD, _left_out_title([]))
+        return _absent_point(keys, PointKind.FAILED, "; ".join(expected.failures))
+    return _absent_point(keys, PointKind.WITHHELD, _left_out_title([]))
 
 
-def _absent_point(expected: ExpectedRow, kind: PointKind, title: str) -> Point:
+def _absent_point(keys: Mapping[str, str], kind: PointKind, title: str) -> Point:
     """Return a point with a text such as `failed`. The pointer shows the `title`."""
     text, _ = ABSENT_TEXTS[kind]
-    return Point(expected.keys, kind, text=text, title=title)
+    return Point(keys, kind, text=text, title=title)
 
 
 def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a row whose column `value` is empty, with the reason.
-
-    The first of these reasons is taken: the cell cannot be measured here, the codes in the column `withheld`
-    (such as other-work), the flags of the runs. A text is short, such as `other work`; the pointer shows
-    more.
-    """
-    row_keys = comparisons.keys_of(row)
+    """Return the point of a row whose column `value` is empty, with the first reason that applies."""
+    keys = comparisons.keys_of(row)
     if expected.skip:
-        text, _ = ABSENT_TEXTS[PointKind.SKIPPED]
-        return Point(row_keys, PointKind.SKIPPED, text=text, title=f"not measured: {expected.skip}")
+        return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
     flags = row["flags"].split()
-    text, _ = ABSENT_TEXTS[PointKind.WITHHELD]
     codes = (row.get("withheld") or "").split()
     if not codes:
-        return Point(row_keys, PointKind.WITHHELD, text=text, title=_left_out_title(flags))
-    # The command did other work than in similar cells, or nobody knows its work. So nothing is compared.
-    work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
-    if work_texts:
-        text = work_texts[0]
+        return _absent_point(keys, PointKind.WITHHELD, _left_out_title(flags))
     # These reasons are also listed below the table.
     reason = texts.withheld_text(codes, row.get("detail") or "")
-    return Point(row_keys, PointKind.WITHHELD, text=text, title=reason, reason=reason)
+    point = replace(_absent_point(keys, PointKind.WITHHELD, reason), reason=reason)
+    # The command did other work than in similar cells, or nobody knows its work. So nothing is compared.
+    work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
+    return replace(point, text=work_texts[0]) if work_texts else point
 
 
 def _left_out_title(flags: Sequence[str]) -> str:
@@ -249,14 +217,11 @@ def ratio_of(comparison: ComparisonRow) -> float:
 
 
 def factor_words(metric: Metric) -> tuple[str, str]:
-    """Return the words after a factor, for a ratio above 1 and below 1: `faster` and `slower`.
-
-    Words of other metrics can begin with a verb. It is left out, because `reads less often` becomes `2.0x
-    less often` behind a factor.
-    """
+    """Return the words after a factor, for a ratio above 1 and below 1: `faster` and `slower`."""
     above, below = metric.change_words
     if metric.words.verb:
         return above, below
+    # The words begin with a verb. It is left out: `reads less often` becomes `2.0x less often`.
     return above.partition(" ")[2], below.partition(" ")[2]
 
 
@@ -270,20 +235,16 @@ def per_cent_text(ratio: float) -> str:
 def colour_class(deviation_pct: float, gain: int) -> str:
     """Return the CSS class of a deviation: `x3` for a better baseline, `y3` for a better candidate.
 
-    `deviation_pct` is 22.0 for a ratio of 1.22. Its factor 1.22 reaches three of COLOUR_STEPS (1.05, 1.1 and
-    1.2), so the class ends with 3. Below the first step the class is "". `gain` is 1 if a ratio above 1 means
-    a better candidate, otherwise -1.
+    The 3 means that the factor, such as 1.22 of 22.0 per cent, reaches three of COLOUR_STEPS. Below the first
+    step the class is "". `gain` is 1 if a ratio above 1 means a better candidate, otherwise -1.
     """
     ratio = 1 + deviation_pct / 100
     # A published value of -100 % or less is a candidate that took infinitely longer.
     factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
     # Rounding of floats can make 1.0999999999 of the factor 1.1, which must reach the step 1.1.
     step = bisect_right(COLOUR_STEPS, factor + 1e-9)
-    if step == 0:
-        return ""
-    is_candidate_better = (ratio > 1) == (gain > 0)
-    side = "y" if is_candidate_better else "x"
-    return f"{side}{step}"
+    side = "y" if (ratio > 1) == (gain > 0) else "x"
+    return f"{side}{step}" if step else ""
 
 
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
@@ -292,28 +253,28 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     Without a comparison, there is one: `1.24 s, the geometric mean over 5 rounds.` Those of a comparison
     also have its interval and its outcome (_comparison_sentences).
     """
-    metric = metric_in(definition)
-    # Some counts, such as of system calls, come from one separate run, so no round repeats them.
-    rounds = words.count_of(int(row["n"] or 0), "round")
-    basis = "counted once" if metric.once else f"over {rounds}"
     if "compare" in definition:
-        return _comparison_sentences(row, definition, rounds, basis)
-    if not metric.once:
-        statistic = "geometric mean" if metric.is_duration else "median"
-        basis = f"the {definition.get('reduce', statistic)} {basis}"
+        return _comparison_sentences(row, definition)
+    metric = metric_in(definition)
+    statistic = "geometric mean" if metric.is_duration else "median"
+    rounds = words.count_of(int(row["n"] or 0), "round")
+    basis = f"the {definition.get('reduce', statistic)} over {rounds}"
+    # Some counts, such as of system calls, come from one separate run, so no round repeats them.
+    if metric.once:
+        basis = "counted once"
     return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]
 
 
-def _comparison_sentences(
-    row: Row, definition: TableDefinition, rounds: str, basis: str
-) -> list[str]:
+def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
 
     The first one is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time of
-    f7 = 1.22.` `rounds` is `5 rounds`, and `basis` is `over 5 rounds` or `counted once`.
+    f7 = 1.22.`
     """
     metric = metric_in(definition)
     comparison = ComparisonRow.of_record(row)
+    rounds = words.count_of(comparison.n, "round")
+    basis = "counted once" if metric.once else f"over {rounds}"
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
     baseline, _ = side_labels(definition)
     ratio = ratio_of(comparison)
@@ -331,10 +292,9 @@ def _comparison_sentences(
 
     interval = labels.change_between(comparison.low, comparison.high, change_words)
     sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
-    is_open = comparison.call in (Call.BOUNDED, Call.UNDECIDED)
     excludes_1 = not comparison.low <= 1 <= comparison.high
     # An interval such as 1.02x to 1.3x excludes 1, and readers wonder why that is not called a difference.
-    if is_open and excludes_1:
+    if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and excludes_1:
         sentences.append(CORRECTED)
     if math.isfinite(comparison.detectable):
         detectable = labels.detectable_text(comparison.detectable)

@@ -16,12 +16,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
 from vcsbench.report.grids import Grid, Layout, Point, PointKind
-from vcsbench.report.results import (
-    Results,
-    grouped_by,
-    unique_values,
-    values_in,
-)
+from vcsbench.report.results import Results, grouped_by, unique_values, values_in
 
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
@@ -30,13 +25,17 @@ MARK_MEANINGS = {
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
 }
-PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
+# Entries of a table's key: a sign and its meaning.
+PER_CENT_KEY = ("+150", "per cent, as published: cards print it as the factor 2.5x")
 # From here on (a ratio of about 1.1), cards print a factor in place of per cent, so the key explains both.
 LARGE_PCT = 9.95
-BAR = ("▁", "its length is the number's share of the largest one in the table")
-GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
-NOTHING = ("·", "not in the grid, or not published")
-DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
+BAR_KEY = ("▁", "its length is the number's share of the largest one in the table")
+GREY_KEY = ("grey", "equal or undecided; colours: the scale above, for differences")
+NOTHING_KEY = ("·", "not in the grid, or not published")
+DEVIATION_KEY = (
+    "† ‡",
+    "a run is over 10 or 20 % from its cell's median (shown by the switch above)",
+)
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -99,34 +98,26 @@ class Legend:
 
 @dataclass(frozen=True)
 class TableSection:
-    """A table of the study.
-
-    `reading` explains its numbers. A table that compares has a `legend`; it compares the value `baseline` of
-    the axis `compared` with other values. Both are "" for other tables. `pairs` are its grids, measured and
-    published side by side. `published_in_full` has the published table if the pairs show only a part of it.
-    `not_measured` is the reason why the whole table has no number, "" if it has some. `nothing_published` is
-    a sentence, "" if the published numbers exist. `left_out` has the number of rows and columns without a
-    result, "" without any. `withheld` maps reasons to the places (`cold log over svn (ruby, f7)`) that were
-    measured and have no number for that reason. `key` has the signs in the table with their meanings.
-    `anchor` is its place on the page.
-    """
+    """A table of the study. Texts are "" if they do not apply."""
 
     name: str
     title: str
-    anchor: str
-    reading: str
-    legend: Legend | None
+    anchor: str  # its place on the page
+    reading: str  # explains its numbers
+    legend: Legend | None  # of a table that compares
     pairs: Sequence[SideBySide]
-    published_in_full: Sequence[Grid]
-    not_measured: str
-    nothing_published: str
-    left_out: str
-    withheld: Mapping[str, Sequence[str]]
+    published_in_full: Sequence[Grid]  # the published table, if the pairs show only a part of it
+    not_measured: str  # why the whole table has no number
+    nothing_published: str  # a sentence
+    left_out: str  # the number of rows and columns without a result
+    withheld: Mapping[
+        str, Sequence[str]
+    ]  # by reason: `cold log over svn (ruby, f7)`, measured without number
     download: Download | None
     notes: Sequence[str]
-    compared: str
+    compared: str  # the axis of which it compares the value `baseline` with other ones
     baseline: str
-    key: Sequence[tuple[str, str]]
+    key: Sequence[tuple[str, str]]  # the signs in the table with their meanings
 
     @property
     def compares(self) -> bool:
@@ -165,10 +156,9 @@ def table_sections(results: Results) -> list[TableSection]:
     have one.
     """
     study = results.study
-    notes_of_command = distance_notes(results.contexts, study)
     sections = []
     for name in unique_values([*study.featured_tables, *study.tables]):
-        section = _make_section(results, name, notes_of_command)
+        section = _make_section(results, name)
         has_numbers = any(pair.measured for pair in section.pairs)
         has_cells = has_numbers or section.left_out or section.not_measured
         if has_cells or not results.grid:
@@ -179,20 +169,18 @@ def table_sections(results: Results) -> list[TableSection]:
 def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]]:
     """Return sentences on the revisions that each command on working copies covers, by command.
 
-    Example: `update-1000` updates a working copy from revision 951 to 1001. Other commands are missing.
+    Example: `{"update-1000": ["update-1000 of ruby covers 1 000 revisions, from 951 to 1 951."]}`. Other
+    commands are missing.
     """
     notes: dict[str, list[str]] = {}
     for context in contexts:
         first, last = context["working_copy"].get("revisions", (0, 0))
         # Without old revisions to update from, the working copy is already of the youngest revision: the
         # command covers no distance. (0, 0) is for a cell without a working copy.
-        if not 0 < first < last:
-            continue
-        command = study.command_name(context["axes"])
-        sentence = _distance_sentence(context, study, command)
-        if sentence not in notes.setdefault(command, []):
-            notes[command].append(sentence)
-    return notes
+        if 0 < first < last:
+            command = study.command_name(context["axes"])
+            notes.setdefault(command, []).append(_distance_sentence(context, study, command))
+    return {command: unique_values(sentences) for command, sentences in notes.items()}
 
 
 def _distance_sentence(context: Row, study: Study, command: str) -> str:
@@ -203,63 +191,64 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     """
     first, last = context["working_copy"]["revisions"]
     repository = context["repository"]
-    subject = command
-    if repository.get("name"):
-        subject = f"{command} of {repository['name']}"
+    subject = f"{command} of {repository['name']}" if repository.get("name") else command
     revisions = words.count_of(last - first, "revision")
     start, end = words.group_digits(first), words.group_digits(last)
     sentence = f"{subject} covers {revisions}, from {start} to {end}"
     definition = study.commands.get(command)
-    expected = 0
-    if definition and definition.revisions_behind:
-        expected = definition.revisions_behind
-    if last - first < expected:
-        # A user's own repository has no scale.
-        scale = repository.get("scale")
-        reason = "has no more" if scale in (None, 1) else f"has scale {scale:g}"
-        sentence += f", not {words.group_digits(expected)}: the repository {reason}"
-    return f"{sentence}."
+    expected = definition.revisions_behind if definition else None
+    if not expected or last - first >= expected:
+        return f"{sentence}."
+    # A user's own repository has no scale.
+    scale = repository.get("scale")
+    reason = "has no more" if scale in (None, 1) else f"has scale {scale:g}"
+    return f"{sentence}, not {words.group_digits(expected)}: the repository {reason}."
 
 
-def _make_section(
-    results: Results,
-    name: str,
-    notes_of_command: Mapping[str, Sequence[str]],
-) -> TableSection:
-    """Return the section of the table `name`, with its measured and published grids.
-
-    `notes_of_command` has the sentences of distance_notes.
-    """
+def _make_section(results: Results, name: str) -> TableSection:
+    """Return the section of the table `name`, with its measured and published grids."""
     study = results.study
     definition = study.tables[name]
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
+    # Ratios are printed as published, in per cent, or else as factors: `1.2x faster`.
     has_published = _has_published_numbers(results, name)
-    points = _measured_points(results, name, prints_factors=not has_published)
+    expected = expected_rows(
+        definition, list(study.axes), results.grid, results.failures, results.measurements
+    )
+    rows = results.tables.get(name, [])
+    points = table_points.measured_points(
+        definition, rows, expected, prints_factors=not has_published
+    )
     published = table_points.published_points(definition, results.published.get(name, []))
     not_measured = _why_not_measured(points, definition)
     if not_measured:
         # One sentence with the reason takes the place of the grids.
         points = []
     shown_points, left_out = grids.leave_out_empty(points, layout)
-    repository_axes = study.axes_of("repositories")
-    pairs = _pair_grids(shown_points, published, layout, definition, repository_axes)
+    pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
+    caption = layout.caption(shown_points or published)
+    with_reason = [point for point in points if point.reason]
+    withheld = grouped_by(with_reason, lambda point: point.reason)
     return TableSection(
         name=name,
         title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=_make_reading(definition, layout.caption(shown_points or published), has_published),
+        reading=f"{_make_reading(definition, has_published)} {caption}".strip(),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
         published_in_full=_rest_of_published(published, pairs, layout, definition),
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
         left_out=left_out.sentence,
-        withheld=_withheld_places(points, layout),
+        withheld={
+            reason: [layout.place_label(point.keys) for point in same]
+            for reason, same in withheld.items()
+        },
         download=make_download(
             results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"
         ),
-        notes=_make_notes(results, name, notes_of_command, layout.compared, points),
+        notes=_make_notes(results, name, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
         key=_make_key(shown_points, definition, has_published),
@@ -309,62 +298,24 @@ def _rest_of_published(
 
     The pairs have published numbers only in the places of measured cells, so a small grid hides many of them.
     """
-    number_shown = 0
-    for pair in pairs:
-        if pair.published:
-            # The other points stand for measured cells without a published number.
-            number_shown += sum(
-                point.kind == PointKind.PUBLISHED for point in pair.published.points
-            )
-    if number_shown == len(published):
-        return []
-    return _make_grids(published, layout, definition)
+    points = [point for pair in pairs if pair.published for point in pair.published.points]
+    # The other points stand for measured cells without a published number.
+    number_shown = sum(point.kind == PointKind.PUBLISHED for point in points)
+    return [] if number_shown == len(published) else _make_grids(published, layout, definition)
 
 
-def _measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
-    """Return the points of the measured table `name`.
-
-    With `prints_factors`, ratios are printed as `1.2x faster` and not in per cent.
-    """
-    study = results.study
-    definition = study.tables[name]
-    expected = expected_rows(
-        definition, list(study.axes), results.grid, results.failures, results.measurements
-    )
-    rows = results.tables.get(name, [])
-    return table_points.measured_points(definition, rows, expected, prints_factors)
-
-
-def _withheld_places(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
-    """Return the labels of measured places without a number, by the reason.
-
-    Example: `{"no ratio: a value is 0": ["cold log over svn (ruby, f7)"]}`.
-    """
-    places: dict[str, list[str]] = {}
-    for point in points:
-        if point.reason:
-            places.setdefault(point.reason, []).append(layout.place_label(point.keys))
-    return places
-
-
-def _make_notes(
-    results: Results,
-    name: str,
-    notes_of_command: Mapping[str, Sequence[str]],
-    compared: str,
-    points: Sequence[Point],
-) -> list[str]:
+def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on covered revisions, and on commands with less work.
 
-    `notes_of_command` has the sentences of distance_notes. `compared` is the axis that the table compares, ""
-    for other tables. Over svn, some commands of Subversion's benchmark do less work in the client, so a
-    comparison of accesses needs a note.
+    `compared` is the axis that the table compares, "" for other tables.
     """
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
-    for command, notes_on_distance in notes_of_command.items():
+    for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
-            notes += notes_on_distance
+            notes += sentences
+    # Over svn, some commands of Subversion's benchmark do less work in the client, so a comparison of
+    # accesses needs a note.
     less_work = unique_values(
         point.keys["command"] for point in points if has_less_client_work(compared, point.keys)
     )
@@ -389,15 +340,14 @@ def _pair_grids(
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    A grid is one sheet: the values of `layout.rest`, such as the repository ("ruby",). A sheet that was
-    published and not measured is left out, unless nothing was measured. Then the published grids stand alone.
-
-    The published grid is None if nothing was published for any of its places. `repository_axes` are the axes
-    whose values are names of repositories.
+    A published grid without any number in these places is None, and one that was not measured is left out.
+    `repository_axes` are the axes whose values are names of repositories.
     """
+    # A run without results still shows the published numbers.
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
+    # A grid is one sheet: the values of `layout.rest`, such as the repository ("ruby",).
     published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
     pairs = []
     for grid in _make_grids(measured, layout, definition):
@@ -413,43 +363,30 @@ def _pair_grids(
     return pairs
 
 
-def _make_reading(definition: TableDefinition, caption: str, has_published: bool) -> str:
-    """Return the explanation of a table's numbers, followed by the caption of its grids."""
-    if "compare" in definition:
-        reading = _comparison_reading(definition, has_published)
-    else:
-        reading = _level_reading(definition)
-    return f"{reading} {caption}".strip()
+def _make_reading(definition: TableDefinition, has_published: bool) -> str:
+    """Return the explanation of a table's numbers.
 
-
-def _level_reading(definition: TableDefinition) -> str:
-    """Return `Elapsed seconds: geometric mean of the rounds.`."""
-    metric = metric_in(definition)
-    reduction = definition.get("reduce", "median")
-    # The reading of a metric is about means.
-    if reduction != "median":
-        return f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
-    return metric.reading
-
-
-def _comparison_reading(definition: TableDefinition, has_published: bool) -> str:
-    """Return the formula of a comparison, and the basis of its numbers.
-
-    Without published numbers, it is `f7 against f6: the geometric mean of the rounds' ratios.` Otherwise an
-    example is: `100 x (time of f6 ÷ time of f7 - 1), in per cent: above 0, f7 is faster. Measured: ...`.
+    Examples: `Elapsed seconds: geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
+    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`.
     """
+    metric = metric_in(definition)
+    if "compare" not in definition:
+        reduction = definition.get("reduce", "median")
+        # The reading of a metric is about means.
+        if reduction == "median":
+            return metric.reading
+        return f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
     baseline, candidates = table_points.side_labels(definition)
     if not has_published:
         return f"{candidates} against {baseline}: the geometric mean of the rounds' ratios."
-    metric = metric_in(definition)
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
     side = "above" if metric.gain > 0 else "below"
-    reduction = REDUCTIONS[definition.get("reduce", "median")]
+    reduced_values = REDUCTIONS[definition.get("reduce", "median")]
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
         f"{side} 0, {candidates} {metric.words.is_better}. "
         "Measured: the geometric mean of the rounds' ratios. "
-        f"Published: the ratio of {reduction}."
+        f"Published: the ratio of {reduced_values}."
     )
 
 
@@ -468,10 +405,8 @@ def make_title(definition: TableDefinition) -> str:
 def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     """Return the legend of a comparison: a line of colours with the number at which each begins.
 
-    For times of f6 and f7 it begins with `f6 faster`. Then come the colours for a faster f6 from strong to
-    weak, no colour, and those for a faster f7 from weak to strong. It ends with `f7 faster`. The numbers look
-    as in the table: with published numbers in per cent (`-50`, `+100`), otherwise as factors (`2.0x` on both
-    sides).
+    Example: `f6 faster`, colours from strong to weak, no colour, colours from weak to strong, `f7 faster`.
+    The numbers look as in the table: with published numbers `-50`, `+100`, otherwise `2.0x` on both sides.
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
@@ -515,15 +450,15 @@ def _make_key(
         has_cards = compares_times(definition, definition["compare"]["axis"])
         is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
         if has_cards and has_published and is_large:
-            key.append(PER_CENT)
-        key.append(GREY)
+            key.append(PER_CENT_KEY)
+        key.append(GREY_KEY)
     else:
-        key.append(BAR)
-    key.append(NOTHING)
+        key.append(BAR_KEY)
+    key.append(NOTHING_KEY)
     kinds = {point.kind for point in points}
     for kind, text_and_meaning in table_points.ABSENT_TEXTS.items():
         if kind in kinds:
             key.append(text_and_meaning)
     if any(point.deviation for point in points):
-        key.append(DEVIATION)
+        key.append(DEVIATION_KEY)
     return key
