@@ -61,7 +61,6 @@ def view_of(views):
 def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     views = views_of(results)
     assert (views[0].id, views[0].verdict) == (NAME, "reversed")
-    assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
     values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
     assert values == ("0.645x to 0.87x", "0.50x", "2.0x", "1.80x to 2.2x")
     assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
@@ -81,8 +80,6 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert level.dot is None
     verdicts = [view.verdict for view in views]
     assert verdicts == sorted(verdicts, key=[*MEANINGS].index)
-    weaker = view_of(views_of(results, verdict="weaker"))
-    assert (weaker.verdict, weaker.news) == ("weaker", "")
 
 
 def test_finding_has_the_address_of_its_statement(results):

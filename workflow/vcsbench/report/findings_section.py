@@ -8,8 +8,7 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row
-from vcsbench.advice.effects import has_less_client_work
-from vcsbench.advice.labels import change, times, times_between, value_label
+from vcsbench.advice.labels import times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
@@ -43,8 +42,6 @@ EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER,
 NO_REASON = "no reason known"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 REPEAT = "Repeat the run on another machine."
-
-
 # A published 1.2 can be anything from 1.15 to 1.25. The page shows this range if its width is at least this
 # share of the value.
 NARROW_ROUNDING = 0.1
@@ -102,7 +99,6 @@ class FindingView(FindingFacts):
     flags: Sequence[str]  # their names
     table: str  # the title of the table with its numbers
     anchor: str  # the row there
-    news: str  # a sentence on a reversed finding
     source: str  # the address of the statement, "" if the study has one for all
     dot: FindingDot | None  # its place in the plot of findings
 
@@ -206,9 +202,7 @@ def _make_view(
     # For a mean, the reader sees how far its pairs differ. Otherwise `least of 12 cells` is enough.
     if section and expect.get("over") == "mean":
         pairs = _describe_pairs(finding, section, where) or pairs
-    note, flags = (
-        _describe_flags(results, finding, named_flags) if finding.is_measured else ("", [])
-    )
+    note, flags = _describe_flags(results, finding, named_flags)
     steps, notes = split_reasons(row)
     facts = FindingFacts(
         id=row["id"],
@@ -232,7 +226,6 @@ def _make_view(
         flags=flags,
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
-        news=_describe_reversal(finding),
         source=finding.definition.get("source", ""),
         dot=_make_dot(finding, expected_range(expect, margin), facts),
     )
@@ -387,6 +380,8 @@ def _describe_flags(
     Example: `null-log: over svn, its client does less work; not interleaved` and `["apart"]`. Without a
     remark they are "" and []. Only flags in `named_flags` are named.
     """
+    if not finding.is_measured:
+        return "", []
     sides = finding.sides
     where = dict(finding.definition.get("where", {}))
     if sides:
@@ -404,17 +399,6 @@ def _describe_flags(
             parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_CLIENT_WORK}")
     parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
-
-
-def _describe_reversal(finding: Finding) -> str:
-    """Return `Packed: 2.0x slower as published, 2.0x faster here.` for a reversed finding, otherwise ""."""
-    row, sides = finding.row, finding.sides
-    if row["verdict"] != Verdict.REVERSED or not sides or not row["published"]:
-        return ""
-    label = sides.candidate_label
-    # Not capitalize(), which would change SSD to ssd.
-    label = label[:1].upper() + label[1:]
-    return f"{label}: {change(row['published'])} as published, {change(row['measured'])} here."
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:

@@ -128,6 +128,16 @@ class Layout:
     order: Mapping[str, Sequence[str]]
     compared: str = ""
 
+    def row_of(self, point: Point) -> tuple[str, ...]:
+        return values_in(point.keys, self.rows)
+
+    def column_of(self, point: Point) -> tuple[str, ...]:
+        return values_in(point.keys, self.columns)
+
+    def sheet_of(self, point: Point) -> tuple[str, ...]:
+        """Return the values that select the grid of a point, such as ("ruby",)."""
+        return values_in(point.keys, self.rest)
+
     def axis_of(self, key: str) -> str:
         return self.compared if key == CANDIDATE else key
 
@@ -214,30 +224,23 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
     shown = []
     empty_rows = 0
     empty_columns = 0
-    for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
-        rows = {values_in(point.keys, layout.rows) for point in sheet}
-        columns = {values_in(point.keys, layout.columns) for point in sheet}
+    for sheet in grouped_by(points, layout.sheet_of).values():
         numbers = [point for point in sheet if point.value is not None]
-        filled_rows = {values_in(point.keys, layout.rows) for point in numbers}
-        filled_columns = {values_in(point.keys, layout.columns) for point in numbers}
-        empty_rows += len(rows) - len(filled_rows)
+        rows = {layout.row_of(point) for point in numbers}
+        columns = {layout.column_of(point) for point in numbers}
+        empty_rows += len({layout.row_of(point) for point in sheet} - rows)
         # A grid without any number is left out with all its rows, which is all that readers need to know.
         if numbers:
-            empty_columns += len(columns) - len(filled_columns)
-        for point in sheet:
-            is_in_filled_row = values_in(point.keys, layout.rows) in filled_rows
-            is_in_filled_column = values_in(point.keys, layout.columns) in filled_columns
-            if is_in_filled_row and is_in_filled_column:
-                shown.append(point)
+            empty_columns += len({layout.column_of(point) for point in sheet} - columns)
+        in_filled_row = [point for point in sheet if layout.row_of(point) in rows]
+        shown += [point for point in in_filled_row if layout.column_of(point) in columns]
     return shown, LeftOut(empty_rows, empty_columns)
 
 
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
     """Return a grid for each combination of values of the keys that are in neither rows nor columns."""
-    sheets = grouped_by(points, lambda point: values_in(point.keys, layout.rest))
-    return [
-        _make_grid(sheets[values], layout) for values in layout.ordered_values(points, layout.rest)
-    ]
+    sheets = grouped_by(points, layout.sheet_of)
+    return [_make_grid(sheets[s], layout) for s in layout.ordered_values(points, layout.rest)]
 
 
 def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
@@ -260,16 +263,15 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     first_row = rows_by_axis[0].items()
 
     keys_of_columns = [dict(zip(column_axes, values, strict=True)) for values in column_values]
-    # The place of a point: its values of the row keys, followed by its values of the column keys.
-    point_at = {values_in(point.keys, layout.rows + layout.columns): point for point in points}
-    sheet_values = values_in(points[0].keys, layout.rest)
+    point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
+    sheet_values = layout.sheet_of(points[0])
     rows = []
     above: Mapping[str, str] = {}
     for values, by_axis in zip(row_values, rows_by_axis, strict=True):
         row = GridRow(
             group=by_axis.get(group_axis, ""),
             labels=_make_labels(by_axis, above, label_axes),
-            points=[point_at.get(values + of_column) for of_column in column_values],
+            points=[point_at.get((values, column)) for column in column_values],
             slug=words.slug(" ".join(sheet_values + values)),
             keys=dict(zip(layout.rows, values, strict=True)),
         )
@@ -390,10 +392,9 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
     100 %. The points are grouped by grid and column, no longer in the order in which they came.
     """
     formatted = []
-    for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
+    for sheet in grouped_by(points, layout.sheet_of).values():
         largest = max((point.value for point in sheet if point.value is not None), default=0.0)
-        columns = grouped_by(sheet, lambda point: values_in(point.keys, layout.columns))
-        for column in columns.values():
+        for column in grouped_by(sheet, layout.column_of).values():
             decimals = words.decimals((point.value for point in column), unit)
             for point in column:
                 if point.value is None:

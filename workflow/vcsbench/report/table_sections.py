@@ -16,7 +16,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
 from vcsbench.report.grids import Grid, Layout, Point, PointKind
-from vcsbench.report.results import Results, grouped_by, unique_values, values_in
+from vcsbench.report.results import Results, grouped_by, unique_values
 
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
@@ -347,14 +347,11 @@ def _pair_grids(
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
-    # A grid is one sheet: the values of `layout.rest`, such as the repository ("ruby",).
-    published_of_sheet = grouped_by(published, lambda point: values_in(point.keys, layout.rest))
+    published_of_sheet = grouped_by(published, layout.sheet_of)
     pairs = []
     for grid in _make_grids(measured, layout, definition):
-        sheet = tuple(grid.sheet_keys.values())
-        aligned = grids.align_published(
-            published_of_sheet.get(sheet, []), grid.points, layout, repository_axes
-        )
+        of_sheet = published_of_sheet.get(layout.sheet_of(grid.points[0]), [])
+        aligned = grids.align_published(of_sheet, grid.points, layout, repository_axes)
         published_grid = None
         if any(point.kind == PointKind.PUBLISHED for point in aligned):
             # All aligned points are of one sheet.
@@ -436,15 +433,11 @@ def _make_key(
     First come pictograms of cache states, then marks of numbers, the printed form of numbers, and texts of
     places without a number.
     """
-    key = []
     caches = {point.keys.get("cache", "") for point in points}
-    for cache, pictogram in pictograms().items():
-        if cache in caches:
-            key.append((pictogram, value_label("cache", cache)))
+    signs = pictograms().items()
+    key = [(sign, value_label("cache", cache)) for cache, sign in signs if cache in caches]
     marks = {mark for point in points for mark in point.mark}
-    for mark, meaning in MARK_MEANINGS.items():
-        if mark in marks:
-            key.append((mark, meaning))
+    key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
         # Only tables with published numbers print per cent, and only comparisons of times have cards.
         has_cards = compares_times(definition, definition["compare"]["axis"])
@@ -456,9 +449,8 @@ def _make_key(
         key.append(BAR_KEY)
     key.append(NOTHING_KEY)
     kinds = {point.kind for point in points}
-    for kind, text_and_meaning in table_points.ABSENT_TEXTS.items():
-        if kind in kinds:
-            key.append(text_and_meaning)
+    absent_texts = table_points.ABSENT_TEXTS.items()
+    key += [text_and_meaning for kind, text_and_meaning in absent_texts if kind in kinds]
     if any(point.deviation for point in points):
         key.append(DEVIATION_KEY)
     return key
