@@ -53,23 +53,12 @@ def labels(grid):
 
 def row(**values):
     usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
-    return {
-        **usual,
-        "call": "faster",
-        "result": "different",
-        "within": 1.15,
-        "detectable": 1.08,
-        **values,
-    }
+    return {**usual, "call": "faster", "result": "different", "detectable": 1.08, **values}
 
 
 def test_grid_follows_the_order_of_the_study_with_joined_headings():
-    found = points(
-        access=["svn", "http"],
-        format=["f7", "f6"],
-        cache=["cold", "hot-os"],
-        config=["fast", "slow"],
-    )
+    axes = {"access": ["svn", "http"], "format": ["f7", "f6"]}
+    found = points(**axes, cache=["cold", "hot-os"], config=["fast", "slow"])
     (grid,) = grids.make_grids(found[:-1], LAYOUT)
     assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
     assert [(h.text, h.span) for h in grid.headings[0]] == [("cold", 2), ("hot-os", 2)]
@@ -175,11 +164,10 @@ def test_measured_points_of_a_cell_without_a_row_have_the_kind_of_their_reason(r
     ],
 )
 def test_rows_and_columns_without_a_number_are_left_out_and_counted(empty, places, left_out):
+    places_of_table = product(["f6", "f7"], ["cold", "hot-os"])
     found = [
-        replace(place, value=None)
-        if (place.keys["format"], place.keys["cache"]) in empty
-        else place
-        for place in points(format=["f6", "f7"], cache=["cold", "hot-os"])
+        point(None if place in empty else 1.0, format=place[0], cache=place[1])
+        for place in places_of_table
     ]
     shown, counted = grids.leave_out_empty(found, LAYOUT)
     assert len(shown) == places
@@ -221,9 +209,8 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
     assert waiting == pytest.approx(whole - client - server, rel=0.01)
     spoilt = [{**row, "flags": "cache-not-cold"} for row in rows if row["round"] == 1]
     others = [row for row in results.measurements if row not in rows or row["round"] > 1]
-    valid = collect_details(replace(results, measurements=[*others, *spoilt]), [])["cells"][CELL][
-        "spent"
-    ]
+    with_spoilt = replace(results, measurements=[*others, *spoilt])
+    valid = collect_details(with_spoilt, [])["cells"][CELL]["spent"]
     assert valid[0] == pytest.approx(geometric_mean(elapsed[1:]), rel=1e-3)
     own = replace(results, own_repository="/srv/mine")
     assert [collect_details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
@@ -236,14 +223,9 @@ def test_numbers_of_tables_have_their_cells(sections, known):
             assert {*cells} <= known["cells"].keys()
 
 
-def packing_of_cell(sections):
-    """Return the section that compares packing, and its point of the cell."""
-    section = next(s for s in sections if s.name == "nopack-vs-pack")
-    return section, next(p for p in section.measured_points if p.cells[:1] == (CELL,))
-
-
 def test_title_of_a_comparison_has_ratio_interval_and_call(sections):
-    _, point = packing_of_cell(sections)
+    section = next(s for s in sections if s.name == "nopack-vs-pack")
+    point = next(p for p in section.measured_points if p.cells[:1] == (CELL,))
     assert point.cells[1] == CELL.replace("nopack", "pack")
     for part in ("packed: 1.3x faster", "= 1.2", "interval 1.2", "packed is faster."):
         assert part in point.title

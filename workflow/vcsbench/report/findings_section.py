@@ -8,6 +8,7 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row
+from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.codes import ReasonCode, Verdict
