@@ -17,7 +17,7 @@ from vcsbench.advice.candidates import with_candidates
 from vcsbench.advice.cards import make_card
 from vcsbench.advice.decision import WeightedOperation, find_cases
 from vcsbench.advice.effects import ChangeEffect, combine_effects, effect_in_case
-from vcsbench.advice.labels import factors
+from vcsbench.advice.labels import range_of_factors
 from vcsbench.advice.questions import CardQuestion, read_questions
 from vcsbench.advice.rules import find_rule
 from vcsbench.advice.server_actions import settings_cost
@@ -396,7 +396,7 @@ def test_answer_sentence_has_at_most_25_words(seed):
     ],
 )
 def test_factors_below_10_percent_are_percentages(ratios, text):
-    assert factors(ratios) == text
+    assert range_of_factors(ratios) == text
 
 
 @pytest.mark.parametrize(

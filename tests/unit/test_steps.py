@@ -57,7 +57,7 @@ EXPORT = {"command": "export", "cache": "cold"}
         ([(LOG, WORSE, 1 / 1.5), (EXPORT, EQUAL, 1.0)], Worth.KEEP),
         ([(LOG, EQUAL, 1.0), (EXPORT, NOISY, 1.3)], Worth.EQUAL),
         ([(LOG, NOISY, 1.4), (EXPORT, SMALL, 1.0)], Worth.UNDECIDED),
-        ([(LOG, SMALL, 1.4)], Worth.SMALL),
+        ([(LOG, SMALL, 1.4)], Worth.TOO_SMALL),
         ([], Worth.NOT_MEASURED),
     ],
 )

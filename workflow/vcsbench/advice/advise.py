@@ -230,7 +230,7 @@ def _notes_on_metrics(
             for amounts in _find_amounts(question.axis, records, min_effect_pct):
                 for word, factors in (("less", amounts.less), ("more", amounts.more)):
                     if factors:
-                        amount = f"{labels.factors(factors)} {word} than {baseline}"
+                        amount = f"{labels.range_of_factors(factors)} {word} than {baseline}"
                         cases = in_cases(len(factors), amounts.number)
                         changes.append(f"{amounts.label} {amount}{cases}")
                 if not amounts.less and not amounts.more:
@@ -259,7 +259,9 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
                 (amounts.more, baseline, amounts.label),
             ):
                 if factors:
-                    amount = f"{labels.factors(factors)} fewer {metric.quantity} than {other}"
+                    amount = (
+                        f"{labels.range_of_factors(factors)} fewer {metric.quantity} than {other}"
+                    )
                     sentences.append(
                         f"{subject}: {amount}{in_cases(len(factors), amounts.number)}."
                     )

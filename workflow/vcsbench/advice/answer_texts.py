@@ -177,7 +177,7 @@ def _cost_text(factors: Sequence[float]) -> str:
         number = len(factors_of_word)
         if number:
             share = f" in {number} of {len(factors)}" if number < len(factors) else ""
-            parts.append(f"{labels.factors(factors_of_word)} {word}{share}")
+            parts.append(f"{labels.range_of_factors(factors_of_word)} {word}{share}")
     return " and ".join(parts) or "equal"
 
 
@@ -206,13 +206,13 @@ def _gains_text(gains: Mapping[str, Sequence[float]], min_effect_pct: float) -> 
     The first group, with the largest gain, is named. Further groups share one range of factors.
     """
     first_group, *other_groups = gains
-    first_range = labels.factors(gains[first_group])
+    first_range = labels.range_of_factors(gains[first_group])
     first_text = f"{first_group} {first_range}".strip()
     if not other_groups:
-        return f"{first_text} faster{labels.slight(gains[first_group], min_effect_pct)}"
+        return f"{first_text} faster{labels.slight_note(gains[first_group], min_effect_pct)}"
     other_gains = [gain for group in other_groups for gain in gains[group]]
-    other_range = labels.factors(other_gains)
-    slight = labels.slight(other_gains, min_effect_pct)
+    other_range = labels.range_of_factors(other_gains)
+    slight = labels.slight_note(other_gains, min_effect_pct)
     # Groups with the same range need no names: `1.2x to 1.9x faster`.
     if other_range == first_range:
         return f"{first_range} faster{slight}"
@@ -228,10 +228,10 @@ def _losses_text(losses: Mapping[str, Sequence[float]], min_effect_pct: float) -
     if not losses:
         return "slower in no case measured"
     factors = [loss for group in losses.values() for loss in group]
-    slight = labels.slight(factors, min_effect_pct)
+    slight = labels.slight_note(factors, min_effect_pct)
     group, *other_groups = losses
     if group and not other_groups:
-        return f"{group} {labels.factors(factors)} slower{slight}"
+        return f"{group} {labels.range_of_factors(factors)} slower{slight}"
     return f"at most {labels.factor(max(factors))} slower{slight}"
 
 
@@ -311,7 +311,7 @@ def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool =
     if pair.call not in DIFFERENCES:
         outcome = pair_outcome(pair)
         return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_candidate else outcome
-    note = labels.slight([pair.ratio], min_effect_pct)
+    note = labels.slight_note([pair.ratio], min_effect_pct)
     # Start-up takes the same time on both sides, so the ratio without it is larger. The end of the interval
     # that is nearer to 1 is certain.
     ratio = pair.near_end if pair.is_at_least else pair.ratio

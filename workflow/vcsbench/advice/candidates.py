@@ -129,9 +129,9 @@ def _describe_differences(ratios: Sequence[float], total: int) -> str:
     faster = [ratio for ratio in ratios if ratio > 1]
     parts = []
     if slower:
-        parts.append(_with_number(f"{labels.factors(slower)} slower", len(slower), total))
+        parts.append(_with_number(f"{labels.range_of_factors(slower)} slower", len(slower), total))
     if faster:
-        parts.append(_with_number(f"{labels.factors(faster)} faster", len(faster), total))
+        parts.append(_with_number(f"{labels.range_of_factors(faster)} faster", len(faster), total))
     return ", ".join(parts)
 
 

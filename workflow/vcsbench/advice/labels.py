@@ -121,7 +121,7 @@ def times_between(low: float, high: float) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def factors(ratios: Sequence[float]) -> str:
+def range_of_factors(ratios: Sequence[float]) -> str:
     """Return the range of factors of at least 1, in one unit: `5.0 to 8.0 %`, `1.08x to 1.6x`.
 
     `ratios` are in any order, at least one. If both ends have the same text, it stands alone: `2.4x`.
@@ -139,7 +139,7 @@ def at_least_1(ratio: float) -> float:
     return max(ratio, 1 / ratio)
 
 
-def slight(ratios: Sequence[float], min_effect_pct: float) -> str:
+def slight_note(ratios: Sequence[float], min_effect_pct: float) -> str:
     """Return ` (sure but small)` if all ratios of called differences are below the smallest effect."""
     is_slight = all(at_least_1(ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
     return f" ({SLIGHT})" if is_slight else ""
@@ -158,9 +158,9 @@ def change_between(low: float, high: float, words: tuple[str, str] = ("faster", 
     """Return an interval of ratios: `3.0 to 8.3 % slower`, `2.0 % slower to 4.0 % faster`."""
     above, below = words
     if high < 1:
-        return f"{factors([at_least_1(low), at_least_1(high)])} {below}"
+        return f"{range_of_factors([at_least_1(low), at_least_1(high)])} {below}"
     if low >= 1:
-        return f"{factors([low, high])} {above}"
+        return f"{range_of_factors([low, high])} {above}"
     return f"{change(low, words)} to {change(high, words)}"
 
 

@@ -28,7 +28,7 @@ class Worth(enum.StrEnum):
     SLIGHT = "slight"  # all differences are below the margin
     EQUAL = "equal"
     UNDECIDED = "undecided"
-    SMALL = "too small"
+    TOO_SMALL = "too small"
     KEEP = "keep"  # somewhere slower by more than the margin, nowhere faster by more
     NOT_MEASURED = "not measured"
 
@@ -139,24 +139,20 @@ def plan_steps(
     """
     steps: list[ValueChange] = []
     states = [picks]
-    changes_by_card = [_changes_of(card, states, margin, workload) for card in cards]
+    open_cards = list(cards)
+    changes_by_card = [_changes_of(card, states, margin, workload) for card in open_cards]
     while step := _next_step(changes_by_card, states[-1]):
         steps.append(step)
         states = _states_after(picks, steps)
-        taken = {step.axis for step in steps}
-        changes_by_card = [
-            _changes_of(card, states, margin, workload)
-            for card in cards
-            if card.question.axis not in taken
-        ]
+        open_cards = [card for card in open_cards if card.question.axis != step.axis]
+        # A step can make another change better or worse, so the others are judged again.
+        changes_by_card = [_changes_of(card, states, margin, workload) for card in open_cards]
     others = [changes[0] for changes in changes_by_card if changes]
     for step in steps:
-        alternatives = [
-            change
-            for change in _changes_of(step.card, [picks], margin, workload)
-            if change.worth is Worth.DO and change.condition and change.gain > step.gain
-        ]
-        others += [replace(change, instead=step) for change in alternatives[:1]]
+        for change in _changes_of(step.card, [picks], margin, workload):
+            if change.worth is Worth.DO and change.condition and change.gain > step.gain:
+                others.append(replace(change, instead=step))
+                break
     return StepPlan(steps, sorted(others, key=_rank), states)
 
 
@@ -340,7 +336,7 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     effects = {outcome.effect for outcome in outcomes}
     if ChangeEffect.EQUAL in effects:
         return Worth.EQUAL
-    return Worth.SMALL if effects == {ChangeEffect.TOO_SMALL} else Worth.UNDECIDED
+    return Worth.TOO_SMALL if effects == {ChangeEffect.TOO_SMALL} else Worth.UNDECIDED
 
 
 def _changes_of(

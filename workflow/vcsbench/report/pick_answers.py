@@ -42,7 +42,7 @@ HEADINGS = {
     Worth.EQUAL: "No reason to change",
     Worth.KEEP: "No reason to change",
     Worth.UNDECIDED: "Undecided",
-    Worth.SMALL: "Too small to compare",
+    Worth.TOO_SMALL: "Too small to compare",
 }
 NOT_COMPARED = "Measured, but not compared (the card has the reason)"
 NOT_MEASURED = "Not measured for what you have"
@@ -363,11 +363,11 @@ def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
             ranges[outcome.where.get(axis, "")].append(outcome.factor)
         if 1 < len(ranges) <= MAX_PARTS and _are_apart(ranges, margin):
             parts = [
-                f"{labels.value_label(axis, value)} {labels.factors(factors)}"
+                f"{labels.value_label(axis, value)} {labels.range_of_factors(factors)}"
                 for value, factors in ranges.items()
             ]
             return ", ".join(parts)
-    return labels.factors([outcome.factor for outcome in outcomes])
+    return labels.range_of_factors([outcome.factor for outcome in outcomes])
 
 
 def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:
