@@ -91,7 +91,7 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
 
     `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults.
     Example: `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16
-    GiB; svnserve 1 GiB. With a cache of 256 MiB: 4 GiB; 256 MiB. One restart (...).`
+    GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One restart.`
     """
     sizes = {}
     parts = []
@@ -104,10 +104,11 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
         total = _format_memory(processes * sizes[server])
         each = f" {PROCESSES} x {_format_memory(sizes[server])} =" if server == "httpd" else ""
         parts.append(f"{server}{each} {total}")
-        smaller.append(_format_memory(processes * SMALLER_CACHE))
+        smaller.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}")
     cost = f"Memory, at most: {'; '.join(parts)}."
     if min(sizes.values()) > SMALLER_CACHE:
-        cost += f" With a cache of {_format_memory(SMALLER_CACHE)}: {'; '.join(smaller)}."
+        size = _format_memory(SMALLER_CACHE)
+        cost += f" With a cache of {size} in each process: {'; '.join(smaller)}."
     return f"{cost} {RESTART_COST}"
 
 

@@ -28,13 +28,13 @@ from vcsbench.report.results import (
 from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics.comparisons import NOISY_PCT
 
-CALLS = (
+METHOD = (
     "Intervals are 95 %. The test is of paired log ratios, with Student's t on variances pooled over cells "
     "(empirical Bayes), corrected for all comparisons of a table together (Holm): a table without true "
     "differences shows a false one in at most 5 of 100 cases. Verdicts are not corrected for the number of "
     "findings."
 )
-VALID = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
+PROMISE = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
 FIXED_COST = (
     "Start and connection: the time of the same command on an empty repository, equal for each packing. "
     "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
@@ -45,7 +45,6 @@ NO_DUPLICATES = (
     "No cell has a duplicate with at least two rounds, so the systematic noise is unknown and nothing is "
     "called a difference. Set duplicates to 1 or more."
 )
-ERROR = "The error of every comparison includes that."
 
 
 class FlagUse(NamedTuple):
@@ -83,12 +82,12 @@ def describe_quality(results: Results) -> list[str]:
         validity = f"{count_runs(runs)}: {invalid} invalid and not in the tables."
     else:
         validity = f"{count_runs(runs)}, all valid, none left out."
-    sentences = [f"{validity} {VALID}"]
+    sentences = [f"{validity} {PROMISE}"]
     noise = judge_noise(results.account)
     if noise:
         sentences.append(noise)
     sentences.append(_describe_duplicates(results))
-    sentences.append(CALLS)
+    sentences.append(METHOD)
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
@@ -187,7 +186,8 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
     """Return the reasons why attempts were set aside and measured again, as count_reasons does.
 
     An attempt is a measurement of a cell-round whose results were not used. The column `set_aside` has the
-    flags of each attempt of a cell-round: `cache-not-warm, clock restarted`.
+    flags of the attempts of a cell-round: `cache-not-warm, clock restarted` are two attempts, the second one
+    with two flags.
     """
     attempts = []
     for row in measurements:
@@ -269,5 +269,6 @@ def _describe_duplicates(results: Results) -> str:
         return f"{subject}. They differ by no more than the rounds scatter."
     return (
         f"{subject}. Beyond the scatter of the rounds they differ by "
-        f"{words.significant(largest_pct, 2)} % (standard deviation). {ERROR}"
+        f"{words.significant(largest_pct, 2)} % (standard deviation). "
+        "The error of every comparison includes that."
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.advice.labels import case_label, factor, seconds, value_label
+from vcsbench.advice.labels import factor, seconds, value_label
 from vcsbench.axes.cache_states import pictograms
 from vcsbench.report import summary
 from vcsbench.report.card_rows import row_key
@@ -39,7 +39,6 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         **content,
         label=value_label,
         values_label=values_label,
-        case_label=case_label,
         factor=factor,
         seconds=seconds,
         row_key=row_key,
