@@ -43,7 +43,13 @@ def write_measurements() -> None:
     if params.traced:
         traces = read_traces(params.traces_of_nodes or inputs.traces, params.traced)
     collected = collect(
-        snakemake.wildcards.study, axes, grid, params.rounds, results, params.thresholds, traces
+        snakemake.wildcards.study,
+        axes,
+        grid=grid,
+        rounds=params.rounds,
+        results=results,
+        thresholds=params.thresholds,
+        traces=traces,
     )
     write_frame(collected.measurements, output.measurements)
     write_frame(collected.failures, output.failures)

@@ -29,7 +29,14 @@ def decide() -> None:
     axes, grid = read_grid(inputs.grid)
     cell_rounds = [CellRound.parse(export) for export in inputs.exports]
     study = snakemake.wildcards.study
-    collected = collect(study, axes, grid, params.rounds, cell_rounds, params.thresholds)
+    collected = collect(
+        study,
+        axes,
+        grid=grid,
+        rounds=params.rounds,
+        results=cell_rounds,
+        thresholds=params.thresholds,
+    )
     frame = read_back(collected.measurements)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)

@@ -34,6 +34,7 @@ from vcsbench.run.study_params import (
 from vcsbench.sources import Source
 from vcsbench.sources.server_log import check_measured, read_server_log
 from vcsbench.storages import filesystems, workdir
+from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
 # The results and the report of each study, which the default target makes.
@@ -193,30 +194,34 @@ class Project:
 
     def begin(self) -> None:
         """Begin a session in this Snakemake process, or end the process with a sentence."""
-        places = work_dirs(self.config.settings, self.root)
-        measures = self.config.settings.measure == ALL
-        # The nodes of a cluster have storages of their own.
-        makes_folders = measures and not self.cluster
         try:
-            # The descriptor stays open, and with it the lock, until this process ends.
-            self.lock = workflow.begin_session(self.root)
-            for place in places:
-                # A folder that a job makes later has no lock.
-                if makes_folders and place.storage.is_dir():
-                    with suppress(UserError):
-                        place.make()
-                place.lock(workflow.LOCK_WAIT_S)
+            # Both take locks, which last until this process ends.
+            workflow.begin_session(self.root)
+            places = self._lock_work_dirs()
         except UserError as error:
             sys.exit(str(error))
         # Snakemake may end without calling end(). So the exit code means a failure until end() is called.
         workflow.exit_after_main_thread(1)
         workdir.remove_abandoned(self.root, places)
         # A run that measures nothing has no limit, and does not replace the command in the report.
-        if measures:
+        if self.config.settings.measure == ALL:
             progress.set_run_limit(self.config.minutes_of_run, self.sampling.spent_s())
             store_command(self.root, sys.argv[1:])
         if self.cluster:
             self.cluster.store_jobs()
+
+    def _lock_work_dirs(self) -> list[WorkDir]:
+        """Lock vcsbench's folders on all storages, and return them. Raise UserError if one is in use."""
+        places = work_dirs(self.config.settings, self.root)
+        # A folder that a job made later would have no lock. The nodes of a cluster have their own storages.
+        makes_folders = self.config.settings.measure == ALL and self.cluster is None
+        for place in places:
+            if makes_folders and place.storage.is_dir():
+                # If a job needs the folder, the job prints what is wrong with it.
+                with suppress(UserError):
+                    place.make()
+            place.lock(workflow.LOCK_WAIT_S)
+        return places
 
     def end(self, failed: bool = False) -> None:
         workflow.end_session(self.root, failed)

@@ -159,31 +159,33 @@ class StudyParams:
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]
         for name, table in study.tables.items():
-            self._check_name(f"tables.{name}.by", "no column", table.get("by", []), columns)
+            key = f"tables.{name}.by"
+            self._check_name(key, "no column", names=table.get("by", []), known=columns)
         for finding in self.findings:
-            for key in ("allow_inconclusive", "allow_not_measured"):
-                if key in finding:
-                    raise UserError(
-                        f"{FINDINGS_FILE}: `{finding['id']}.{key}`: only an expectation can have this. "
-                        f"Remove it."
-                    )
+            for allowance in ("allow_inconclusive", "allow_not_measured"):
+                if allowance in finding:
+                    place = f"{FINDINGS_FILE}: `{finding['id']}.{allowance}`"
+                    raise UserError(f"{place}: only an expectation can have this. Remove it.")
         if study.published is None:
             return
         self.check_published()
         self._check_name(
             "published.findings",
             f"{FINDINGS_FILE} has no",
-            study.published.findings or (),
-            list(read_definitions(str(self.root / FINDINGS_FILE))),
+            names=study.published.findings or (),
+            known=list(read_definitions(str(self.root / FINDINGS_FILE))),
         )
         self._check_name(
             "published.revisions",
             "no repository",
-            list(study.published.revisions),
-            self.order.get("repo", []),
+            names=list(study.published.revisions),
+            known=self.order.get("repo", []),
         )
 
-    def _check_name(self, key: str, fault: str, names: Sequence[str], known: Sequence[str]) -> None:
+    def _check_name(
+        self, key: str, fault: str, *, names: Sequence[str], known: Sequence[str]
+    ) -> None:
+        """Raise UserError with the first of the `names` that is not `known`."""
         unknown = unknown_name(names, known)
         if unknown:
             raise UserError(

@@ -202,14 +202,14 @@ def _end_leftovers(root: Path) -> None:
         end_processes(root)
 
 
-def begin_session(root: Path) -> int:
-    """Begin a session in this process, which is Snakemake's, and return the descriptor of its lock.
+def begin_session(root: Path) -> None:
+    """Begin a session in this process, which is Snakemake's. The lock of the checkout stays until its end.
 
     A session is one run of Snakemake in a checkout; there is at most one at a time. Processes that a killed
     session has left are ended. Raise UserError if another session works here, or if the folders cannot be
     written.
     """
-    lock = lock_checkout(root, LOCK_WAIT_S)
+    lock_checkout(root, LOCK_WAIT_S)
     number = end_processes(root)
     if number:
         ended = words.count_of(number, "process", "processes")
@@ -219,7 +219,6 @@ def begin_session(root: Path) -> int:
     os.environ[RUN_ROOT] = os.path.realpath(root)
     for mark in (FAILED_FOLDER, STOPPED):
         (root / mark).unlink(missing_ok=True)
-    return lock
 
 
 def end_session(root: Path, failed: bool) -> None:
