@@ -85,29 +85,26 @@ def test_setup_of_different_contexts_has_each_value():
     assert facts["Server"][0].startswith("far (http://far), ")
 
 
+MADE = {"filesystem": "btrfs", "made": True, "bytes": 1 << 31}
+
+
 @pytest.mark.parametrize(
-    ("changes", "output"),
+    ("targets", "filesystem", "output"),
     [
-        ({"targets": "/dev/shm"}, "/dev/shm, not the storage"),
-        ({"targets": "/var"}, "/var, the storage itself"),
+        ("/dev/shm", None, "/dev/shm, not the storage"),
+        ("/var", None, "/var, the storage itself"),
+        ("/var", DISK, "/var/tmp, ext4, spinning disk"),
         (
-            {"targets": "/var", "working_copy": {"filesystem": DISK}},
-            "/var/tmp, ext4, spinning disk",
-        ),
-        (
-            {
-                "targets": "/var",
-                "axes": {"filesystem": "btrfs"},
-                "working_copy": {
-                    "filesystem": {"filesystem": "btrfs", "made": True, "bytes": 1 << 31}
-                },
-            },
-            "btrfs: btrfs, made for each measurement in an image of 2.00 GiB, through the page cache",
+            "/var",
+            MADE,
+            "btrfs, made for each measurement in an image of 2.00 GiB, through the page",
         ),
     ],
 )
-def test_setup_has_the_place_to_which_a_command_writes(changes, output):
-    (text,) = facts_of(setup(context(**changes)))["Written to"]
+def test_setup_has_the_place_to_which_a_command_writes(targets, filesystem, output):
+    working_copy = {"filesystem": filesystem} if filesystem else {}
+    made = setup(context(targets=targets, working_copy=working_copy))
+    (text,) = facts_of(made)["Written to"]
     assert text.startswith(output)
 
 

@@ -130,7 +130,8 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
     grid = [cell(*pair) for pair in pairs]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "broken"}]
     runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
-    cold, hot = expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
+    rows = {"grid": grid, "failures": failures, "measurements": runs}
+    cold, hot = expected_rows(RATIO, ["format", "cache"], **rows)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.flags) == (("round 2: broken",), ("cache-not-cold",))

@@ -233,7 +233,10 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         side = _label_sides(axis, pair, names_candidate, names_baseline)
-        rows.append(make_card_row(card, case, pair, side, flags, runs_of_sides))
+        row = make_card_row(
+            card, case, pair, sides=side, shown_flags=flags, runs_of_sides=runs_of_sides
+        )
+        rows.append(row)
     return rows
 
 

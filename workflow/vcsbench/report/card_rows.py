@@ -55,6 +55,7 @@ def make_card_row(
     card: Card,
     case: Case,
     pair: Pair,
+    *,
     sides: str,
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],

@@ -27,6 +27,7 @@ class ExpectedRow:
 def expected_rows(
     definition: TableDefinition,
     axes: Sequence[str],
+    *,
     grid: Rows,
     failures: Rows,
     measurements: Rows,

@@ -91,24 +91,14 @@ def find_table(
         return (name if name in tables else ""), where
 
     metric = metric_in(definition)
-    baseline, candidate = compare.get("baseline"), compare.get("candidate")
     for name, table in tables.items():
-        of_table = table.get("compare")
-        if (
-            not of_table
-            or metric_in(table) is not metric
-            or of_table["axis"] != compare.get("axis")
-        ):
-            continue
-        if baseline == of_table["baseline"] and candidate in of_table["candidates"]:
+        candidate = _find_candidate(compare, table) if metric_in(table) is metric else ""
+        if candidate:
             return name, {**where, CANDIDATE: candidate}
-        # The table may have the sides exchanged.
-        if candidate == of_table["baseline"] and baseline in of_table["candidates"]:
-            return name, {**where, CANDIDATE: baseline}
 
     # No table compares these values. One that prints the metric itself has the numbers of both.
     if compare:
-        where[compare["axis"]] = [baseline, candidate]
+        where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
     level_tables = [
         name
         for name, table in tables.items()
@@ -118,6 +108,23 @@ def find_table(
     # A table of other cells still has the metric, so it comes last.
     level_tables.sort(key=lambda name: not overlaps(where, tables[name].get("where", {})))
     return (level_tables[0] if level_tables else ""), where
+
+
+def _find_candidate(compare: Row, table: TableDefinition) -> str:
+    """Return the candidate of a table that compares the same two values as a finding, "" for another table.
+
+    `compare` is `{"axis": "format", "baseline": "f6", "candidate": "f7"}`, {} for a finding on one metric.
+    The table may have the sides exchanged: then its candidate is f6.
+    """
+    of_table = table.get("compare")
+    if not of_table or of_table["axis"] != compare.get("axis"):
+        return ""
+    baseline, candidate = compare["baseline"], compare["candidate"]
+    if baseline == of_table["baseline"] and candidate in of_table["candidates"]:
+        return str(candidate)
+    if candidate == of_table["baseline"] and baseline in of_table["candidates"]:
+        return str(baseline)
+    return ""
 
 
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:

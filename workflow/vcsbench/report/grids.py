@@ -396,11 +396,13 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
         largest = max((point.value for point in sheet if point.value is not None), default=0.0)
         for column in grouped_by(sheet, layout.column_of).values():
             decimals = words.decimals((point.value for point in column), unit)
-            for point in column:
-                if point.value is None:
-                    formatted.append(point)
-                    continue
-                # Counts can all be 0.
-                bar = round(100 * point.value / largest) if largest > 0 else 0
-                formatted.append(replace(point, text=words.fixed(point.value, decimals), bar=bar))
+            formatted += [_format_number(point, decimals, largest) for point in column]
     return formatted
+
+
+def _format_number(point: Point, decimals: int, largest: float) -> Point:
+    if point.value is None:
+        return point
+    # Counts can all be 0.
+    bar = round(100 * point.value / largest) if largest > 0 else 0
+    return replace(point, text=words.fixed(point.value, decimals), bar=bar)

@@ -214,7 +214,11 @@ def _make_section(results: Results, name: str) -> TableSection:
     # Ratios are printed as published, in per cent, or else as factors: `1.2x faster`.
     has_published = _has_published_numbers(results, name)
     expected = expected_rows(
-        definition, list(study.axes), results.grid, results.failures, results.measurements
+        definition,
+        list(study.axes),
+        grid=results.grid,
+        failures=results.failures,
+        measurements=results.measurements,
     )
     rows = results.tables.get(name, [])
     points = table_points.measured_points(
