@@ -19,20 +19,11 @@ from vcsbench.sources.base import Facts
 from vcsbench.sources.git_copy_source import GitCopySource
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import raise_write_error
+from vcsbench.systems import git_store
 from vcsbench.systems.base import COMMITS
 from vcsbench.systems.git_program import git_version, object_format, run_git, start_git
 from vcsbench.systems.git_shape import GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
-from vcsbench.systems.git_store import (
-    AS_IS_REFS,
-    GIT_FORMAT,
-    GitState,
-    GitStore,
-    Upkeep,
-    create_bare,
-    parse_state,
-    why_no_state,
-    write_commit_count,
-)
+from vcsbench.systems.git_store import GitState, GitStore, Upkeep
 
 # The number of pushes that make many packs: from 50 packs on, git repacks by default.
 PUSHES = 50
@@ -62,7 +53,7 @@ class GitPreparation(Preparation):
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
             if isinstance(source, GitCopySource):
-                create_bare(path, source.object_format())
+                git_store.create_bare(path, source.object_format())
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
@@ -70,7 +61,7 @@ class GitPreparation(Preparation):
                 # fast-import searches no deltas.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
-        commits = write_commit_count(path)
+        commits = git_store.write_commit_count(path)
         record = describe_load(source, facts, Upkeep.AS_IS, commits, begun)
         mismatch = GitStore().mismatch(path, fmt, Upkeep.AS_IS)
         if mismatch:
@@ -81,12 +72,16 @@ class GitPreparation(Preparation):
         begun = time.monotonic()
         with progress.stage("making states", len(states), "states") as at:
             for at.done, state in enumerate(states):
-                make_state(loaded, parse_state(state))
+                make_state(loaded, git_store.parse_state(state))
         return time.monotonic() - begun
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
         # A killed job may have left an incomplete one, whose name ends with `.new`.
-        paths = [path for path in sorted(folder.glob(f"{GIT_FORMAT}.*")) if path.suffix != ".new"]
+        paths = [
+            path
+            for path in sorted(folder.glob(f"{git_store.GIT_FORMAT}.*"))
+            if path.suffix != ".new"
+        ]
         return [partial(_verify_states, paths, stop)]
 
 
@@ -95,7 +90,7 @@ def import_history(source: Source, path: Path) -> Facts:
 
     Raise UserError if git fails, and OSError if the storage is full.
     """
-    create_bare(path)
+    git_store.create_bare(path)
     facts = None
     # The pack is written again below, so it need not be small.
     settings = {"pack.compression": "1", "core.compression": "1"}
@@ -118,16 +113,16 @@ def make_state(loaded: Path, state: GitState) -> Path:
 
     After an error, no incomplete repository is left. Raise UserError if git fails or makes another state.
     """
-    reason = why_no_state(state, git_version())
+    reason = git_store.why_no_state(state, git_version())
     if reason:
         raise UserError(f"{loaded}: {reason}. Leave such cells out of the grid.")
-    path = loaded.with_name(f"{GIT_FORMAT}.{state.name}")
+    path = loaded.with_name(f"{git_store.GIT_FORMAT}.{state.name}")
     new = path.with_name(f"{path.name}.new")
     for old in (path, new):
         remove_path(old)
     try:
-        many = loaded.with_name(f"{GIT_FORMAT}.{Upkeep.MANY_PACKS}")
-        has_many_packs = not GitStore().mismatch(many, GIT_FORMAT, Upkeep.MANY_PACKS)
+        many = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
+        has_many_packs = not GitStore().mismatch(many, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
         if state.upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
             shutil.copytree(many, new)
         elif state.upkeep in (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC):
@@ -138,8 +133,8 @@ def make_state(loaded: Path, state: GitState) -> Path:
         set_refs(new, loaded, state)
         _keep_up(new, state.upkeep)
         (new / COMMITS).unlink(missing_ok=True)
-        write_commit_count(new)
-        mismatch = GitStore().mismatch(new, GIT_FORMAT, state.name)
+        git_store.write_commit_count(new)
+        mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
         if mismatch:
             raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
     except BaseException:
@@ -175,7 +170,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
 
     With `is_geometric`, it is repacked between pushes, as a server does. Raise UserError for one commit.
     """
-    create_bare(path, object_format(loaded))
+    git_store.create_bare(path, object_format(loaded))
     commits = _list_commits(loaded)
     if len(commits) < 2:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
@@ -235,7 +230,7 @@ def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
         for at.done, path in enumerate(paths):
             check_stop(stop)
             verify_git(path)
-            if parse_state(path.name.partition(".")[2]).refs == AS_IS_REFS:
+            if git_store.parse_state(path.name.partition(".")[2]).refs == git_store.AS_IS_REFS:
                 digests[digest_objects(path)] = path
     if len(digests) > 1:
         first, second, *_ = digests.values()

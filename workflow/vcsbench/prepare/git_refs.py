@@ -5,14 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.storages.file_trees import remove_path
+from vcsbench.systems import git_store
 from vcsbench.systems.git_program import init_reftable, object_format, run_git
-from vcsbench.systems.git_store import (
-    AS_IS_REFS,
-    PACKED_REFS,
-    REFTABLE,
-    GitState,
-    create_bare,
-)
 
 ADDED_TAG = "refs/tags/build-{:05}"
 
@@ -25,18 +19,18 @@ class StoredRef(NamedTuple):
     symbolic: bytes
 
 
-def set_refs(path: Path, loaded: Path, state: GitState) -> None:
+def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     """Give the repository at `path` the refs of a state. `loaded` has the refs of the history.
 
     A state with a number of refs has the branch of HEAD, further refs of the history, and added tags.
     """
     refs = _list_refs(loaded)
-    if state.refs != AS_IS_REFS:
+    if state.refs != git_store.AS_IS_REFS:
         refs = _choose_refs(refs, int(state.refs), loaded)
     _clear_refs(path, loaded, state.ref_storage)
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
-    if state.ref_storage == PACKED_REFS:
+    if state.ref_storage == git_store.PACKED_REFS:
         run_git(path, "pack-refs", "--all")
     for ref in refs:
         if ref.symbolic:
@@ -69,10 +63,10 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
         remove_path(path / name)
     digests = object_format(loaded)
     fresh = path / "fresh"
-    create_bare(fresh, digests, storage)
+    git_store.create_bare(fresh, digests, storage)
     (fresh / "config").replace(path / "config")
     head = (loaded / "HEAD").read_bytes()
-    if storage == REFTABLE:
+    if storage == git_store.REFTABLE:
         # git itself makes the files of an empty reftable, and keeps HEAD in it.
         remove_path(fresh)
         init_reftable(fresh, digests)
@@ -82,6 +76,6 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     # A folder without `refs` is no repository for git, even if the refs are in a reftable.
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
-    if storage == REFTABLE:
+    if storage == git_store.REFTABLE:
         branch = (loaded / "HEAD").read_text().removeprefix("ref: ").strip()
         run_git(path, "symbolic-ref", "HEAD", branch)

@@ -12,17 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from vcsbench import processes, progress, words
+from vcsbench import formats, processes, progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
-from vcsbench.formats import (
-    AS_IS,
-    NOT_PACKED,
-    PACKED,
-    FormatValue,
-    has_memcached,
-    parse_format,
-)
 from vcsbench.prepare.preparation import Preparation, Task, print_progress
 from vcsbench.prepare.subversion_verification import list_verifications
 from vcsbench.processes import Program
@@ -74,8 +66,8 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     other formats are not packed.
     """
     begun = time.monotonic()
-    value = parse_format(fmt)
-    if value.loaded_as == AS_IS:
+    value = formats.parse_format(fmt)
+    if value.loaded_as == formats.AS_IS:
         if not isinstance(source, SvnSource):
             raise UserError(
                 f"{source.describe()}: an exact copy needs a local repository. Use its path."
@@ -88,7 +80,7 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
         # This raises an error if the copy has later commits than the source had when the run began.
         source = source.from_copy(repository)
     else:
-        packing = NOT_PACKED
+        packing = formats.NOT_PACKED
         repository = staging / f"{fmt}.{packing}"
         facts = _load_stream(source, repository, value)
     if value.is_upgraded:
@@ -116,7 +108,7 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     }
 
 
-def _load_stream(source: Source, repository: Path, value: FormatValue) -> Facts:
+def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -> Facts:
     """Make a repository, load a source into it, and return the facts of the source."""
     fsfs.create(repository, value.loaded_as)
 
@@ -136,7 +128,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     Deltas, packing and settings stay as they are. The path ends with the packing of the copy, such as
     as-is.pack. The repository is only read, and none of its hooks runs. Raise UserError if svnadmin fails.
     """
-    copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
+    copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
     # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files. So
     # it gets a view of the source: a folder with a link to db, and with empty folders of these names.
@@ -160,12 +152,12 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     _make_readable(copy)
     # The user's repository may have been packed since the run began. So the packing is that of the copy.
     packing = fsfs.check_shape(copy).packing
-    return copy.rename(staging / f"{AS_IS}.{packing}"), facts
+    return copy.rename(staging / f"{formats.AS_IS}.{packing}"), facts
 
 
 def _disconnect_memcached(copy: Path) -> list[str]:
     """Remove the servers of memcached from the settings of a copy, and return a note; [] without servers."""
-    if not has_memcached(copy):
+    if not formats.has_memcached(copy):
         return []
     # Programs that open the copy would connect to the user's servers, and could read the revisions of another
     # repository with the same UUID from there.
@@ -270,7 +262,7 @@ def make_packed(repository: Path) -> float:
     itself. After an error, no incomplete copy is left.
     """
     fmt = repository.name.rpartition(".")[0]
-    packed = repository.with_name(f"{fmt}.{PACKED}")
+    packed = repository.with_name(f"{fmt}.{formats.PACKED}")
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")

@@ -5,12 +5,7 @@ from pathlib import Path
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
-from vcsbench.config.definitions import (
-    AxisChoices,
-    FindingDefinition,
-    read_definitions,
-    read_expectations,
-)
+from vcsbench.config import definitions
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.run.study_params import FINDINGS_FILE, StudyParams, study_names
@@ -30,7 +25,7 @@ class Expectations:
         self.root = environment.root
         # The studies of each saved baseline, by its name.
         self.saved_studies = baselines.saved_baselines(self.root)
-        read_definitions(str(self.root / FINDINGS_FILE))
+        definitions.read_definitions(str(self.root / FINDINGS_FILE))
         for study in self.config.studies:
             params_of(study).check_names()
         self.by_study = self._read_expectations(params_of)
@@ -38,7 +33,7 @@ class Expectations:
 
     def _read_expectations(
         self, params_of: Callable[[str], StudyParams]
-    ) -> dict[str, list[FindingDefinition]]:
+    ) -> dict[str, list[definitions.FindingDefinition]]:
         """Return the expectations in all files of the user by study, also by studies without a measurement.
 
         Raise UserError for a missing file and an unknown study.
@@ -49,17 +44,19 @@ class Expectations:
                 text = f"no file {file}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
         known = study_names(self.root)
-        by_study: dict[str, list[FindingDefinition]] = {}
+        by_study: dict[str, list[definitions.FindingDefinition]] = {}
         for file in files:
-            for study in read_definitions(file):
+            for study in definitions.read_definitions(file):
                 if study not in known:
                     raise UserError(f"{file}: no study `{study}`. Use one of {', '.join(known)}.")
                 if study not in by_study:
                     choices = self._choices(params_of(study).definition)
-                    by_study[study] = read_expectations(files, study, choices, self.saved(study))
+                    by_study[study] = definitions.read_expectations(
+                        files, study, choices, self.saved(study)
+                    )
         return by_study
 
-    def _choices(self, study: Study) -> AxisChoices:
+    def _choices(self, study: Study) -> definitions.AxisChoices:
         """Return the values that expectations of a study may name on each axis; None for any value."""
         choices: dict[str, list[str] | None] = {**axis_table.values_of(study, self.environment)}
         is_own_repository = self.config.settings.repository is not None
@@ -83,10 +80,10 @@ class Expectations:
             for name in self.baselines(study):
                 baselines.read_description(self.root / baselines.description_path(name, study))
 
-    def for_study(self, study: str) -> list[FindingDefinition]:
+    def for_study(self, study: str) -> list[definitions.FindingDefinition]:
         return self.by_study.get(study, [])
 
-    def of_other_studies(self) -> dict[str, list[FindingDefinition]]:
+    def of_other_studies(self) -> dict[str, list[definitions.FindingDefinition]]:
         """Return the expectations of studies that this run does not measure."""
         measured = self.config.studies
         return {study: each for study, each in self.by_study.items() if study not in measured}

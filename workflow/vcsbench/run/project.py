@@ -18,19 +18,13 @@ from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING
 from vcsbench.prepare.repositories import PreparedRepositories, load_record, pack_record
-from vcsbench.run import workflow
+from vcsbench.run import study_params, workflow
 from vcsbench.run.cleaning import work_dirs
 from vcsbench.run.cluster import Cluster
 from vcsbench.run.environment_reader import open_environment
 from vcsbench.run.expectations import Expectations
 from vcsbench.run.provenance import store_command
 from vcsbench.run.sampling import Decide, SamplingState
-from vcsbench.run.study_params import (
-    StudyParams,
-    StudyWithFindings,
-    find_studies_with_findings,
-    study_names,
-)
 from vcsbench.sources import Source
 from vcsbench.sources.server_log import check_measured, read_server_log
 from vcsbench.storages import filesystems, workdir
@@ -120,17 +114,17 @@ class Project:
         return Expectations(self.environment, self.params_of)
 
     @cache  # noqa: B019 - one instance
-    def params_of(self, study: str) -> StudyParams:
-        return StudyParams(study, self.root, self.environment)
+    def params_of(self, study: str) -> study_params.StudyParams:
+        return study_params.StudyParams(study, self.root, self.environment)
 
     @property
     def study_names(self) -> list[str]:
         """Return the names of all studies, also of those that are not measured."""
-        return study_names(self.root)
+        return study_params.study_names(self.root)
 
     @property
-    def studies_with_findings(self) -> list[StudyWithFindings]:
-        return find_studies_with_findings(self.root, self.params_of)
+    def studies_with_findings(self) -> list[study_params.StudyWithFindings]:
+        return study_params.find_studies_with_findings(self.root, self.params_of)
 
     @property
     def conda_environments(self) -> dict[str, str]:

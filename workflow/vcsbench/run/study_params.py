@@ -11,13 +11,8 @@ from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.server_axes import server_settings
 from vcsbench.axis_names import SERVER_AXIS
+from vcsbench.config import definitions
 from vcsbench.config.configuration import STUDIES, WorkloadShare, workload_of
-from vcsbench.config.definitions import (
-    FindingDefinition,
-    read_definitions,
-    read_expectations,
-    read_published_rows,
-)
 from vcsbench.config.models import unknown_name
 from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition, load_study
 from vcsbench.errors import UserError
@@ -90,7 +85,7 @@ class StudyParams:
         """Return the rows of the published numbers by file."""
         files = [str(self.root / file) for file in self.published_files]
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
-        return read_published_rows(files, self.axes, by, **self._metadata_of(files))
+        return definitions.read_published_rows(files, self.axes, by, **self._metadata_of(files))
 
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
@@ -173,7 +168,7 @@ class StudyParams:
             "published.findings",
             f"{FINDINGS_FILE} has no",
             names=study.published.findings or (),
-            known=list(read_definitions(str(self.root / FINDINGS_FILE))),
+            known=list(definitions.read_definitions(str(self.root / FINDINGS_FILE))),
         )
         self._check_name(
             "published.revisions",
@@ -269,14 +264,14 @@ class StudyParams:
         return {SERVER_AXIS: {name: server_settings(self.root, name) for name in servers}}
 
     @property
-    def findings(self) -> list[FindingDefinition]:
+    def findings(self) -> list[definitions.FindingDefinition]:
         """Return the published findings of the study. Raise UserError for an axis or value that it lacks."""
         choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
         if STATISTIC in choices:
             choices[STATISTIC] = get_args(Statistic)
-        findings: list[FindingDefinition] = []
+        findings: list[definitions.FindingDefinition] = []
         for group in self.definition.findings:
-            findings += read_expectations([self.root / FINDINGS_FILE], group, choices)
+            findings += definitions.read_expectations([self.root / FINDINGS_FILE], group, choices)
         return findings
 
 
@@ -288,7 +283,7 @@ def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
     """Return the studies that have published findings, sorted by their number, the largest first."""
-    known = read_definitions(str(root / FINDINGS_FILE))
+    known = definitions.read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):
         study = params_of(name).definition
@@ -299,7 +294,7 @@ def find_studies_with_findings(
 
 
 def _statements_of(
-    study: Study, known: Mapping[str, Sequence[FindingDefinition]]
+    study: Study, known: Mapping[str, Sequence[definitions.FindingDefinition]]
 ) -> list[dict[str, str]]:
     findings = chain.from_iterable(known.get(group, []) for group in study.findings)
     return [{"id": finding["id"], "statement": finding["statement"]} for finding in findings]

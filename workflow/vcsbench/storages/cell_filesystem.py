@@ -14,14 +14,9 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import libc, read
+from vcsbench.storages import filesystems
 from vcsbench.storages.disks import describe_storage
 from vcsbench.storages.file_trees import remove_path
-from vcsbench.storages.filesystems import (
-    IN_MEMORY,
-    check_mounted,
-    free_bytes,
-    mount_of,
-)
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
@@ -60,7 +55,7 @@ def why_cannot_make(kind: str) -> str:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not is_allowed(unshare_mounts):
         return "mounting is not permitted here (root may, outside of most containers)"
-    if kind in IN_MEMORY:
+    if kind in filesystems.IN_MEMORY:
         return ""
     mkfs = MKFS[kind][0]
     if not shutil.which(mkfs):
@@ -139,7 +134,7 @@ class CellFilesystem:
 
     def check(self) -> None:
         """Raise UserError if a folder of the user's is on another mount than when the workflow run began."""
-        check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
+        filesystems.check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
 
     def clear(self) -> None:
         """Make the file system again, or remove all files from a folder of the user's."""
@@ -157,7 +152,7 @@ class CellFilesystem:
         unshare_mounts()
         self.inside.mkdir(exist_ok=True)
         mount = ["mount", "-t", self.kind]
-        if self.kind in IN_MEMORY:
+        if self.kind in filesystems.IN_MEMORY:
             processes.run_program([*mount, "-o", f"size={self.size}", "none", self.inside])
             return
         if self._loop is None:
@@ -169,7 +164,7 @@ class CellFilesystem:
         """Make an image on the storage, and attach it to a loop device. Raise UserError without room."""
         # The caller finds the device in `device` and `_loop`.
         image = self.folder / "image"
-        if free_bytes(self.folder) < self.size:
+        if filesystems.free_bytes(self.folder) < self.size:
             raise UserError(
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
                 f"or use another folder in `storages`."
@@ -218,7 +213,7 @@ class CellFilesystem:
 
     def describe(self) -> StorageFacts:
         """Return the facts of the file system. If vcsbench made it (`made`), they have its size in bytes."""
-        facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
+        facts = describe_storage(filesystems.mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.kind)
         if self.kind:
             facts |= {"bytes": self.size, "direct_io": self.direct_io}

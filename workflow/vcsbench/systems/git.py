@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from vcsbench.systems import git_store
 from vcsbench.systems.base import System
-from vcsbench.systems.git_store import (
-    AS_IS_REFS,
-    GIT_FORMAT,
-    PACKED_REFS,
-    GitState,
-    GitStore,
-    Upkeep,
-    parse_state,
-)
 
 if TYPE_CHECKING:
     from vcsbench.records import Access, RecipeRepository
@@ -29,7 +21,7 @@ class GitSystem(System):
     programs = ("git",)
     axes = ("upkeep",)
     empty_name = "empty-git"
-    store = GitStore()
+    store = git_store.GitStore()
     # git has no files of a server configuration.
     accesses: ClassVar[Mapping[str, Access]] = {
         "git": {"scheme": "git", "files": [], "server": "git-daemon"},
@@ -39,18 +31,18 @@ class GitSystem(System):
     }
 
     def has_format(self, fmt: str) -> bool:
-        return fmt == GIT_FORMAT
+        return fmt == git_store.GIT_FORMAT
 
     def stored_as(self, repository: RecipeRepository) -> tuple[str, str]:
-        state = GitState(
+        state = git_store.GitState(
             repository["upkeep"],
-            repository.get("refs", AS_IS_REFS),
-            repository.get("ref_storage", PACKED_REFS),
+            repository.get("refs", git_store.AS_IS_REFS),
+            repository.get("ref_storage", git_store.PACKED_REFS),
         )
-        return GIT_FORMAT, state.name
+        return git_store.GIT_FORMAT, state.name
 
     def describe(self, fmt: str, state: str) -> dict[str, str]:
-        return {"system": self.name, **parse_state(state)._asdict()}
+        return {"system": self.name, **git_store.parse_state(state)._asdict()}
 
     def is_made(self, state: str) -> bool:
-        return state != Upkeep.AS_IS
+        return state != git_store.Upkeep.AS_IS
