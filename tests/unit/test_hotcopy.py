@@ -66,7 +66,7 @@ def revs(path):
 
 
 def svn_source(path):
-    return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my.yaml")
+    return sources.open_source("mine", {"source": "svn", "path": str(path)}, where="my.yaml")
 
 
 def copied(original, into):
