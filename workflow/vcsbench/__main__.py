@@ -20,7 +20,7 @@ from vcsbench import words
 from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import OPTION_BY_KEY, UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
-from vcsbench.records import Recipe
+from vcsbench.records import Recipe, State
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
 from vcsbench.run.provenance import TYPED
 
@@ -78,32 +78,41 @@ def main(arguments: list[str]) -> int:
 
 
 def _act(options: argparse.Namespace, others: list[str]) -> int:
-    """Check the options, go to the checkout, and run the action. `others` are arguments for Snakemake."""
-    # Targets, which follow `--`, are put before the other arguments. Behind an option such as --forcerun,
-    # Snakemake would take them for values of this option.
-    end = others.index("--") if "--" in others else len(others)
-    options.others = others[end + 1 :] + others[:end]
-    for word in options.others:
-        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
-        if re.search("[\udc80-\udcff]", word):
-            raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
-    # Paths of the command line are relative to the folder of the user. So they are made absolute before this
-    # process changes to the checkout, to which all other paths are relative.
-    keys = {**_option_keys(options), **_config_keys(options.config)}
+    """Check the options, go to the checkout, run the action, and return its exit code.
+
+    `others` are arguments for Snakemake. The actions find them as `options.others`.
+    """
+    options.others = _with_targets_first(others)
+    # The user's paths are relative to another folder than the checkout, to which this process changes.
+    for name in ("server_log", "bundle"):
+        path = getattr(options, name, None)
+        if path:
+            setattr(options, name, os.path.abspath(path))
+    if options.repository and not is_url(options.repository):
+        options.repository = os.path.abspath(options.repository)
     options.configfiles = [os.path.abspath(file) for file in options.configfile]
-    if options.action == "import":
-        if not options.bundle:
-            raise UserError(
-                f"{OPTION_BY_KEY['bundle']}: none is named. Give its file, such as january.tar.gz."
-            )
-        options.bundle = os.path.abspath(options.bundle)
+    keys = {**_option_keys(options), **_config_keys(options.config)}
     os.chdir(ROOT)
     act: Callable[[argparse.Namespace, Overrides], int] = options.act
     return act(options, keys)
 
 
+def _with_targets_first(others: Sequence[str]) -> list[str]:
+    """Return the arguments for Snakemake. Raise UserError for one that is not UTF-8.
+
+    Targets, which follow `--`, come first. Behind an option such as --forcerun, Snakemake would take them for
+    values of this option.
+    """
+    for word in others:
+        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
+        if re.search("[\udc80-\udcff]", word):
+            raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
+    end = others.index("--") if "--" in others else len(others)
+    return [*others[end + 1 :], *others[:end]]
+
+
 def _option_keys(options: argparse.Namespace) -> Overrides:
-    """Return the keys of the configuration that options set, and check all options.
+    """Return the keys of the configuration that options set, check all options, and set `options.studies`.
 
     `--minutes 15` gives {"minutes": 15.0, "rounds": None}, for example. Raise UserError with the option and
     its variable of make.
@@ -115,13 +124,9 @@ def _option_keys(options: argparse.Namespace) -> Overrides:
         if getattr(options, name) == "":
             option = name.replace("_", "-")
             raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
-    if options.repository:
-        is_path = not is_url(options.repository)
-        keys["repository"] = os.path.abspath(options.repository) if is_path else options.repository
-    if options.tree:
-        keys["tree"] = options.tree
-    if options.server_log:
-        keys["server_log"] = os.path.abspath(options.server_log)
+    for name in ("repository", "tree", "server_log"):
+        if getattr(options, name):
+            keys[name] = getattr(options, name)
     names = (options.study or "").replace(",", " ").split()
     if names:
         keys["studies"] = names
@@ -253,29 +258,14 @@ def doctor(options: argparse.Namespace, keys: Overrides) -> int:
 
 def show(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.measure.prepared_cell import STEPS
     from vcsbench.measure.work import WORK_KINDS
 
     project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
-    state = recipe["state"]
-    facts = _facts_of_processes(recipe, options.round)
-    steps = {
-        "once": state["setup"],
-        "before the first": state.get("first", []),
-        "before each run": state["prepare"],
-    }
-    for moment, names in steps.items():
-        for name in names:
-            facts.append((moment, f"{name}: {STEPS[name].description}"))
-    # The first run of a copy reads it from the disk.
-    is_first_discarded = state.get("discard") and not state["warmup"]
-    warmup = (
-        "the first run of a copy" if is_first_discarded else words.count_of(state["warmup"], "run")
-    )
     work = WORK_KINDS[recipe["work_kind"]].description
-    facts += [
-        ("warm-up", warmup),
+    facts = [
+        *_facts_of_processes(recipe, options.round),
+        *_facts_of_state(recipe["state"]),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work_kind']}: {work}"),
         ("clear caches", recipe["clearing"] or "never"),
@@ -285,6 +275,26 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
     for name, text in facts:
         print(f"{name:<{width}}  {text}")
     return 0
+
+
+def _facts_of_state(state: State) -> list[tuple[str, str]]:
+    """Return the steps of a cache state: [("once", "start-server: ..."), ..., ("warm-up", "1 run")]."""
+    from vcsbench.measure.prepared_cell import STEPS
+
+    steps = {
+        "once": state["setup"],
+        "before the first": state.get("first", []),
+        "before each run": state["prepare"],
+    }
+    facts = []
+    for moment, names in steps.items():
+        for name in names:
+            facts.append((moment, f"{name}: {STEPS[name].description}"))
+    warmup = words.count_of(state["warmup"], "run")
+    # The first run of a copy reads it from the disk.
+    if state.get("discard") and not state["warmup"]:
+        warmup = "the first run of a copy"
+    return [*facts, ("warm-up", warmup)]
 
 
 def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
@@ -365,6 +375,10 @@ def import_bundle(options: argparse.Namespace, keys: Overrides) -> int:
     """Unpack a bundle into a new folder, and make its reports again."""
     from vcsbench.run import bundle
 
+    if not options.bundle:
+        raise UserError(
+            f"{OPTION_BY_KEY['bundle']}: none is named. Give its file, such as january.tar.gz."
+        )
     print("\n".join(bundle.unpack_bundle(Path(options.bundle), options.name, ROOT)))
     return 0
 
@@ -415,27 +429,26 @@ def _session_options(options: argparse.Namespace) -> list[str]:
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell, which is named with or without its study.
 
-    Raise a UserError with similar names if the plan lacks the cell.
+    `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise a UserError with similar names if the plan lacks the cell.
     """
-    keys_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
+    key_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
+    for study, path in plan.cell_by_key:
+        # Without its study, a name means the first study that has the cell.
+        key_by_name.setdefault(path, (study, path))
     name = name.removeprefix("results/cells/").strip("/")
     if not name:
-        example = next(iter(keys_by_name), "log/svn")
+        example = next(iter(key_by_name), "log/svn")
         raise UserError(f"{OPTION_BY_KEY['cell']}: none is named. Give one, such as {example}.")
-    if name in keys_by_name:
-        return keys_by_name[name]
-    for study, path in plan.cell_by_key:
-        if path == name:
-            return study, path
-    for grid in plan.grids.values():
+    if name in key_by_name:
+        return key_by_name[name]
+    for study, grid in plan.grids.items():
         for cell in grid:
-            if cell.skip and name in (cell.path, f"{cell.study}/{cell.path}"):
+            if cell.skip and name in (cell.path, f"{study}/{cell.path}"):
                 raise UserError(
                     f"{OPTION_BY_KEY['cell']}: {name} is skipped on this machine: {cell.skip}. "
                     f"Use another cell."
                 )
-    names = [*keys_by_name, *(path for _, path in plan.cell_by_key)]
-    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
+    similar = difflib.get_close_matches(name, key_by_name, n=3, cutoff=0.3)
     hint = "See results/grid for all cells."
     if similar:
         hint = f"Similar cells: {', '.join(similar)}."

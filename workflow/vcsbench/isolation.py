@@ -211,11 +211,12 @@ def isolate_network(recipe: Recipe) -> None:
     UserError if this process has not the right to make it.
     """
     # A guest has a network of its own already.
-    network = "" if recipe.get("is_in_guest") else recipe.get("network")
+    if recipe.get("is_in_guest"):
+        return
     try:
-        if network == "user":
+        if recipe.get("network") == "user":
             unshare_user()
-        elif network == "own":
+        elif recipe.get("network") == "own":
             unshare_network()
     except OSError as error:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -48,11 +49,8 @@ class Machine:
         """
         version = "" if self.deployed else subversion_version("svnadmin")
         release = _parse_release(version)
-        newest = None
-        for format_value, since in RELEASES.items():
-            if _parse_release(since) <= release:
-                newest = format_value
-        return newest or NEWEST
+        makeable = [name for name, since in RELEASES.items() if _parse_release(since) <= release]
+        return makeable[-1] if makeable else NEWEST
 
     def clearing(self, configured: str) -> str:
         """Return how caches become cold: `drop-caches`, `evict`, or "" if neither is possible.
@@ -145,10 +143,10 @@ def machine_identity(name: str, cpu: str) -> str:
 
 
 def installed_memory_bytes() -> int:
-    """Return the bytes of memory that are installed in this machine.
+    """Return the bytes of memory that are installed in this machine, also with another kernel.
 
-    The kernel lists blocks of memory as the firmware reports them. Without this list, it is the memory that
-    the kernel manages, rounded up to whole GiB: that number is smaller, and varies with the kernel's version.
+    These are the blocks that the firmware reports, online or not. Without a list of them, it is the memory
+    that the kernel manages, rounded up to whole GiB.
     """
     try:
         block_bytes = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
@@ -156,14 +154,12 @@ def installed_memory_bytes() -> int:
     except (OSError, ValueError):
         names = []
         block_bytes = 0
-    # Blocks that are offline count, too. To read the state of hundreds of blocks would take as long as the
-    # start of a server.
     blocks = [name for name in names if name.removeprefix("memory").isdigit()]
     if block_bytes and blocks:
         return block_bytes * len(blocks)
-    # Rounded up: the kernel leaves out what it uses itself.
+    # A kernel leaves out the memory that it uses itself, which differs by its version.
     kernel_bytes = kernel.machine_memory_bytes() or 0
-    return -(-kernel_bytes // GIB) * GIB
+    return math.ceil(kernel_bytes / GIB) * GIB
 
 
 def _read_field(text: str, name: str) -> str:

@@ -22,18 +22,13 @@ COUNT, COUNTS = "count", "counts"
 MIB = 2**20
 # By column of the measurements: the code why the kernel may not have counted it. Times are never missing, so
 # their columns are not here.
+_KERNEL_COLUMNS = (
+    *("call_bytes", "device_bytes", "call_written_bytes", "dirtied_bytes", "written_bytes"),
+    *("read_calls", "flushes", "wire_bytes", "server_cpu_s", "git_objects"),
+)
 WHY_UNCOUNTED = {
-    "call_bytes": WithheldCode.HIDDEN_COUNT,
-    "device_bytes": WithheldCode.HIDDEN_COUNT,
-    "call_written_bytes": WithheldCode.HIDDEN_COUNT,
-    "dirtied_bytes": WithheldCode.HIDDEN_COUNT,
-    "written_bytes": WithheldCode.HIDDEN_COUNT,
-    "read_calls": WithheldCode.HIDDEN_COUNT,
-    "flushes": WithheldCode.HIDDEN_COUNT,
     "instructions": WithheldCode.NO_COUNTER,
-    "wire_bytes": WithheldCode.HIDDEN_COUNT,
-    "server_cpu_s": WithheldCode.HIDDEN_COUNT,
-    "git_objects": WithheldCode.HIDDEN_COUNT,
+    **dict.fromkeys(_KERNEL_COLUMNS, WithheldCode.HIDDEN_COUNT),
 }
 
 
@@ -75,30 +70,29 @@ def _only_part(parts: MetricColumns) -> Column:
 class Metric:
     """One metric. Its name is its column in aggregated frames.
 
-    A value is computed in three steps, so that the client's CPU share is a quotient of medians, as published:
-
-    1. `needs` are columns of the measurements (default: the column with the metric's name).
-    2. `parts` are computed from them for each run (default: the columns themselves), and are aggregated
-       over runs and rounds.
-    3. `value` computes the metric from the aggregated parts (default: the only part).
-
-    `exact` metrics are counts, which have no noise. `once` metrics are counted in one separate run for all
-    rounds of a cell. `better` says if LOW or HIGH values are better, and `words` how a better value is
-    called. `quantity` names the compared values in a sentence (`bytes read`), a plural if they are counts.
-    `reading` tells how to read a table of the metric.
+    A value is computed from `needs`, `parts` and `value`, in three steps. So the client's CPU share is a
+    quotient of medians, as published.
     """
 
     name: str
     title: str
     unit: str
+    # The compared values in a sentence, such as `bytes read`; a plural if they are counts.
     quantity: str
+    # The explanation of a table of the metric.
     reading: str
     words: MetricWords = LESS
+    # Columns of the measurements (default: the column with the metric's name).
     needs: tuple[str, ...] = ()
+    # Values of a run, which are aggregated over runs and rounds (default: the columns themselves).
     parts: Mapping[str, Callable[[MetricColumns], Column]] = field(default_factory=dict)
+    # The metric by its aggregated parts (default: the only part).
     value: Callable[[MetricColumns], Column] = _only_part
+    # LOW or HIGH.
     better: str = LOW
+    # A count, which has no noise.
     exact: bool = False
+    # Counted in one separate run for all rounds of a cell.
     once: bool = False
 
     def __post_init__(self) -> None:
@@ -349,9 +343,8 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of the metric of a table, a finding or an expectation.
 
-    A comparison of cells has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}`
-    gives `reads`. Without `compare`, a table has it in `metric`, and a finding in `level`. The schema of the
-    definition has checked that there is only one of these keys. Without any, it is elapsed_s.
+    A comparison has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}` gives
+    `reads`. Otherwise a table has it in `metric`, and a finding in `level`. Without any, it is elapsed_s.
     """
     compare = definition.get("compare")
     if isinstance(compare, Mapping):

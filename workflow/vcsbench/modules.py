@@ -123,12 +123,11 @@ def syntax_digest(source: bytes) -> str:
 def imported_files(files: Iterable[str]) -> list[str]:
     """Return the files of the package that Python files import, directly or not, sorted by their path.
 
-    A module also brings the files with its name in other languages (.sh, .conf), because it reads them. The
-    given files are among the result if they belong to the package.
-
-    Paths are strings: this runs for each cell-round, and making Path objects would take longer than reading
-    the files.
+    The given files are among the result if they belong to the package. A module also brings the files with
+    its name in other languages (.sh, .conf), because it reads them.
     """
+    # Paths are strings, because this runs for each cell-round: making Path objects would take longer than
+    # reading the files.
     reached: set[str] = set()
     waiting = list(files)
     while waiting:

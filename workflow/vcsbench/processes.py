@@ -252,10 +252,9 @@ def start_process(
     """Start a program in a process group of its own, and return its process. The caller has to end it.
 
     The kernel sends `signal` to the program when this process ends, so it is never left behind. With
-    `has_session`, it also has a session of its own, and gets no Ctrl-C of the terminal. With `unprivileged`,
-    it runs as the user of root's servers. With `adopts_orphans`, a descendant whose parent has ended becomes
-    its child, so that its counts include it. Without `env`, it has the fixed environment of all programs.
-    `options` are as in subprocess.Popen.
+    `has_session`, it gets no Ctrl-C of the terminal. `unprivileged`: it runs as the user of root's servers.
+    `adopts_orphans`: it becomes the parent of descendants whose parent has ended, so that its counts include
+    them. Without `env`, it has the environment of all programs. `options` are as in subprocess.Popen.
     """
     if adopts_orphans:
         # No program sets this for itself alone. setpriv and the program take the place of the new process,

@@ -50,19 +50,17 @@ def axis_of(name: str) -> Axis:
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis of a study, with this configuration and on this machine.
 
-    A study gives a list of values, or a word that stands for configured ones (Axis). For example
-    `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`.
-    Repositories whose definition names other studies only are left out. Raise UserError for an unknown word.
+    A study lists values, or gives a word for names in the configuration: `{"cache": ["cold"], "build":
+    "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`. Repositories whose definition names
+    other studies only are left out. Raise UserError for an unknown word.
     """
     values: dict[str, list[str]] = {}
     for name, given in study.axes.items():
         if isinstance(given, list):
             values[name] = list(given)
             continue
-        # A word, such as `repositories`, stands for the names in the configuration.
-        by_word = axis_of(name).values_by_word(env)
-        # Any axis can have the study's commands as values, also one with another name than `command`.
-        by_word.setdefault(COMMANDS, list(study.commands))
+        # Any axis may have the study's commands as values, such as `operation: commands`.
+        by_word = {COMMANDS: list(study.commands), **axis_of(name).values_by_word(env)}
         if given not in by_word:
             raise UserError(
                 f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
@@ -70,22 +68,20 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
             )
         values[name] = by_word[given]
     if REPOSITORY_AXIS in values:
+        # By default, all studies measure a repository.
+        all_studies = [study.name]
         values[REPOSITORY_AXIS] = [
-            repo for repo in values[REPOSITORY_AXIS] if _is_for_study(repo, study, env)
+            repo
+            for repo in values[REPOSITORY_AXIS]
+            if study.name in env.repositories.get(repo, {}).get("studies", all_studies)
         ]
     return values
-
-
-def _is_for_study(repo: str, study: Study, env: Environment) -> bool:
-    """Return True unless the repository's definition names other studies only (its key `studies`)."""
-    definition = env.repositories.get(repo, {})
-    return "studies" not in definition or study.name in definition["studies"]
 
 
 def findings_of(study: Study, env: Environment) -> list[str]:
     """Return sentences on the user's repository, from the axes whose values the configuration defines."""
     findings = []
-    for name in study.axes_named():
+    for name in study.axes_with_word():
         findings += axis_of(name).findings(env)
     return findings
 
@@ -93,19 +89,15 @@ def findings_of(study: Study, env: Environment) -> list[str]:
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis that a study is to measure: `{"cache": ["cold", "hot"]}`.
 
-    Raise UserError in these cases:
-    - The study has the axis `build`, and the configuration has no build.
-    - No machine can measure a value, such as `cache: tepid`.
-    - A default is wrong (_check_defaults).
-    - A table compares the first value of a configured axis with the others, and there is only one value.
-
-    A value that only this machine cannot measure is no error: its cells are skipped later.
+    Raise UserError for an axis `build` without builds, a wrong default, a table that compares the first value
+    with no other, and a value that no machine can measure, such as `cache: tepid`. A value that only this
+    machine cannot measure is no error: its cells are skipped later.
     """
     values = values_of(study, env)
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
-            f"{env.config.where(['builds'])}: `builds` is missing, but {study.name} has the axis `build`. "
-            f"Name at least one build, such as `system: {{}}`."
+            f"{env.config.source_of(['builds'])}: `builds` is missing, but {study.name} has the axis "
+            f"`build`. Name at least one build, such as `system: {{}}`."
         )
     file = f"config/studies/{study.name}.yaml"
     for name, names in values.items():
@@ -119,15 +111,15 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
-            # The table had `candidates: rest`, and its axis has one value only. resolved_tables() replaces
-            # `rest` only on an axis with a word, such as `builds`. So a value is missing in the key `builds`.
+            # The table has `candidates: rest` on an axis with a word, such as `builds` (resolved_tables), and
+            # the configuration names one value only.
             word = str(study.axes[compare["axis"]])
             names = values[compare["axis"]]
             content = f"has {names[0]} only" if names else "is empty"
             raise UserError(
-                f"{env.config.where([word])}: `{word}` {content}, and {study.name}'s table {table} compares "
-                f"the first with the others. Add another one. The same binaries under another name show the "
-                f"noise."
+                f"{env.config.source_of([word])}: `{word}` {content}, and {study.name}'s table {table} "
+                f"compares the first with the others. Add another one. The same binaries under another "
+                f"name show the noise."
             )
     return values
 
@@ -141,12 +133,9 @@ def _check_defaults(
 ) -> None:
     """Raise UserError for a wrong default, or one without effect.
 
-    `defaults` are values of axes, such as `{"cache": "served"}`. They hold for cells without a value of their
-    own: the study lacks the axis, or it does not apply to the cell's command. `key` is their place in the
-    study's file: `defaults`, or `commands.log.defaults`. `commands` are the commands that they are for.
-
-    A default is wrong if vcsbench knows no such axis, or if no machine can measure its value. It has no
-    effect if the study has the axis, and the axis applies to each of the commands.
+    `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for these
+    `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is wrong if
+    vcsbench knows no such axis, or if no machine can measure its value.
     """
     # The errors add the closing backquote, some of them after the name of an axis.
     place = f"config/studies/{study.name}.yaml: `{key}"
@@ -162,49 +151,43 @@ def _check_defaults(
         reason = AXES[name].why_invalid(value)
         if reason:
             raise UserError(f"{place}.{name}`: {value!r} {reason}.")
-        # The configuration defines other values, such as builds. recipe_keys() raises UserError if one is
-        # missing there. Its result is not needed.
+        # recipe_keys() raises UserError for a value that the configuration lacks, such as a build.
         AXES[name].recipe_keys(value, env)
-        # If the axis applies to all of the commands, each of their cells has its own value of the axis. Then
-        # no cell takes the default.
+        # If the axis applies to all commands, each cell has a value of its own, and takes no default.
         if name in study.axes and all(name in axes for axes in applied):
             raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
 
 
-def order_of(
+def values_in_order(
     study: Study, env: Environment, published: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the values of each axis in the order of tables and pages.
+    """Return the values of each axis in the order of tables and pages: `{"cache": ["cold", "hot"]}`.
 
-    The order is the study's. On an axis with a word, such as `builds`, the configuration names the values.
-    Then the `published` values of the axis come first, in their order.
-
-    Example: with the word `repositories`, the published ["ruby", "wine"] and the configured ["mine", "ruby"]
-    become ["ruby", "wine", "mine"].
+    The order is the study's. On an axis with a word, such as `repo: repositories`, the `published` values
+    come before those in the configuration: ["ruby", "wine"] and ["mine", "ruby"] become ["ruby", "wine",
+    "mine"].
     """
-    order = {}
-    for name, values in values_of(study, env).items():
-        # Only an axis with a word: the configuration may name other values than the published ones.
-        if name in study.axes_named():
-            values = [*published.get(name, ()), *values]
-        order[name] = list(dict.fromkeys(values))
-    return order
+    order = values_of(study, env)
+    for name in study.axes_with_word():
+        order[name] = [*published.get(name, ()), *order[name]]
+    return {name: list(dict.fromkeys(values)) for name, values in order.items()}
 
 
 def resolved_tables(
     study: Study, values: Mapping[str, Sequence[str]]
 ) -> dict[str, TableDefinition]:
-    """Return the tables of a study, with values in place of `first` and `rest`.
+    """Return the tables of a study, with values in place of `baseline: first` and `candidates: rest`.
 
-    On an axis with a word, such as `builds`, a study cannot know the names of the values. So its tables can
-    have `baseline: first` and `candidates: rest`. With the builds a, b and c, the baseline is "a", and the
-    candidates are ["b", "c"]. Other tables stay as they are.
+    These two are only replaced on an axis whose values the configuration names, such as `build: builds`. With
+    the builds a, b and c, the baseline becomes "a", and the candidates ["b", "c"].
     """
     tables = dict(study.tables)
     for table, definition in study.tables.items():
-        if "compare" not in definition or definition["compare"]["axis"] not in study.axes_named():
+        if "compare" not in definition:
             continue
         compare = definition["compare"].copy()
+        if compare["axis"] not in study.axes_with_word():
+            continue
         names = values[compare["axis"]]
         if compare["baseline"] == "first":
             # "" without any value: measured_values() then raises the error.

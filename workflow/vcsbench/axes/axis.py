@@ -88,8 +88,7 @@ class Environment:
         the numbers come from the record of an earlier load, if there is one. Otherwise the source is read.
         """
         source = self.sources[repo]
-        # To count the paths in the source takes minutes. A load has counted only the paths of the youngest
-        # tree.
+        # An earlier load has counted the youngest tree. To count in the source takes minutes.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
@@ -103,11 +102,9 @@ class Environment:
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
 
-    A study gives each axis a list of values, such as `cache: [cold, hot]`. It may give a word instead, which
-    stands for values that are defined elsewhere: `build: builds` has the names of all configured builds.
-
-    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
-    placeholder `{<name>}` in commands.
+    A study gives each axis a list of values, such as `cache: [cold, hot]`, or a word for values that are
+    defined elsewhere: `build: builds`. An axis outside the table (axes.AXES) has the defaults: the study
+    lists its values, and they replace the placeholder `{<name>}` in commands.
     """
 
     name: str
@@ -156,15 +153,27 @@ class Axis:
         return f"config/studies/{study.name}.yaml"
 
 
-def choice_axis(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
-    """Return an axis with a fixed set of values.
+def choice_axis(
+    name: str,
+    keys_of: Mapping[str, Recipe],
+    expected: str,
+    *,
+    needs_server: bool = False,
+    applies: Callable[[Mapping[str, str]], bool] = Axis.applies,
+    why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
+    limits: Callable[..., list[str]] = Axis.limits,
+) -> Axis:
+    """Return an axis with a fixed set of values; the keyword arguments are as in Axis.
 
     `keys_of` has the keys of the recipe of each value: `{"4": {"clients": 4}}`. `expected` lists the values
-    for an error: `off or on`. `functions` are further fields of Axis, such as why_not.
+    for an error: `off or on`.
     """
     return Axis(
         name,
         why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
         recipe_keys=lambda value, env: keys_of[value] if value else {},
-        **functions,
+        needs_server=needs_server,
+        applies=applies,
+        why_not=why_not,
+        limits=limits,
     )

@@ -85,27 +85,17 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
 
-    # The reasons are "" for programs that exist. The server comes first, and the first reason is enough.
-    reasons = []
-    if server == "httpd":
-        reasons.append(_why_no_httpd(build, machine))
-    elif server == "sshd":
-        reasons.append(_why_no_program(build.server, machine, "svnserve"))
-        reasons.append(why_no_sshd())
-    elif server in GIT_SERVERS:
-        reasons.append(_why_no_git_server(build.server, server))
-    elif server:
-        for name in SERVER_PROGRAMS[server]:
-            reasons.append(_why_no_program(build.server, machine, name))
+    reason = _why_no_server(build, machine, server) if server else ""
+    if reason:
+        return reason
     for program in programs_in(argv):
         # Other programs than Subversion's, such as tar, are no part of a build.
         side = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
-        reasons.append(_why_no_program(side, machine, program))
-    for reason in reasons:
+        reason = _why_no_program(side, machine, program)
         if reason:
             return reason
 
-    # Started by root, the servers run as the user nobody. A build in /root would then start no server.
+    # Root's servers run as the user nobody, who could start none of a build in /root.
     prefix = build.server.prefix
     folder = closed_folder(Path(prefix)) if server and prefix else None
     if folder:
@@ -114,6 +104,18 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             f"or chmod o+x it"
         )
     return ""
+
+
+def _why_no_server(build: Build, machine: Machine, server: str) -> str:
+    """Return why a build has no server of a kind, such as "httpd", in a clause; "" if it has one."""
+    if server == "httpd":
+        return _why_no_httpd(build, machine)
+    if server == "sshd":
+        return _why_no_program(build.server, machine, "svnserve") or why_no_sshd()
+    if server in GIT_SERVERS:
+        return _why_no_git_server(build.server, server)
+    reasons = [_why_no_program(build.server, machine, name) for name in SERVER_PROGRAMS[server]]
+    return next(filter(None, reasons), "")
 
 
 def _commands_of(draft: Recipe) -> str:
@@ -283,11 +285,9 @@ def _digested_server(build: Build, draft: Recipe, env: Environment) -> str:
 
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
-    """Return False for a side of a build in a conda environment, True for all others.
-
-    A conda environment needs no digests. If vcsbench makes it, the name of its folder has the digest of its
-    file. If Snakemake deploys it, Snakemake measures again after each change.
-    """
+    """Return False for a side of a build in a conda environment, True for all others."""
+    # The name of an environment's folder has the digest of its file. Snakemake itself measures again after a
+    # change of an environment that it deploys.
     if side.prefix:
         return not build.has_made(side)
     return not env.machine.deployed
@@ -299,7 +299,7 @@ def _find_build(value: str, env: Environment) -> Build:
         return ON_PATH
     if value not in env.builds:
         raise UserError(
-            f"{env.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures. Add "
+            f"{env.config.source_of(['builds'])}: `builds.{value}` is missing, which the grid measures. Add "
             f"its place, or use in the grid only {', '.join(env.builds)}."
         )
     return env.builds[value]

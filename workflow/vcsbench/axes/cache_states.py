@@ -133,11 +133,7 @@ def _why_no_state(value: str) -> str:
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, in a clause; "" if it can.
 
-    - A server that ends with each connection keeps no cache.
-    - A state that clears no caches is always possible.
-    - A state that clears caches, and is not cold, needs only a means of clearing.
-    - A `cold` run reads its files from the medium. So its file system must not be in memory, or in a guest,
-      whose caches cannot be cleared. It also needs a means of clearing.
+    Example: `files there are in memory, so they are never cold`.
     """
     state = CacheState(draft["state"])
     if draft["access"]["server"] == "sshd" and state.needs_kept_server:
@@ -145,7 +141,8 @@ def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     if not state.clears_caches:
         return ""
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears the caches only to begin from a known state. It can do that on any medium.
+    # A state such as `hot` clears caches only to begin from a known state, which any medium allows. A cold
+    # run has to read its files from the medium.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
     # A cell without a file system of its own uses only the storage. Here the storage has the same keys: the

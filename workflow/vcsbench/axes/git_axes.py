@@ -16,10 +16,8 @@ from vcsbench.systems.git_store import (
 
 
 def _list_upkeeps(env: Environment) -> list[str]:
-    """Return the states to compare, first the one that others are compared with.
-
-    A generated history has no upkeep of its own, so it has no state `as-is`.
-    """
+    """Return the states to compare, first the one that others are compared with."""
+    # Only a repository of the user has an upkeep of its own (`as-is`).
     if env.config.settings.repository is not None:
         return list(UPKEEPS)
     others = [upkeep for upkeep in UPKEEPS if upkeep not in (Upkeep.AS_IS, Upkeep.ONE_PACK)]

@@ -16,18 +16,19 @@ a line's, with no other traffic on it, and client and server share the processor
 
 
 def _link_keys(value: str, env: Environment) -> Recipe:
-    """Return the line between client and server, {} on loopback.
+    """Return the key `link` of the recipe; {} on loopback and for a cell without a server.
 
     Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
     """
     if value in ("", LOOPBACK):
         return {}
     link = LINKS[value]
-    # Cells are skipped if there is none (_why_no_network).
+    # None: this machine can shape no such link, and _why_no_network() skips the cell.
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # The bytes of the program depend on the compiler.
+        # A changed relay measures cells again. Compilers make different programs of one source, so the
+        # source is digested.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {
@@ -42,7 +43,7 @@ def _link_keys(value: str, env: Environment) -> Recipe:
 
 
 def _why_no_network(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its line between client and server, in a clause; "" if it can."""
+    """Return why a cell cannot have its link (the shaped network), in a clause; "" if it can."""
     link = draft.get("link")
     if not link:
         return ""

@@ -50,7 +50,9 @@ def _repository_keys(value: str, env: Environment) -> Recipe:
         return {}
     unknown = unknown_name([value], env.sources)
     if unknown:
-        raise UserError(f"{env.config.where(['repositories'])}: `repositories` has no {unknown}")
+        raise UserError(
+            f"{env.config.source_of(['repositories'])}: `repositories` has no {unknown}"
+        )
     source = env.sources[value]
     repository: RecipeRepository = {
         "name": value,

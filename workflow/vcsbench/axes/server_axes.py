@@ -99,9 +99,8 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
 
-    A configuration consists of the files in its folder. Files that it lacks come from config/servers/default.
-    The errors are: a file with an unknown name in one of the two folders, a file that cannot be read, and a
-    file that both folders lack.
+    Files that it lacks come from config/servers/default. The errors are: a file with an unknown name in one
+    of the two folders, a file that cannot be read, and a file that both folders lack.
     """
     defaults = folder.parent / DEFAULT_SERVER
     # The files that programs read: httpd.conf, svnserve.args, ...

@@ -28,19 +28,18 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 
 
 def _storage_keys(value: str, env: Environment) -> Recipe:
-    """Return the storage of a cell; without the axis ("") it is the storage in the configuration (`storage`).
+    """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`.
 
-    Example: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`. Two names of storages may
-    lead to one folder. Then their cells share the copies of repositories, which lie below the name that comes
-    first in the configuration (`shelf`). Raise UserError for a storage that the configuration lacks.
+    Without the axis (""), it is the configured `storage`. `shelf` is the first storage with the same folder:
+    cells of both share its copies of repositories. Raise UserError for one that the configuration lacks.
     """
     settings = env.config.settings
     folders = settings.storages
     name = value if value else settings.storage
     if name not in folders:
         raise UserError(
-            f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures. "
-            f"Add a folder, or use in the grid only {', '.join(folders)}."
+            f"{env.config.source_of(['storages'])}: `storages.{name}` is missing, on which the grid "
+            f"measures. Add a folder, or use in the grid only {', '.join(folders)}."
         )
     # Two names can lead to one folder by links or relative paths.
     paths = {storage: resolve(folder, env.root) for storage, folder in folders.items()}
@@ -51,18 +50,10 @@ def _storage_keys(value: str, env: Environment) -> Recipe:
 def _filesystem_keys(value: str, env: Environment) -> Recipe:
     """Return the file system of a cell; {} for a cell without one.
 
-    There are four kinds of values:
-    - `storage`: the folder of the configured storage. vcsbench makes a new ext4 there if that folder is on
-      ext4 without a journal, and if it can.
-    - A name with `make` in the configuration: vcsbench makes a file system of this kind on the storage.
-    - A name with `guest`: a virtual machine has the file system.
-    - A name with a folder: that folder.
-
-    The keys (RecipeFilesystem): `make` is the kind to make, such as "xfs", "" for an existing file system.
-    `root` is the folder below which the cell works. `mounted` has the kind and the mount point of an existing
-    one: ["xfs", "/srv"]. `guest` exists only for a virtual machine, and is the kind of its file system.
-
-    Raise UserError for a name that the configuration lacks, or a folder of another kind than its name.
+    Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
+    kind that vcsbench makes, "" for an existing one. `root` is the folder below which the cell works, and
+    `mounted` the kind and mount point of an existing file system. Raise UserError for a name that the
+    configuration lacks, or a folder of another kind than its name.
     """
     if not value:
         return {}
@@ -74,17 +65,24 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
         return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
-    configured = env.config.where(["filesystems"])
+    configured = env.config.source_of(["filesystems"])
     unknown = unknown_name([value], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{configured}: `filesystems` has no {unknown}")
     folder = settings.filesystems[value]
+    place = f"{configured}: `filesystems.{value}`"
     if folder == TO_MAKE:
         return {"filesystem": {"make": value, "root": storage, "mounted": []}}
-    place = f"{configured}: `filesystems.{value}`"
     if folder == IN_GUEST:
         return {"filesystem": _guest_filesystem(value, place, env)}
-    root = str(resolve(folder, env.root))
+    return {"filesystem": _existing_filesystem(value, str(resolve(folder, env.root)), place)}
+
+
+def _existing_filesystem(value: str, root: str, place: str) -> RecipeFilesystem:
+    """Return the file system at the folder `root`, for a value such as `xfs` or `backup`.
+
+    Raise UserError if it is of another kind than the value. `place` begins its text: the file and key.
+    """
     kind, _ = _mounted(root)
     # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
@@ -94,7 +92,7 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         raise UserError(
             f"{place}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
         )
-    return {"filesystem": {"make": "", "root": root, "mounted": _mounted(root)}}
+    return {"make": "", "root": root, "mounted": _mounted(root)}
 
 
 def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesystem:
@@ -118,11 +116,8 @@ def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesys
 def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    The file system is the draft's, which may come from a default (`value` is then ""). There are three
-    kinds (_filesystem_keys): one in a guest, one that vcsbench makes, or an existing folder. A command that
-    clones files (`clones`) also needs reflinks.
-
-    Example: `ext4 has no reflinks`, or `/mnt/raid is no folder`.
+    The file system is the draft's, which may come from a default (`value` is then ""). A command that clones
+    files (`clones`) also needs reflinks. Example: `ext4 has no reflinks`, or `/mnt/raid is no folder`.
     """
     filesystem = draft.get("filesystem")
     # Neither the axis nor a default gives the cell a file system of its own.

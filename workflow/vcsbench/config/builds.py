@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from vcsbench.config.models import BuildPlace, Side
 from vcsbench.config.validation import Keys, read_yaml
@@ -31,17 +33,23 @@ class Build:
 ON_PATH = Build()
 
 
+class _Side(NamedTuple):
+    """The programs of client or server, and its conda environment file by the name of its folder."""
+
+    programs: Programs
+    environments: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class BuildReader:
     """Read the values of the axis `build`. A build without a place has the programs on the PATH.
 
-    `error` returns the error about a key (Config.error). `environments` collects conda environment files.
+    `error` returns the error about a key (Config.error).
     """
 
     definitions: Mapping[str, BuildPlace | None]
     root: Path
     error: Callable[[Keys, str], UserError]
-    environments: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> dict[str, Build]:
         """Return the builds by name. Raise UserError if one does not exist."""
@@ -57,11 +65,10 @@ class BuildReader:
         else:
             client = self._read_place(keys, definition)
             server = client
-        names = {os.path.basename(side.prefix) for side in (client, server)}
-        files = {name: file for name, file in self.environments.items() if name in names}
-        return Build(client, server, files)
+        environments = {**client.environments, **server.environments}
+        return Build(client.programs, server.programs, environments)
 
-    def _read_side(self, keys: list[str], side: str | Side | None) -> Programs:
+    def _read_side(self, keys: list[str], side: str | Side | None) -> _Side:
         """Return the programs of a side: a place, the name of a build with one, or None for the PATH."""
         if not isinstance(side, str):
             return self._read_place(keys, side)
@@ -71,18 +78,18 @@ class BuildReader:
             raise self.error(keys, text)
         return self._read_place(["builds", side], definition)
 
-    def _read_place(self, keys: list[str], place: Side | None) -> Programs:
+    def _read_place(self, keys: list[str], place: Side | None) -> _Side:
         """Return the programs of a place: a folder (`prefix`), a conda environment, or the PATH (None).
 
         Raise UserError if a folder does not exist, or has no program and no module of Subversion.
         """
         if place is None or (place.prefix is None and place.conda is None):
-            return Programs()
+            return _Side(Programs())
         if place.conda is not None:
             return self._read_environment([*keys, "conda"], self._absolute(place.conda))
         libraries = []
         for folder in (place.library_path or "").split(":"):
-            # Two colons in a row would mean the working folder.
+            # The loader takes an empty name for the working folder, so it is left out.
             if folder:
                 libraries.append(self._existing_folder([*keys, "library_path"], folder))
         prefix = self._existing_folder([*keys, "prefix"], place.prefix or "")
@@ -96,7 +103,7 @@ class BuildReader:
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
                 f"{' or '.join(PROGRAM_FOLDERS)}. Use the folder that was configured with --prefix.",
             )
-        return programs
+        return _Side(programs)
 
     def _absolute(self, text: str) -> Path:
         return Path(os.path.normpath(self.root / os.path.expanduser(text)))
@@ -108,7 +115,7 @@ class BuildReader:
             raise self.error(keys, text)
         return str(folder)
 
-    def _read_environment(self, keys: list[str], file: Path) -> Programs:
+    def _read_environment(self, keys: list[str], file: Path) -> _Side:
         """Return the programs of a conda environment, which a rule makes from this file."""
         content = read_yaml(file) if os.path.isfile(file) else None
         if not isinstance(content, Mapping) or not content.get("dependencies"):
@@ -117,5 +124,4 @@ class BuildReader:
         # The folder of an environment has a digest in its name, so that a changed file makes a new one.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-        self.environments[name] = str(file)
-        return Programs(str(self.root / ENVIRONMENTS / name))
+        return _Side(Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)})

@@ -5,8 +5,8 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TypedDict
 
@@ -104,11 +104,11 @@ class Config:
         """Return the rounds of each cell in a run with a time limit. Fewer allow no conclusion."""
         return int(self.thresholds["min_rounds"])
 
-    def where(self, keys: Keys) -> str:
-        return where(self.files, keys)
+    def source_of(self, keys: Keys) -> str:
+        return source_of_value(self.files, keys)
 
     def error(self, keys: Keys, text: str) -> UserError:
-        return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
+        return UserError(f"{self.source_of(keys)}: `{dotted(keys)}`: {text}")
 
 
 def read_configuration(files: Sequence[Path], options: Mapping[str, object]) -> dict[str, object]:
@@ -150,7 +150,7 @@ def load_config(
     `elsewhere`, on a cluster, a time limit has no meaning: cells then have the fewest rounds, unless `rounds`
     is set.
     """
-    settings = validate(dict(raw), Settings, lambda keys: where(files, keys))
+    settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     _check_surroundings(root)
     for keys, text in _faults(config):
@@ -207,25 +207,25 @@ def _check_surroundings(root: Path) -> None:
             raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
 
 
-def where(files: Sequence[Path], keys: Keys) -> str:
-    """Return where a value of the configuration comes from, for an error: a file or an option.
+def source_of_value(files: Sequence[Path], keys: Keys) -> str:
+    """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
 
-    That is the last of the files with this path of keys, such as "config/config.yaml" for ["grid", "x"]. If
-    no file has it, it is the option that sets the first key, or "--config". Without keys, it is the first
-    file.
+    It is the last file that has this path of keys. If no file has it, it is the option that sets the first
+    key, or "--config". Without keys, it is the first file.
     """
     if not keys:
         return str(files[0])
-    option = OPTION_BY_KEY.get(str(keys[0]))
+    option = OPTION_BY_KEY.get(str(keys[0]), "")
     for file in reversed(files):
-        content = read_yaml(file)
-        with suppress(LookupError):
-            for key in keys:
-                content = value_at(content, key)
-            # A file with `repository: null` leaves the choice to the option.
-            if content is not None or option is None:
-                return str(file)
-    return "--config" if option is None else option
+        try:
+            value = reduce(value_at, keys, read_yaml(file))
+        except LookupError:
+            continue
+        # A file with `repository: null` leaves the choice to the option.
+        is_left_to_option = value is None and option != ""
+        if not is_left_to_option:
+            return str(file)
+    return option or "--config"
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:

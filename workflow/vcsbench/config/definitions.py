@@ -142,13 +142,12 @@ def read_expectations(
     axes: AxisChoices,
     baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
-    """Return what the files at `paths` state about a study: findings, or a user's expectations; [] if
-    nothing.
+    """Return the findings, or a user's expectations, about a study in the files at `paths`.
 
     `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved ones;
-    None if they do not matter. Raise UserError for an unknown or missing key, an unknown axis or metric, and
-    an id that is there twice. A value that no cell has, or a baseline that is not saved, is also an error:
-    the expectation would never be checked.
+    None if they do not matter. Raise UserError for an unknown key, axis or metric, and for an id that is
+    there twice. A value that no cell has, or a baseline that is not saved, is also an error: the expectation
+    would never be checked.
     """
     expectations: dict[str, FindingDefinition] = {}
     for path in paths:
@@ -187,8 +186,7 @@ def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> N
         if unknown_axis:
             raise UserError(f"{place}: the study has no axis {unknown_axis}")
         known = axes[axis]
-        # None: the axis may have any value. It is an axis of repositories, and another run may have other
-        # ones.
+        # An axis of repositories may have any value, because another run may have other repositories.
         if known is None:
             continue
         unknown = unknown_name(axis_values(values), known)
@@ -217,39 +215,31 @@ def read_published_rows(
     inapplicable: Mapping[str, Sequence[str]] | None = None,
     command_axis: str = "command",
 ) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of files of published numbers, by path: the axes, `by` (other keys of rows; "" if
-    missing), and numbers ("" if nothing was published).
+    """Return the rows of files of published numbers, by path: `{"command": "log", "elapsed_s": "2.4"}`.
 
-    `fixed` has axis values of a whole file, by path; `inapplicable` the axes that a command lacks. Raise
-    UserError for an unknown column, an axis without one, a file without rows, a value on an axis that the
-    command lacks, a number that is none, and a number that is there twice.
+    A row has the axes, `by` (other keys; "" if missing), and numbers ("" if nothing was published). `fixed`
+    has axis values of a whole file, by path; `inapplicable` the axes that a command lacks. Raise UserError
+    for an unknown column, an axis without one, a file without rows, a value on an axis that the command
+    lacks, a number that is none, and a number that is there twice.
     """
     keys = [*axes, *by]
     fixed = fixed or {}
     inapplicable = inapplicable or {}
-    known = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
-    files = {}
-    for path in paths:
-        files[str(path)] = [
-            _rename_published(row) for row in read_rows(path, RESTORE, PUBLISHED_BYTES)
-        ]
-    for path, rows in files.items():
-        if not rows:
-            raise UserError(f"{path}: the file has no rows. {RESTORE}")
-        if unknown := unknown_name(rows[0], known):
-            raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
-    columns = {column for rows in files.values() for column in rows[0]}
+    raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
+    columns = {column for rows in raw_rows.values() for column in rows[0]}
     columns.update(axis for values in fixed.values() for axis in values)
     for axis in axes:
-        if files and axis not in columns:
+        if raw_rows and axis not in columns:
             raise UserError(
-                f"{', '.join(files)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
+                f"{', '.join(raw_rows)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
                 f"its value in `published.numbers`."
             )
+    files: dict[str, list[dict[str, str]]] = {}
     # The file of each number.
     places: dict[tuple[str, ...], str] = {}
-    for path, rows in files.items():
-        for index, row in enumerate(rows):
+    for path, rows in raw_rows.items():
+        files[path] = []
+        for row in rows:
             command = row.get(command_axis, "")
             lacking = inapplicable.get(command, ())
             values = {key: row.get(key, "") for key in keys}
@@ -267,16 +257,29 @@ def read_published_rows(
                 name: row[name] for name in PUBLISHED_COLUMNS if name in row and name not in keys
             }
             _check_numbers(path, [*values.values()], numbers, places)
-            rows[index] = values | numbers
+            files[path].append(values | numbers)
     return files
 
 
-def _rename_published(row: Mapping[str, str]) -> dict[str, str]:
-    """Return a row of a published file, which has earlier names of axes and values, with today's names."""
-    return {
-        RENAMED_VALUES.get(column, column): RENAMED_VALUES.get(text, text)
-        for column, text in row.items()
-    }
+def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of a file, with today's names of axes and values. Raise UserError as the caller does.
+
+    `keys` are the names of columns that are no numbers.
+    """
+    rows = []
+    for row in read_rows(path, RESTORE, PUBLISHED_BYTES):
+        rows.append(
+            {
+                RENAMED_VALUES.get(name, name): RENAMED_VALUES.get(text, text)
+                for name, text in row.items()
+            }
+        )
+    if not rows:
+        raise UserError(f"{path}: the file has no rows. {RESTORE}")
+    unknown = unknown_name(rows[0], dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS]))
+    if unknown:
+        raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
+    return rows
 
 
 def _check_numbers(
@@ -285,8 +288,8 @@ def _check_numbers(
     """Raise UserError for a text that is no number, or a number that is there twice.
 
     `numbers` has the texts of a row by metric, "" if nothing was published. `cell` has the row's axis values.
-    `places` has the file of each number so far, and gets entries for the numbers of this row. Two files may
-    have rows of the same cell only if they have different metrics.
+    `places` has the file of each number so far, and gets entries for this row. Two files may have rows of the
+    same cell only if they have different metrics.
     """
     name = "/".join(value or "-" for value in cell)
     # The path stands for the row itself.

@@ -484,8 +484,8 @@ class Study(StudyFile):
         """Return the axes with the values of a word: `repositories`, `servers`."""
         return [axis for axis, values in self.axes.items() if values == word]
 
-    def axes_named(self) -> list[str]:
-        """Return the axes with a word that stands for values that are defined elsewhere."""
+    def axes_with_word(self) -> list[str]:
+        """Return the axes with a word for names in the configuration, such as `build: builds`."""
         return [axis for axis, values in self.axes.items() if isinstance(values, str)]
 
     @property
@@ -646,26 +646,22 @@ def _check_command(path: Path, study: Study, name: str, command: Command) -> Non
 
 
 def _check_traffic(path: Path, study: Study, name: str, command: Command) -> None:
-    """Raise UserError if the number of clients in a cell's label would be another one than in its run.
+    """Raise UserError for a command whose keys or axes do not fit to its key `traffic`, or to a lack of it.
 
     The axes of TRAFFIC_AXES have an effect on commands with `traffic` only, and the axis `clients` on others.
+    Without this check, a cell's label could have another number of clients than its run.
     """
     axes = set(study.axes).difference(command.inapplicable_axes or ())
-    defaults = {**study.defaults, **(command.defaults or {})}
     place = f"{path}: `commands.{name}"
+    for axis in (CLIENTS_AXIS,) if command.traffic else TRAFFIC_AXES:
+        if axis in axes:
+            kind = "without" if command.traffic else "with"
+            raise UserError(
+                f"{place}.inapplicable_axes`: lacks `{axis}`, which has an effect on commands {kind} "
+                f"`traffic` only. Add it."
+            )
     if command.traffic is None:
-        for axis in TRAFFIC_AXES:
-            if axis in axes:
-                raise UserError(
-                    f"{place}.inapplicable_axes`: lacks `{axis}`, which has an effect on commands with "
-                    f"`traffic` only. Add it."
-                )
         return
-    if CLIENTS_AXIS in axes:
-        raise UserError(
-            f"{place}.inapplicable_axes`: lacks `{CLIENTS_AXIS}`, because `{READERS_AXIS}` has the number of "
-            f"clients. Add it."
-        )
     if "commit" in command.traffic and command.input != "committed_repository":
         raise UserError(
             f"{place}.input`: must be `committed_repository`, because committers write to it. Set it."
@@ -673,9 +669,11 @@ def _check_traffic(path: Path, study: Study, name: str, command: Command) -> Non
     if command.stdin is not None:
         raise UserError(f"{place}.stdin`: has no effect on a command with `traffic`. Remove it.")
     if COMMITTERS_AXIS in axes:
-        values: str | list[str] = study.axes[COMMITTERS_AXIS]
-        values = (command.restrict_to or {}).get(COMMITTERS_AXIS, values)
+        values = (command.restrict_to or study.axes).get(
+            COMMITTERS_AXIS, study.axes[COMMITTERS_AXIS]
+        )
     else:
+        defaults = {**study.defaults, **(command.defaults or {})}
         values = [defaults.get(COMMITTERS_AXIS, "0")]
     has_committers = any(value != "0" for value in values)
     if has_committers and "commit" not in command.traffic:

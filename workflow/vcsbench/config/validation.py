@@ -258,13 +258,10 @@ def _sentence(
 
 
 def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
-    """Return the sort key of an error; the most helpful error has the smallest key.
-
-    The deepest keys come first. Among them, wrong values come before wrong types, because a wrong type may
-    only mean another type of a union. Then unknown keys come first, because a misspelt key explains a
-    missing one.
-    """
-    return (-len(keys), _is_type(error), error["type"] != UNKNOWN)
+    """Return the sort key of an error; the most helpful error has the smallest key."""
+    is_unknown_key = error["type"] == UNKNOWN
+    # A wrong type may only mean another type of a union. A misspelt key explains a missing one.
+    return (-len(keys), _is_type(error), not is_unknown_key)
 
 
 def _is_type(error: ErrorDetails) -> bool:

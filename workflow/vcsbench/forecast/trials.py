@@ -191,7 +191,7 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
             key = ".".join(keys)
-            yield Lack(f"{plan.config.where(keys)}: `{key}`: {folder}: {reason}", remedy)
+            yield Lack(f"{plan.config.source_of(keys)}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vcsbench.axes.storage_axes import IN_GUEST, TO_MAKE
-from vcsbench.config.configuration import where
+from vcsbench.config.configuration import source_of_value
 from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
@@ -40,7 +40,7 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
     UserError if a workflow run works in the checkout.
     """
     # Only the folders in the configuration are checked, so that a fault elsewhere does not prevent cleaning.
-    settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
+    settings = validate(raw, FolderSettings, lambda keys: source_of_value(files, keys))
     with workflow.checkout_lock(root):
         workflow.end_processes(root)
         lines = clean_nodes(root)

@@ -34,7 +34,7 @@ def open_environment(
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
     definitions = _define_repositories(config)
-    place = config.where(["repositories"])
+    place = config.source_of(["repositories"])
     builds = BuildReader(_build_places(config), config.root, config.error)
     return Environment(
         config=config,
@@ -81,7 +81,7 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
                 own_repository, definitions, tree, keeps_git=has_only_git_studies
             )
         except UserError as error:
-            raise UserError(f"{config.where(['repository'])}: {error}") from None
+            raise UserError(f"{config.source_of(['repository'])}: {error}") from None
         definitions = dict(own_definition)
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."

@@ -100,7 +100,7 @@ class Project:
         try:
             check_measured(read_server_log(self.root / log), [*self.config.studies.values()])
         except UserError as error:
-            raise UserError(f"{self.config.where(['server_log'])}: {error}") from None
+            raise UserError(f"{self.config.source_of(['server_log'])}: {error}") from None
 
     def used_sources(self) -> list[Source]:
         """Return the sources of the repositories that cells read."""

@@ -205,7 +205,7 @@ class StudyParams:
     @property
     def order(self) -> dict[str, list[str]]:
         """Return each axis with its values in order."""
-        return axis_table.order_of(self.definition, self.environment, self.published_values)
+        return axis_table.values_in_order(self.definition, self.environment, self.published_values)
 
     @property
     def by(self) -> list[str]:
