@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
 from vcsbench.cell_rounds import CellRound
-from vcsbench.errors import OPTION_BY_KEY, UserError, describe_fault, printable, sentence_of
+from vcsbench.errors import OPTION_BY_KEY, UserError, describe_fault, printable
 from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe, State
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
@@ -59,13 +59,8 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         # The reader has all that it wants, as in `vcsbench plan | head`.
         message = ""
-    except UserError as error:
-        message = str(error)
-    except OSError as error:
-        message = sentence_of(error)
     except Exception as error:
         message = describe_fault(error)
-    if message:
         print(printable(message), file=sys.stderr)
     try:
         if sys.stdout:

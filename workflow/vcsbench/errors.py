@@ -84,9 +84,11 @@ def sentence_of(error: OSError, place: object = "") -> str:
 
 
 def describe_fault(error: Exception) -> str:
-    """Return a sentence about an error that the code does not expect, with its place."""
+    """Return a sentence about an error. One that the code does not expect is a fault of vcsbench."""
     if isinstance(error, UserError):
         return str(error)
+    if isinstance(error, OSError):
+        return sentence_of(error)
     # Python has no numbers for these limits.
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return sentence_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))

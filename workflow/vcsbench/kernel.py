@@ -222,9 +222,8 @@ def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Gr
     top = Path(unescaped(point))
     # In a container, the mount shows the tree from its own group on; the path may still name all of it.
     below = os.path.relpath(path, unescaped(root))
-    folder = top
-    if not below.startswith(".."):
-        folder = Path(os.path.normpath(top / below))
+    is_below = not below.startswith("..")
+    folder = Path(os.path.normpath(top / below)) if is_below else top
     while True:
         yield Group(folder, version)
         if folder in (top, folder.parent):

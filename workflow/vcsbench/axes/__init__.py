@@ -105,9 +105,16 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             reason = axis_of(name).why_invalid(value)
             if reason:
                 raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
-    _check_defaults("defaults", study.defaults, study.commands.values(), study, env)
-    for name, command in study.commands.items():
-        _check_defaults(f"commands.{name}.defaults", command.defaults or {}, [command], study, env)
+    commands = study.commands
+    _check_defaults("defaults", study.defaults, commands=commands.values(), study=study, env=env)
+    for name, command in commands.items():
+        _check_defaults(
+            f"commands.{name}.defaults",
+            command.defaults or {},
+            commands=[command],
+            study=study,
+            env=env,
+        )
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
@@ -127,6 +134,7 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
 def _check_defaults(
     key: str,
     defaults: Mapping[str, str],
+    *,
     commands: Iterable[Command],
     study: Study,
     env: Environment,

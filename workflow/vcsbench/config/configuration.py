@@ -269,18 +269,24 @@ def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
     minutes = config.settings.minutes
     rounds = config.settings.rounds
     if minutes is None and rounds is None:
-        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
-        yield ["minutes"], text
+        yield (
+            ["minutes"],
+            "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds.",
+        )
     # A plain number is for all studies together.
     if not isinstance(minutes, Mapping):
         return
     if FORMER_DEFAULT in minutes:
-        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
-        yield ["minutes", FORMER_DEFAULT], text
+        yield (
+            ["minutes", FORMER_DEFAULT],
+            f"this is not a key here. It is now `{DEFAULT}`: rename it.",
+        )
     missing = [name for name in config.studies if name not in minutes]
     if missing and rounds is None and DEFAULT not in minutes:
-        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
-        yield ["minutes"], text
+        yield (
+            ["minutes"],
+            f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others.",
+        )
 
 
 def _named_studies(settings: Settings) -> Iterator[tuple[Keys, str]]:
