@@ -11,7 +11,8 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.questions import read_questions
 from vcsbench.config.definitions import read_expectations
-from vcsbench.config.study import Study, load_study
+from vcsbench.config.study import Study
+from vcsbench.config.study_reader import load_study
 from vcsbench.evidence.measurements import read_grid, write_frame
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import Results, read_records, read_results

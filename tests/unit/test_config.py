@@ -28,7 +28,8 @@ from vcsbench.config.configuration import (
 )
 from vcsbench.config.definitions import read_expectations
 from vcsbench.config.models import Settings
-from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile, load_study
+from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile
+from vcsbench.config.study_reader import load_study
 from vcsbench.config.validation import parse_yaml, read_yaml, validate
 from vcsbench.errors import LONGEST_MESSAGE, UserError
 from vcsbench.external import printable

@@ -12,7 +12,7 @@ from project import CONFIG
 from unit.synthetic import rows_frame
 from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_expectations
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows
 from vcsbench.statistics import check

@@ -20,7 +20,7 @@ from project import (
 )
 from vcsbench import isolation
 from vcsbench.errors import UserError
-from vcsbench.isolation import describe_process, lock_holder, machine_lock
+from vcsbench.machine_lock import describe_process, lock_holder, machine_lock
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.plan import recipe as recipes
 
@@ -156,9 +156,9 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
 HOLD = """
 import sys
 sys.path.insert(0, {workflow!r})
-from vcsbench import isolation
-isolation.LOCK_PATH = {path!r}
-with isolation.machine_lock():
+from vcsbench import machine_lock
+machine_lock.LOCK_PATH = {path!r}
+with machine_lock.machine_lock():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -168,7 +168,7 @@ with isolation.machine_lock():
 def path(tmp_path, monkeypatch):
     """The path of the lock in a folder with the mode of /tmp."""
     tmp_path.chmod(0o1777)
-    monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
+    monkeypatch.setattr("vcsbench.machine_lock.LOCK_PATH", str(tmp_path / "lock"))
     return tmp_path / "lock"
 
 

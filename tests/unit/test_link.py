@@ -33,11 +33,11 @@ def skip_without(shaper):
 OPENED = """
 import json, os, sys
 from contextlib import ExitStack
-from vcsbench import isolation
+from vcsbench import machine_lock
 from vcsbench.deployment.link import Link, LinkedNetworks, Shaper
 networks = LinkedNetworks(Link(*map(float, sys.argv[1:4])), Shaper(sys.argv[4]))
 stack = ExitStack()
-stack.enter_context(isolation.machine_lock())
+stack.enter_context(machine_lock.machine_lock())
 networks.open(stack)
 """
 MEASURED = f"""{OPENED}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from project import CONFIG
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics.aggregation import read_published

@@ -15,7 +15,7 @@ import yaml
 from project import HANGING_S, wait_for
 from vcsbench.axes import AXES
 from vcsbench.codes import Call
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.flags import Flag

@@ -13,7 +13,7 @@ from project import CONFIG, needs
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.environment import program_environment
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template

@@ -9,7 +9,7 @@ import pytest
 from fakes import Fakes
 from project import mounted, needs_root, open_folder, run_python
 from unit.test_forecast import STUDY, open_project
-from vcsbench import isolation, kernel
+from vcsbench import kernel, machine_lock
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
 from vcsbench.measure import counters
@@ -76,7 +76,7 @@ def test_program_that_lacks_an_option_is_named(
 
 def test_lock_that_cannot_be_opened_is_named(root, tmp_path, monkeypatch):
     (tmp_path / "lock").mkdir()
-    monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
+    monkeypatch.setattr("vcsbench.machine_lock.LOCK_PATH", str(tmp_path / "lock"))
     (sentence,) = named(plan_of(root), trials.try_lock)
     assert sentence.startswith(f"{tmp_path}/lock: ")
 
@@ -84,11 +84,11 @@ def test_lock_that_cannot_be_opened_is_named(root, tmp_path, monkeypatch):
 @needs_root
 def test_lock_is_in_the_first_folder_where_a_file_can_be_made(tmp_path, monkeypatch):
     folders = [tmp_path / "first", tmp_path / "second"]
-    monkeypatch.setattr(isolation, "LOCK_FOLDERS", tuple(map(str, folders)))
+    monkeypatch.setattr(machine_lock, "LOCK_FOLDERS", tuple(map(str, folders)))
     with mounted(folders[0], "mode=1777"), mounted(folders[1], "mode=1777"):
-        assert isolation._lock_path() == f"{folders[0]}/{isolation.LOCK_NAME}"
+        assert machine_lock._lock_path() == f"{folders[0]}/{machine_lock.LOCK_NAME}"
         os.system(f"mount -o remount,ro {folders[0]}")
-        assert isolation._lock_path() == f"{folders[1]}/{isolation.LOCK_NAME}"
+        assert machine_lock._lock_path() == f"{folders[1]}/{machine_lock.LOCK_NAME}"
         assert list(folders[1].iterdir()) == []
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.files import write_json, write_text
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results

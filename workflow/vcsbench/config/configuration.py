@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from vcsbench.config.models import Settings, StudySets, WorkloadPart, unknown_name
-from vcsbench.config.study import Study, load_study
+from vcsbench.config.study import Study
+from vcsbench.config.study_reader import load_study
 from vcsbench.config.validation import (
     Keys,
     dotted,

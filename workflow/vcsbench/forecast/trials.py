@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcsbench import isolation, kernel, process_facts, processes, server_user
+from vcsbench import kernel, machine_lock, process_facts, processes, server_user
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.deployment.link import Shaper
@@ -107,7 +107,7 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
 
 
 def try_lock(plan: Plan) -> Iterator[Lack]:
-    yield from _try_check(isolation.check_lock)
+    yield from _try_check(machine_lock.check_lock)
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vcsbench.cell_rounds import CONTEXT
-from vcsbench.config.study import load_study
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import OPTION_BY_KEY, UserError, sentence_of
 from vcsbench.external import one_line
 from vcsbench.files import read_json, write_text

@@ -23,7 +23,8 @@ from vcsbench.evidence import judgement
 from vcsbench.evidence.flags import Flag
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
-from vcsbench.isolation import isolate_network, machine_lock
+from vcsbench.isolation import isolate_network
+from vcsbench.machine_lock import machine_lock
 from vcsbench.measure.cell_round import RoundMeasurement
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export

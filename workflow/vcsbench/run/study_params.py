@@ -14,7 +14,8 @@ from vcsbench.axis_names import SERVER_AXIS
 from vcsbench.config import definitions
 from vcsbench.config.configuration import STUDIES, WorkloadShare, workload_of
 from vcsbench.config.models import unknown_name
-from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition, load_study
+from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.sources.server_log import ServerLog, read_server_log
 from vcsbench.statistics.comparisons import STATISTIC, Limits
