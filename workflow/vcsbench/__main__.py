@@ -547,36 +547,33 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(
             act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
         )
-        flag = added.add_argument
-        if forwards:
-            flag("--cores", default="all", help="cores for the preparation (default: all)")
-        if name in ("run", "check"):
-            # Snakemake's own. They concern the first call of Snakemake only.
-            flag("--force", "-f", action="store_true", help="make the targets again")
-            flag("--forceall", "-F", action="store_true", help="make everything again")
-            again = "make the results of these rules again"
-            flag(
-                "--forcerun",
-                "-R",
-                metavar="RULE",
-                help=again,
-                nargs="*",
-                action="extend",
-                default=[],
-            )
-            flag("--minutes", metavar="M", help="how long the workflow run may take")
-        if name == "run":
-            only = "measure nothing: a report of the results that exist"
-            flag("--report-only", action="store_true", help=only)
-        if name in ("show", "measure"):
-            flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
-            flag("--round", type=int, default=1, help="the round (default: 1)")
-        if name == "import":
-            flag("bundle", help="the file, such as january.tar.gz")
-        if name in ("baseline", "bundle", "import"):
-            is_needed = name == "baseline"
-            flag("--name", default="", required=is_needed, help="a name, such as before-upgrade")
+        _add_options_of(name, forwards, added)
     return parser
+
+
+def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    if forwards:
+        flag("--cores", default="all", help="cores for the preparation (default: all)")
+    if action in ("run", "check"):
+        # Snakemake's own. They concern the first call of Snakemake only.
+        flag("--force", "-f", action="store_true", help="make the targets again")
+        flag("--forceall", "-F", action="store_true", help="make everything again")
+        again = "make the results of these rules again"
+        several: Overrides = {"nargs": "*", "action": "extend", "default": []}
+        flag("--forcerun", "-R", metavar="RULE", help=again, **several)
+        flag("--minutes", metavar="M", help="how long the workflow run may take")
+    if action == "run":
+        only = "measure nothing: a report of the results that exist"
+        flag("--report-only", action="store_true", help=only)
+    if action in ("show", "measure"):
+        flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
+        flag("--round", type=int, default=1, help="the round (default: 1)")
+    if action == "import":
+        flag("bundle", help="the file, such as january.tar.gz")
+    if action in ("baseline", "bundle", "import"):
+        is_needed = action == "baseline"
+        flag("--name", default="", required=is_needed, help="a name, such as before-upgrade")
 
 
 if __name__ == "__main__":

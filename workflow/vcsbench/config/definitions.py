@@ -235,8 +235,6 @@ def read_published_rows(
                 f"its value in `published.numbers`."
             )
     files: dict[str, list[dict[str, str]]] = {}
-    # The file of each number.
-    places: dict[tuple[str, ...], str] = {}
     for path, rows in raw_rows.items():
         files[path] = []
         for row in rows:
@@ -256,8 +254,9 @@ def read_published_rows(
             numbers = {
                 name: row[name] for name in PUBLISHED_COLUMNS if name in row and name not in keys
             }
-            _check_numbers(path, [*values.values()], numbers, places)
+            _check_numbers(path, _cell_name([*values.values()]), numbers)
             files[path].append(values | numbers)
+    _check_unique(files, keys)
     return files
 
 
@@ -282,33 +281,43 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
     return rows
 
 
-def _check_numbers(
-    path: str, cell: Sequence[str], numbers: Mapping[str, str], places: dict[tuple[str, ...], str]
-) -> None:
-    """Raise UserError for a text that is no number, or a number that is there twice.
-
-    `numbers` has the texts of a row by metric, "" if nothing was published. `cell` has the row's axis values.
-    `places` has the file of each number so far, and gets entries for this row. Two files may have rows of the
-    same cell only if they have different metrics.
-    """
-    name = "/".join(value or "-" for value in cell)
-    # The path stands for the row itself.
-    if (*cell, path) in places:
-        raise UserError(f"{path}: {name} is there twice. Keep one row for each cell.")
-    places[*cell, path] = path
+def _check_numbers(path: str, name: str, numbers: Mapping[str, str]) -> None:
+    """Raise UserError for a text that is no number. `numbers` is {"elapsed_s": "2.4"} of the cell `name`."""
     for metric, text in numbers.items():
-        # Nothing was published.
-        if not text:
-            continue
-        if not _is_number(text):
+        # "": nothing was published.
+        if text and not _is_number(text):
             raise UserError(
                 f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({name}). Correct it."
             )
-        place = places.setdefault((*cell, metric), path)
-        if place != path:
-            raise UserError(
-                f"{path}: `{metric}` of {name} is also in {place}. Remove one of the two."
-            )
+
+
+def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequence[str]) -> None:
+    """Raise UserError for two rows of a cell in one file, or a number of a cell that is in two files.
+
+    `files` are as in read_published_rows(). Two files may have different metrics of one cell.
+    """
+    place_by_number: dict[tuple[str, ...], str] = {}
+    for path, rows in files.items():
+        cells: set[tuple[str, ...]] = set()
+        for row in rows:
+            cell = tuple(row[key] for key in keys)
+            if cell in cells:
+                raise UserError(
+                    f"{path}: {_cell_name(cell)} is there twice. Keep one row for each cell."
+                )
+            cells.add(cell)
+            for metric, text in row.items():
+                if metric in keys or not text:
+                    continue
+                place = place_by_number.setdefault((*cell, metric), path)
+                if place != path:
+                    raise UserError(
+                        f"{path}: `{metric}` of {_cell_name(cell)} is also in {place}. Remove one of the two."
+                    )
+
+
+def _cell_name(cell: Sequence[str]) -> str:
+    return "/".join(value or "-" for value in cell)
 
 
 def _is_number(text: str) -> bool:
