@@ -35,7 +35,7 @@ PASSED = (
 # Messages are in English, and paths are UTF-8. LANGUAGE would precede LC_ALL up to glibc 2.38.
 LOCALE = {"LC_ALL": "C.UTF-8"}
 # git's own configuration files are not read, and it asks nobody.
-GIT = {
+GIT_VARIABLES = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -51,7 +51,7 @@ def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
     git gives them to its own processes, except to the server's side of a local clone.
     """
     variables = {
-        **GIT,
+        **GIT_VARIABLES,
         "GIT_CONFIG_COUNT": str(len(settings)),
     }
     for number, (name, value) in enumerate(settings.items()):

@@ -18,7 +18,7 @@ from vcsbench.files import why_no_file
 from vcsbench.kernel import read
 
 # A file may not be readable between its creation by another user and the setting of its mode.
-TRIES = 20
+OPEN_TRIES = 20
 RETRY_S = 0.05
 # The part of a command line that a message shows.
 COMMAND_LENGTH = 120
@@ -136,7 +136,7 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     """
     reason = "another program creates and removes it all the time"
-    for _ in range(TRIES):
+    for _ in range(OPEN_TRIES):
         try:
             # The file is created with O_EXCL, and opened without O_CREAT. In a folder such as /tmp, the
             # kernel may refuse to open an existing file of another user with O_CREAT.

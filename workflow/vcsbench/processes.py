@@ -18,10 +18,10 @@ from vcsbench.errors import REMEDY_BY_ERRNO, ProgramError, UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import check_result, libc
 
-GRACE_S = 3.0
+END_GRACE_S = 3.0
 # The most that is read of a log, and of the errors of a program.
 LOG_TAIL = 1 << 16
-ERROR_BYTES = 1 << 16
+ERROR_TAIL = 1 << 16
 # The size of the pipe to a program, which root may raise and others up to a limit.
 INPUT_BYTES = 1 << 20
 # How much of a program's errors is printed.
@@ -219,7 +219,7 @@ class Program:
     def errors(self) -> str:
         """Return the end of the error output of a program that ended."""
         end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - ERROR_BYTES))
+        self._errors.seek(max(0, end - ERROR_TAIL))
         return self._errors.read().decode("utf-8", "replace")
 
 
@@ -336,7 +336,7 @@ def check_setpriv() -> None:
 
 
 def end(process: Process) -> None:
-    """End a server with SIGTERM, and with SIGKILL if it has not ended after GRACE_S seconds.
+    """End a server with SIGTERM, and with SIGKILL if it has not ended after END_GRACE_S seconds.
 
     Its descendants get SIGKILL first. Otherwise httpd would wait for its children, and it checks less and
     less often whether they have ended. Do nothing if the server has ended.
@@ -345,13 +345,13 @@ def end(process: Process) -> None:
         return
     descendants = process_facts.family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
-    deadline = time.monotonic() + GRACE_S
+    deadline = time.monotonic() + END_GRACE_S
     while (
         any(process_facts.is_running(pid) for pid in descendants) and time.monotonic() <= deadline
     ):
         time.sleep(0.001)
     process.terminate()
-    if not wait_for_end(process, GRACE_S):
+    if not wait_for_end(process, END_GRACE_S):
         process.kill()
         process.wait()
 

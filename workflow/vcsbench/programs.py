@@ -65,7 +65,7 @@ MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
 TRACE_LIMIT_S = 60.0
 # A line of the loader: a library, and its address in memory.
-LOADED = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
+LOADED_LIBRARY = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20
 # The server configuration with the files that another one lacks.
 DEFAULT_SERVER = "default"
@@ -403,7 +403,7 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
                 limit_s=TRACE_LIMIT_S,
                 may_fail=True,
             )
-            libraries.update(LOADED.findall(traced.output))
+            libraries.update(LOADED_LIBRARY.findall(traced.output))
     return joined_digest(libraries)
 
 

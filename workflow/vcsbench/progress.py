@@ -15,7 +15,7 @@ from vcsbench.external import SMALL_FILE, read_bytes
 
 # How often a job writes its file.
 EVERY_S = 1.0
-WRITTEN = ("name", "total", "unit", "done", "seconds")
+WRITTEN_FIELDS = ("name", "total", "unit", "done", "seconds")
 # `make` sets it: the seconds that set-up took count as a part of the run.
 SETUP_SECONDS = "VCSBENCH_SETUP_SECONDS"
 # A run sets it for its console, which is in the same process and knows no configuration.
@@ -64,7 +64,7 @@ class Stage:
         if self.look:
             self.done, self.total = self.look()
         self.seconds = time.monotonic() - self.started
-        return {name: getattr(self, name) for name in WRITTEN}
+        return {name: getattr(self, name) for name in WRITTEN_FIELDS}
 
     def follow(self, pattern: re.Pattern[str]) -> Callable[[str], None]:
         """Return a function that takes `done` from lines of a program's output.

@@ -10,8 +10,8 @@ from vcsbench.records import Recipe
 
 RELAY_SOURCE = Path("workflow", "native", "relay.c")
 # The accesses of commands that use no network.
-LOCAL = ("", "file")
-MADE_HERE = """The network between client and server is made on this machine: delay, rate and lost packets are
+ACCESSES_WITHOUT_NETWORK = ("", "file")
+LINE_NOTE = """The network between client and server is made on this machine: delay, rate and lost packets are
 a line's, with no other traffic on it, and client and server share the processors."""
 
 
@@ -55,11 +55,11 @@ def _why_no_network(value: str, draft: Recipe, env: Environment) -> str:
 AXIS = Axis(
     LINK_AXIS,
     needs_server=True,
-    applies=lambda axes: axes.get(ACCESS_AXIS, "") not in LOCAL,
+    applies=lambda axes: axes.get(ACCESS_AXIS, "") not in ACCESSES_WITHOUT_NETWORK,
     why_invalid=lambda value: (
         "" if value in (LOOPBACK, *LINKS) else f"is none of {', '.join((LOOPBACK, *LINKS))}"
     ),
     recipe_keys=_link_keys,
     why_not=_why_no_network,
-    limits=lambda values, guests, measured: [MADE_HERE] if {*values} & {*LINKS} else [],
+    limits=lambda values, guests, measured: [LINE_NOTE] if {*values} & {*LINKS} else [],
 )

@@ -28,10 +28,10 @@ from vcsbench.storages.file_trees import why_not_on_disk
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 # The formats that are compared with the format of the user's own repository.
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
-UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
+UPGRADE_NOTE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
 f6, upgraded in place, and then packed, if at all: `svnadmin upgrade` rewrites no revision, so old revisions
 keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them the layout of f8."""
-SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
+CONF_NOTE = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
 its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
 improvements that are no settings are in each."""
 
@@ -338,7 +338,7 @@ AXES = (
         why_not=_why_not_format,
         findings=_format_findings,
         limits=lambda values, guests, measured: (
-            [UPGRADE, SETTINGS] if any("-to-" in value for value in values) else [SETTINGS]
+            [UPGRADE_NOTE, CONF_NOTE] if any("-to-" in value for value in values) else [CONF_NOTE]
         ),
     ),
     Axis(

@@ -33,12 +33,12 @@ from vcsbench.systems import SUBVERSION, SYSTEMS, repository_system
 
 SERVERS = Path("config", "servers")
 # The input of a command that commits.
-COMMITTED = "committed_repository"
+COMMITTED_INPUT = "committed_repository"
 # The order in which the studies of 2014 have their server configurations. All others come later.
 PUBLISHED_SERVERS = ("slow", "medium", "fast")
 
 # The values of an axis that leave out what the rest of its values measure, and the words for that.
-LEFT_OUT = {
+LEFT_OUT_WORDS = {
     AUTHENTICATION_AXIS: ("none", "authentication"),
     RULES_AXIS: ("0", "path-based authorisation"),
     HOOKS_AXIS: ("none", "hooks"),
@@ -200,7 +200,7 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     if value and value not in system.accesses:
         return f"a repository of {system.title} is not reached over {value}"
     if remote:
-        if draft["input"] == COMMITTED:
+        if draft["input"] == COMMITTED_INPUT:
             return f"vcsbench commits to its own copies only, and never to the server on {remote['host']}"
         if remote["url"].startswith(f"{scheme}://"):
             return ""
@@ -221,7 +221,7 @@ def _limits(
         return []
     secure = ("https", "ssh") if "git" in values else ("https", "svn+ssh")
     left_out = [scheme for scheme in secure if scheme not in values]
-    for axis, (neutral, words) in LEFT_OUT.items():
+    for axis, (neutral, words) in LEFT_OUT_WORDS.items():
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])

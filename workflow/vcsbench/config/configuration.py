@@ -28,7 +28,7 @@ EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
 ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 # The page of all studies.
-INDEX = "index"
+INDEX_PAGE = "index"
 STUDIES = Path("config", "studies")
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
 ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
@@ -202,7 +202,7 @@ def _check_surroundings(root: Path) -> None:
     """Raise UserError for a temporary folder or a study's file whose name programs cannot take."""
     if ODD.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
-    for word in (ALL, DEFAULT, INDEX):
+    for word in (ALL, DEFAULT, INDEX_PAGE):
         path = root / STUDIES / f"{word}.yaml"
         if os.path.exists(path):
             raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")

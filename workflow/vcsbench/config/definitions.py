@@ -26,7 +26,7 @@ from vcsbench.files import read_rows
 from vcsbench.metrics import COUNTS, METRICS
 
 PUBLISHED_BYTES = 16 << 20
-RESTORE = "Correct the file, or `published.numbers` of the study."
+CORRECT_PUBLISHED = "Correct the file, or `published.numbers` of the study."
 # The columns of published numbers: metrics, and those that metrics are computed from.
 PUBLISHED_COLUMNS = [
     *dict.fromkeys(n for m in METRICS.values() for n in (m.name, *m.needs) if n != COUNTS)
@@ -266,7 +266,7 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
     `keys` are the names of columns that are no numbers.
     """
     rows = []
-    for row in read_rows(path, RESTORE, PUBLISHED_BYTES):
+    for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
         rows.append(
             {
                 RENAMED_VALUES.get(name, name): RENAMED_VALUES.get(text, text)
@@ -274,7 +274,7 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
             }
         )
     if not rows:
-        raise UserError(f"{path}: the file has no rows. {RESTORE}")
+        raise UserError(f"{path}: the file has no rows. {CORRECT_PUBLISHED}")
     unknown = unknown_name(rows[0], dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS]))
     if unknown:
         raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")

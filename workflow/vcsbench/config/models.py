@@ -141,11 +141,11 @@ def exactly_one(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-NAME = "have letters (a to z), digits, `.`, `_` and `-` only"
+NAME_RULE = "have letters (a to z), digits, `.`, `_` and `-` only"
 Name = Annotated[
     str,
     StringConstraints(max_length=200),
-    fits_pattern("[A-Za-z0-9][A-Za-z0-9._-]*", f"{NAME}, and begin with a letter or digit"),
+    fits_pattern("[A-Za-z0-9][A-Za-z0-9._-]*", f"{NAME_RULE}, and begin with a letter or digit"),
 ]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
@@ -265,7 +265,7 @@ class RemoteServer(Model):
     """The URL of the repository there; `{repo}` stands for the repository's name here."""
 
 
-NodeName = Annotated[str, fits_pattern("[A-Za-z0-9._-]+", NAME)]
+NodeName = Annotated[str, fits_pattern("[A-Za-z0-9._-]+", NAME_RULE)]
 
 
 class ClusterSettings(Model):

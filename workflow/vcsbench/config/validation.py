@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Checked = TypeVar("Checked")
 Keys = Sequence[str | int]
-UNKNOWN = "extra_forbidden"
+UNKNOWN_KEY = "extra_forbidden"
 # A JSON schema, as pydantic makes it from a model.
 Schema = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -34,7 +34,7 @@ SHOWN = 80  # of a refused value
 # PyYAML and Snakemake read YAML 1.1, where `1:30` is 90, `010` is 8, `on` is true and `2010-01-01` is a date,
 # and where `1e3` and `0o17` are text. In YAML 1.2, each of these is something else. A value without quotation
 # marks must be the same in both. These are the numbers and words that are.
-PLAIN = {
+SAME_IN_BOTH = {
     "int": re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+"),
     "float": re.compile(
         r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
@@ -44,7 +44,9 @@ PLAIN = {
     "merge": re.compile("<<"),
 }
 # A number of YAML 1.2.
-NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+")
+YAML_1_2_NUMBER = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+"
+)
 # Longer numbers are nobody's, and Python refuses to print one of more than 4,300 digits.
 NUMBER_LENGTH = 40
 
@@ -188,9 +190,9 @@ def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
     kind = node.tag.rpartition(":")[2]
     if kind == "str":
         # Text here can be a number of YAML 1.2.
-        is_same = not NUMBER.fullmatch(node.value)
+        is_same = not YAML_1_2_NUMBER.fullmatch(node.value)
     else:
-        is_same = kind in PLAIN and bool(PLAIN[kind].fullmatch(node.value))
+        is_same = kind in SAME_IN_BOTH and bool(SAME_IN_BOTH[kind].fullmatch(node.value))
     place = f"`{one_line(node.value, NUMBER_LENGTH)}` (line {node.start_mark.line + 1})"
     if not is_same:
         raise UserError(
@@ -239,7 +241,7 @@ def _sentence(
     """
     places = [(_keys_in(content, error), error) for error in errors]
     keys, error = min(places, key=lambda place: _rank(*place))
-    if error["type"] == UNKNOWN:
+    if error["type"] == UNKNOWN_KEY:
         return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
     if error["type"] == "missing":
         # No file has the key itself.
@@ -259,7 +261,7 @@ def _sentence(
 
 def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
     """Return the sort key of an error; the most helpful error has the smallest key."""
-    is_unknown_key = error["type"] == UNKNOWN
+    is_unknown_key = error["type"] == UNKNOWN_KEY
     # A wrong type may only mean another type of a union. A misspelt key explains a missing one.
     return (-len(keys), _is_type(error), not is_unknown_key)
 
