@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from fakes import Fakes
 from project import HANGING_S, ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
 from vcsbench import process_facts
+from vcsbench.__main__ import _find_cell
 from vcsbench.errors import REMEDY_BY_ERRNO, UserError
 from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
 
@@ -244,6 +246,27 @@ MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan", "9" * 400, "525601"]
 def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):
     done = checkout.fakes.run(checkout.folder / "vcsbench", *arguments)
     assert done.returncode in (1, 2) and error in done.stderr and not checkout.calls()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("log/file", ("s", "log/file")),
+        ("s/log/file", ("s", "log/file")),
+        ("log/svn", "skipped on this machine: no svn"),
+        ("s/log/svn", "skipped on this machine: no svn"),
+        ("other/log/svn", "is not in the grid"),
+        ("xlog/svn", "is not in the grid"),
+    ],
+)
+def test_find_cell_takes_whole_names_with_or_without_the_study(name, expected):
+    skipped = SimpleNamespace(path="log/svn", skip="no svn")
+    plan = SimpleNamespace(cell_by_key={("s", "log/file"): None}, grids={"s": [skipped]})
+    if isinstance(expected, tuple):
+        assert _find_cell(plan, name) == expected
+        return
+    with pytest.raises(UserError, match=expected):
+        _find_cell(plan, name)
 
 
 def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
