@@ -74,31 +74,26 @@ def test_change_against_the_baseline_has_the_reversed_factor_and_times():
     assert (outcome.before_s, outcome.after_s) == (1.0, 2.0)
 
 
-def test_steps_are_ordered_by_gain_and_those_that_lose_come_later():
-    small = packing((LOG, BETTER, 1.3))
-    large = fmt((LOG, BETTER, 2.0))
-    plan = plan_steps([small, large], PRESENT, MARGIN)
-    assert [step.value for step in plan.steps] == ["f7", "pack"]
-    losing = fmt((LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05))
-    plan = plan_steps([small, losing], PRESENT, MARGIN)
-    assert [step.value for step in plan.steps] == ["pack", "f7"]
+NOT_PACKED, IS_PACKED = {**LOG, "packing": "nopack"}, {**LOG, "packing": "pack"}
 
 
-def test_change_that_loses_after_another_step_comes_later():
-    after = {**LOG, "packing": "pack"}
-    losing = fmt(({**LOG, "packing": "nopack"}, BETTER, 2.0), (after, WORSE, 1 / 1.05))
-    plan = plan_steps([packing((LOG, BETTER, 1.3)), losing], PRESENT, MARGIN)
-    assert plan.steps[0].value == "pack"
-
-
-def test_change_that_wins_only_after_a_step_is_one():
-    results = [
-        ({**LOG, "packing": "nopack"}, EQUAL, 1.0),
-        ({**LOG, "packing": "pack"}, BETTER, 2.0),
-    ]
-    plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results)], PRESENT, MARGIN)
-    assert [step.value for step in plan.steps] == ["pack", "f7"]
-    assert plan.states[-1] == {"format": "f7", "packing": "pack"}
+@pytest.mark.parametrize(
+    ("results_of_f7", "steps"),
+    [
+        ([(LOG, BETTER, 2.0)], ["f7", "pack"]),
+        # A change that is slower somewhere, now or after another step, comes later.
+        ([(LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05)], ["pack", "f7"]),
+        ([(NOT_PACKED, BETTER, 2.0), (IS_PACKED, WORSE, 1 / 1.05)], ["pack"]),
+        # It is faster only after another step.
+        ([(NOT_PACKED, EQUAL, 1.0), (IS_PACKED, BETTER, 2.0)], ["pack", "f7"]),
+    ],
+)
+def test_steps_are_ordered_by_gain_and_by_losses(results_of_f7, steps):
+    plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results_of_f7)], PRESENT, MARGIN)
+    assert [step.value for step in plan.steps] == steps
+    assert plan.states[0] == PRESENT
+    assert plan.states[-1] == PRESENT | {step.axis: step.value for step in plan.steps}
+    assert len(plan.states) == 2 ** len(steps)
 
 
 def test_change_with_a_condition_is_no_step():
