@@ -113,8 +113,8 @@ DRAWN = "await until(() => root.dataset.charts);"
 
 def pick(axis, value):
     return f"""
-    mine.elements["{axis}"].value = "{value}";
-    mine.elements["{axis}"].dispatchEvent(new Event("change", {{ bubbles: true }}));
+    pickForm.elements["{axis}"].value = "{value}";
+    pickForm.elements["{axis}"].dispatchEvent(new Event("change", {{ bubbles: true }}));
     """
 
 

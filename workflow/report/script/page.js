@@ -1,6 +1,6 @@
 // "What I have", notes, print, and the start.
 
-const mine = document.getElementById("case");
+const pickForm = document.getElementById("case");
 const note = document.getElementById("note");
 const labels = JSON.parse(document.getElementById("labels").textContent);
 
@@ -32,8 +32,8 @@ function labelOf(axis, value) {
 // Answers, comparisons and charts for the picks
 
 // The picks of "What I have". The filter of the tables has other axes, which answers do not follow.
-function picksOf() {
-  return Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.querySelector(`select[name="${CSS.escape(axis)}"]`)));
+function picksOfForm() {
+  return Object.fromEntries(Object.entries(picked()).filter(([axis]) => pickForm?.querySelector(`select[name="${CSS.escape(axis)}"]`)));
 }
 
 // Puts the parts of the answer for the picks in their places. The page has an answer for each combination of its grid.
@@ -84,22 +84,22 @@ function showRows(values) {
 }
 
 function applyCase() {
-  const values = picksOf();
-  for (const control of mine?.querySelectorAll("select") ?? []) control.value = values[control.name] ?? "";
+  const values = picksOfForm();
+  for (const control of pickForm?.querySelectorAll("select") ?? []) control.value = values[control.name] ?? "";
   showAnswer(values);
   showRows(values);
   filterCharts(values);
 }
 
 function makeCase() {
-  if (!mine) return;
-  mine.addEventListener("submit", (event) => event.preventDefault());
-  mine.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
-  mine.addEventListener("reset", (event) => {
+  if (!pickForm) return;
+  pickForm.addEventListener("submit", (event) => event.preventDefault());
+  pickForm.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
+  pickForm.addEventListener("reset", (event) => {
     event.preventDefault();
-    select(Object.fromEntries([...mine.elements].map(({ name }) => [name, ""])));
+    select(Object.fromEntries([...pickForm.elements].map(({ name }) => [name, ""])));
   });
-  const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
+  const presets = [...pickForm.elements].filter(({ dataset }) => dataset.preset);
   if (!state().given.size && presets.length) {
     const given = new URLSearchParams(presets.map(({ name, dataset }) => [name, dataset.preset]));
     history.replaceState(null, "", `#${[encodeURIComponent(state().anchor), given].filter(String).join("&")}`);

@@ -2,7 +2,8 @@
 // A link restores it.
 "use strict";
 
-const OURS = ["only", "marks", "number"];
+// The keys of the address that are no axes.
+const OTHER_KEYS = ["only", "marks", "number"];
 const listeners = [];
 
 // Returns a text of an address that any reader can have written. One that is no valid encoding stays as it is.
@@ -25,7 +26,7 @@ function state() {
 function picked() {
   const controls = document.getElementById("case")?.elements ?? {};
   const isOffered = (name, value) => !controls[name]?.options || [...controls[name].options].some((option) => option.value === value);
-  return Object.fromEntries([...state().given].filter(([name, value]) => !OURS.includes(name) && isOffered(name, value)));
+  return Object.fromEntries([...state().given].filter(([name, value]) => !OTHER_KEYS.includes(name) && isOffered(name, value)));
 }
 
 function update() {
