@@ -87,9 +87,21 @@ def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, html
     assert not re.findall(r"""(?:src|href)=["']?https?:""", html)
 
 
-def test_page_has_picks_first_then_reasons_of_failures_and_details_of_numbers(results, page, tree):
-    first = next(child for child in tree.by_id("main").children if isinstance(child, Element))
-    assert first.attributes["id"] == "case" and "hidden" not in first.attributes
+def first_parts(tree):
+    parts = [child for child in tree.by_id("main").children if isinstance(child, Element)]
+    return [part.attributes.get("id") for part in parts if part.attributes.get("id")][:4]
+
+
+def test_page_of_a_published_study_begins_with_findings_and_tables(tree):
+    assert first_parts(tree) == ["findings", "case", "tables", "answer"]
+
+
+def test_page_of_an_own_repository_begins_with_picks_and_advice(results):
+    own = parse(build_page(replace(results, own_repository="/srv/svn/project")))
+    assert first_parts(own)[:2] == ["case", "answer"]
+
+
+def test_page_has_reasons_of_failures_and_details_of_numbers(results, page, tree):
     assert results.failures[0]["reason"] in tree.by_id("quality").text
     details = json.loads(gzip.decompress(base64.b64decode(tree.by_id("details").text)))
     assert details == json.loads(json.dumps(collect_details(results, page.tables.sections)))

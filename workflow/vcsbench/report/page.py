@@ -166,6 +166,11 @@ class Page:
     images: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def repeats_published(self) -> bool:
+        """Return True for a published study, whose page begins with its findings. Others begin with advice."""
+        return bool(self.study.numbers) and not self.own_repository
+
+    @property
     def lines(self) -> list[str]:
         """Return the names of the charts in the section Plots, which are line plots."""
         return [name for name in self.charts if name.startswith(LINE_CHARTS)]
