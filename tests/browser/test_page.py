@@ -18,7 +18,8 @@ PACKING = "table-nopack-vs-pack"
 @pytest.fixture(scope="module")
 def page(whole_study, tmp_path_factory):
     """The report of a completely measured study with duplicates."""
-    return write_page(whole_study, tmp_path_factory.mktemp("page"))
+    load = {"seconds": 22.0, "pack_seconds": 0.4, "revisions": 5500, "loaded_in": "/dev/shm/x"}
+    return write_page(whole_study, tmp_path_factory.mktemp("page"), loads={"ruby": load})
 
 
 def test_page_fits_a_desktop_and_findings_lead_to_their_rows(page, tmp_path):
@@ -61,6 +62,7 @@ def test_page_fits_a_small_window(page, tmp_path, width):
         "#%E0%A4%A&access=svn",
         "#access=%",
         "#&&=&number=%",
+        "#revisions=1e999",
     ],
 )
 def test_page_with_a_damaged_address_works(page, tmp_path, anchor):
@@ -184,6 +186,28 @@ def test_number_under_the_pointer_is_shown(page, tmp_path):
     return document.querySelector("#vg-tooltip-element").textContent;
     """
     assert re.search(r"Result.*f7 2\.0x faster", drive(page, tmp_path, DRAWN + steps))
+
+
+def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, tmp_path):
+    # 5,500 revisions were loaded in 22 s and packed in 0.4 s.
+    steps = """
+    const line = document.getElementById("size");
+    const bytes = { f6: { nopack: 80 * 2 ** 20, pack: 30 * 2 ** 20 }, f7: { nopack: 2 ** 25 } };
+    line.dataset.estimate = JSON.stringify({ ...JSON.parse(line.dataset.estimate), bytes });
+    update();
+    return { line: document.querySelector("#size output").textContent, hash: location.hash };
+    """
+    type_in = """
+    const input = document.getElementById("revisions");
+    input.value = "20000";
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    """
+    seen = drive(page, tmp_path, type_in + steps)
+    line = seen["line"].replace("\u202f", " ")
+    assert "for 20 000 revisions: load 80 s, pack 1.5 s in memory" in line
+    assert "f6 not packed 290 MiB, f6 packed 110 MiB, f7 not packed 120 MiB" in line
+    assert "from 5 500 revisions" in line
+    assert drive(page, tmp_path, steps, anchor="#revisions=20000") == seen
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):

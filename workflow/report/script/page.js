@@ -91,7 +91,52 @@ function applyCase() {
   filterCharts(values);
 }
 
+// The estimate for the reader's number of revisions
+
+function durationOf(seconds) {
+  if (seconds < 1) return "less than 1 s";
+  if (seconds < 90) return `${Number(seconds.toPrecision(2))} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+// A size in a binary unit with two digits.
+function sizeOf(bytes) {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
+  return written(Number((bytes / 1024 ** power).toPrecision(2)), ["bytes", "KiB", "MiB", "GiB", "TiB"][power]);
+}
+
+// The size of all files: ["f6 not packed 290 MiB", ...]. Only of the picked format, if its size is known.
+function sizesAt(scale, bytes) {
+  const format = picked().format;
+  const formats = bytes[format] ? [format] : Object.keys(bytes);
+  return formats.flatMap((name) => Object.entries(bytes[name]).sort().map(([packing, size]) =>
+    `${labelOf("format", name)} ${labelOf("packing", packing)} ${sizeOf(size * scale)}`));
+}
+
+// `basis` is change_costs.LoadEstimate.
+function estimateFor(count, basis) {
+  const scale = count / basis.revisions;
+  const parts = [`load ${durationOf(basis.seconds * scale)}`];
+  if (basis.pack_seconds) parts.push(`pack ${durationOf(basis.pack_seconds * scale)}`);
+  const times = parts.join(", ") + (basis.in_memory ? " in memory; a disk takes longer" : "");
+  const sizes = sizesAt(scale, basis.bytes);
+  const files = sizes.length ? ` Size of the files: ${sizes.join(", ")}. Not packed, they take more on disk.` : "";
+  return `Estimate for ${written(count, "revisions")}: ${times}.${files} Scaled from ${written(basis.revisions, "revisions")}; larger revisions need more.`;
+}
+
+function applyEstimate(given) {
+  const input = document.getElementById("revisions");
+  if (!input) return;
+  const number = Math.round(Number(given.get("revisions")));
+  const count = number > 0 && number < 1e9 ? number : 0;
+  input.value = count || "";
+  const line = input.closest("p");
+  line.querySelector("output").textContent = count ? estimateFor(count, JSON.parse(line.dataset.estimate)) : "";
+}
+
 function makeCase() {
+  document.getElementById("revisions")?.addEventListener("change", ({ target }) => select({ revisions: target.value }));
   if (!pickForm) return;
   pickForm.addEventListener("submit", (event) => event.preventDefault());
   pickForm.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
@@ -123,7 +168,7 @@ async function start() {
   await readDetails();
   makeCase();
   makeFilter(labels);
-  listeners.unshift(applyCase, applyFilter);
+  listeners.unshift(applyCase, applyEstimate, applyFilter);
   update();
   goToAnchor();
   document.documentElement.dataset.ready = "yes";

@@ -3,7 +3,7 @@
 "use strict";
 
 // The keys of the address that are no axes.
-const OTHER_KEYS = ["only", "marks", "number"];
+const OTHER_KEYS = ["only", "marks", "number", "revisions"];
 const listeners = [];
 
 // Returns a text of an address that any reader can have written. One that is no valid encoding stays as it is.

@@ -17,7 +17,7 @@ from vcsbench.config.study import Study
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts, page_texts, quality_section, summary
 from vcsbench.report.cell_details import collect_details
-from vcsbench.report.change_costs import measured_work
+from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
 from vcsbench.report.finding_tables import find_opposites, make_reversed_table
@@ -76,6 +76,8 @@ class AnswerSection:
     picks: Sequence[Pick]
     # For the script: the words of each axis, under "", and of its values.
     labels: Mapping[str, Mapping[str, str]]
+    # The basis of an estimate for the reader's number of revisions, None if no card is about a load.
+    estimate: LoadEstimate | None
     cards: Sequence[answers.CardView]
     pick_answers: Sequence[PickAnswer]
     # The timed command of each operation by its label: `{"cold log": "svn log -v URL"}`.
@@ -167,7 +169,7 @@ class Page:
 
     @property
     def repeats_published(self) -> bool:
-        """Return True for a published study, whose page begins with its findings. Others begin with advice."""
+        """Return True for a published study. Its page begins with findings, others with advice."""
         return bool(self.study.numbers) and not self.own_repository
 
     @property
@@ -280,6 +282,7 @@ def _describe_answers(
         min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
+        estimate=make_estimate(results) if any(view.costs for view in cards) else None,
         cards=cards,
         pick_answers=pick_answers,
         command_lines=list_command_lines(operations, setup.commands),
