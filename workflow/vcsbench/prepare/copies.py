@@ -23,16 +23,8 @@ from vcsbench.storages import folder_states
 from vcsbench.storages.filesystems import check_mounted, naming
 from vcsbench.storages.folder_states import StoredFile, read_chunks
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects.repository import (
-    REPOSITORIES,
-    Variant,
-    copy_path,
-    empty_copy_ok,
-    metadata_file,
-    published_metadata,
-    read_metadata,
-    write_metadata,
-)
+from vcsbench.subjects import repository
+from vcsbench.subjects.repository import REPOSITORIES, Variant
 from vcsbench.systems.base import System
 
 _DIGEST_MODULUS = 1 << 128
@@ -85,12 +77,12 @@ Jobs = Mapping[tuple[Variant, int], CopyJob]
 Loads = Mapping[tuple[str, str], LoadRecord]
 
 
-def read_content(repository: Path) -> Content:
+def read_content(root: Path) -> Content:
     """Return one digest of all files of a repository, and the state of each folder when it was read."""
     # A sum of the digests of files is the same for each order of files. So two copies have the same digest.
     total = 0
     state: dict[str, str] = {}
-    for folder, entries in folder_states.walk(repository):
+    for folder, entries in folder_states.walk(root):
         state[folder] = folder_states.folder_state(entries)
         for name, status in entries:
             if stat.S_ISDIR(status.st_mode):
@@ -98,7 +90,7 @@ def read_content(repository: Path) -> Content:
             relative = folder_states.join(folder, name)
             # Without the path in each digest, an exchange of two files would not change the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
-            for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
+            for chunk in read_chunks(f"{root}/{relative}", status.st_size):
                 digest.update(chunk)
             total += int.from_bytes(digest.digest(), "big")
     return Content(f"{total % _DIGEST_MODULUS:032x}", state)
@@ -213,19 +205,19 @@ def make_copies(
     # All copies of a variant have the same facts, so the facts of the first copy are returned.
     facts = {}
     for variant in variants:
-        first_copy = copy_path(workdir.path, variant.name, 1)
-        facts[variant.name] = published_metadata(read_metadata(first_copy))
+        first_copy = repository.copy_path(workdir.path, variant.name, 1)
+        facts[variant.name] = repository.published_metadata(repository.read_metadata(first_copy))
     return facts
 
 
 def _make_empty(workdir: WorkDir, system: System) -> None:
     """Make the repository of a system without content, on which a client is run before cold runs."""
-    if empty_copy_ok(workdir.path, system):
+    if repository.empty_copy_ok(workdir.path, system):
         return
     empty = workdir.path / REPOSITORIES / system.empty_name
     _remove_copy(workdir, empty)
     system.store.create_empty(empty)
-    write_metadata(empty, {"state": folder_states.read_state(empty)})
+    repository.write_metadata(empty, {"state": folder_states.read_state(empty)})
 
 
 def _remove_incomplete(workdir: WorkDir) -> None:
@@ -240,7 +232,7 @@ def _remove_incomplete(workdir: WorkDir) -> None:
         # .ruby.f7.pack.1.json.new and renamed at the end.
         is_unfinished_write = path.name.endswith(".new")
         copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
-        if is_unfinished_write or not read_metadata(copy) or not copy.exists():
+        if is_unfinished_write or not repository.read_metadata(copy) or not copy.exists():
             workdir.remove(REPOSITORIES, path.name)
 
 
@@ -262,12 +254,13 @@ def _plan_jobs(
             # The plan of a run checks only a sample of files, and may have found these copies intact. Without
             # metadata, the next plan finds them missing, and the run loads the repository again.
             for other in range(1, settings.copies + 1):
-                metadata_file(copy_path(folder, variant.name, other)).unlink(missing_ok=True)
+                copy = repository.copy_path(folder, variant.name, other)
+                repository.metadata_file(copy).unlink(missing_ok=True)
             raise UserError(
                 f"{folder}: no copy of {variant.name} is intact, and the loaded repository is "
                 f"gone or was changed. Run again to load it again."
             )
-        destination = copy_path(folder, variant.name, number)
+        destination = repository.copy_path(folder, variant.name, number)
         jobs[variant, number] = CopyJob(
             source, destination, variant.system.store.list_files(source)
         )
@@ -280,13 +273,13 @@ def _find_intact_copy(
     """Return the first copy of a variant that is not missing; None if all are."""
     for number in range(1, copies + 1):
         if (variant, number) not in missing:
-            return copy_path(folder, variant.name, number)
+            return repository.copy_path(folder, variant.name, number)
     return None
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
     # An incomplete copy has no metadata. So they are removed first.
-    workdir.remove(REPOSITORIES, metadata_file(copy).name)
+    workdir.remove(REPOSITORIES, repository.metadata_file(copy).name)
     workdir.remove(REPOSITORIES, copy.name)
 
 
@@ -357,7 +350,7 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
             load = loads[variant.repo, variant.format]
             metadata = _describe_copy(variant, load, job, content, settings.fragmentation_kib)
             metadata["copy"] = number
-            write_metadata(job.destination, metadata)
+            repository.write_metadata(job.destination, metadata)
     except BaseException:
         for job in batch:
             _remove_copy(workdir, job.destination)
@@ -372,9 +365,9 @@ def _check_copied_again(source: Path, content: Content) -> None:
     `content` was read from a new copy of the source. The metadata of the source are removed, so that it is
     made again.
     """
-    metadata = read_metadata(source)
+    metadata = repository.read_metadata(source)
     if metadata and metadata["digest"] != content.digest:
-        metadata_file(source).unlink()
+        repository.metadata_file(source).unlink()
         raise UserError(
             f"{source}: its files have other bytes than were written, though none was written "
             f"to since. Check the device, and run again to make the copy again."

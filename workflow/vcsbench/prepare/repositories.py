@@ -12,16 +12,8 @@ from vcsbench import words
 from vcsbench.files import read_json
 from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects.repository import (
-    Variant,
-    check_copies_mounted,
-    copy_path,
-    dump_record,
-    empty_copy_ok,
-    file_state,
-    problem_with,
-    read_metadata,
-)
+from vcsbench.subjects import repository
+from vcsbench.subjects.repository import Variant
 from vcsbench.systems import system_of
 
 SAMPLED_FILES = 100_000
@@ -146,7 +138,7 @@ class PreparedRepositories:
             return self._now
         # The rule also makes the empty repositories of the storage.
         systems = {variant.system for variant in made}
-        if not all(empty_copy_ok(workdir, system) for system in systems):
+        if not all(repository.empty_copy_ok(workdir, system) for system in systems):
             return self._now
         return str(record.get("made") or self._now)
 
@@ -259,7 +251,7 @@ class PreparedRepositories:
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
         if missing and record.get("place") == str(workdir):
-            check_copies_mounted(record)
+            repository.check_copies_mounted(record)
         return missing
 
     def copies_record(self, storage: str) -> Path:
@@ -272,7 +264,7 @@ class PreparedRepositories:
 
     def read_dump(self, repo: str) -> DumpRecord | None:
         """Return the record of a dump file; None if it is missing or unreadable."""
-        record = read_json(self.root / dump_record(repo))
+        record = read_json(self.root / repository.dump_record(repo))
         return cast("DumpRecord", record) if record else None
 
 
@@ -299,7 +291,7 @@ def pack_record(repo: str, fmt: str) -> str:
 def has_dump(dump: DumpRecord, revisions: int) -> bool:
     """Return True if a dump file exists unchanged, and ends with this revision or the youngest."""
     last = min(revisions, dump["youngest"])
-    is_unchanged = dump["state"] == file_state(Path(dump["path"]))
+    is_unchanged = dump["state"] == repository.file_state(Path(dump["path"]))
     return is_unchanged and dump["last"] == last
 
 
@@ -318,8 +310,8 @@ def missing_copies(
     metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
         for number in range(1, copies + 1):
-            path = copy_path(workdir, variant.name, number)
-            metadata_of[variant, number] = read_metadata(path)
+            path = repository.copy_path(workdir, variant.name, number)
+            metadata_of[variant, number] = repository.read_metadata(path)
     total_files = sum(metadata.get("files", 0) for metadata in metadata_of.values())
 
     missing = {}
@@ -330,8 +322,8 @@ def missing_copies(
             is_shard = variant.system.store.is_sampled
             all_shards = [folder for folder in metadata.get("state", {}) if is_shard(folder)]
             shards = math.ceil(files / total_files * len(all_shards))
-        path = copy_path(workdir, variant.name, number)
-        problem = problem_with(path, metadata, variant, number, shards)
+        path = repository.copy_path(workdir, variant.name, number)
+        problem = repository.problem_with(path, metadata, variant, number, shards)
         if not problem and metadata.get("fragmentation_kib") != fragmentation_kib:
             problem = "it was made with another `fragmentation_kib`"
         if problem:
