@@ -22,8 +22,18 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no chromium here (Debi
 DRIVER = """<script>
 {libraries}
 (async () => {{
+  // Timers run in the browser's virtual time, which passes at once. Messages take real time, which a step
+  // back in the history needs on a busy machine.
+  const channel = new MessageChannel();
+  const message = () => new Promise((done) => {{
+    channel.port1.onmessage = done;
+    channel.port2.postMessage(0);
+  }});
   const until = async (holds) => {{
-    for (let n = 0; n < 400 && !holds(); n += 1) await new Promise((done) => setTimeout(done, 25));
+    for (let n = 0; n < 400 && !holds(); n += 1) {{
+      for (let turn = 0; turn < 500 && !holds(); turn += 1) await message();
+      await new Promise((done) => setTimeout(done, 25));
+    }}
     if (!holds()) throw new Error(`never came true: ${{holds}}`);
   }};
   const root = document.documentElement;
