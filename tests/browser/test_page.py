@@ -39,6 +39,7 @@ def test_page_fits_a_desktop_and_findings_lead_to_their_rows(page, tmp_path):
     assert drive(page, tmp_path, steps) == {"wide": False, "boxes": [], "target": "TR"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 800, 1000])
 def test_page_fits_a_small_window(page, tmp_path, width):
     # The smallest window of Chromium has 500 pixels, so a zoom makes the rest.
@@ -145,6 +146,7 @@ def test_picks_change_answers_charts_tables_and_address(page, tmp_path):
 MINE = "#access=http&format=f6&packing=nopack&config=slow"
 
 
+@pytest.mark.slow
 def test_all_picks_have_the_steps_of_that_combination(page, tmp_path):
     seen = drive(page, tmp_path, CARD, anchor=MINE)
     assert seen["first"].startswith("You have: http, f6, not packed, default settings.")
@@ -156,6 +158,7 @@ def test_all_picks_have_the_steps_of_that_combination(page, tmp_path):
     assert {*seen["results"]} == {"1.2x faster", "1.3x faster", "2.0x faster"}
 
 
+@pytest.mark.slow
 def test_picks_without_a_cell_say_so_and_keep_the_last_answers(page, tmp_path):
     steps = """
     return [document.getElementById("no-answer").hidden, document.querySelector("#first p").textContent];
@@ -175,6 +178,7 @@ def test_page_without_scripts_has_the_images_of_its_charts(page):
     assert len(text) < 4_000_000
 
 
+@pytest.mark.slow
 def test_number_under_the_pointer_is_shown(page, tmp_path):
     steps = """
     const dot = document.querySelector("#card-format .live .mark-symbol path");
@@ -188,6 +192,7 @@ def test_number_under_the_pointer_is_shown(page, tmp_path):
     assert re.search(r"Result.*f7 2\.0x faster", drive(page, tmp_path, DRAWN + steps))
 
 
+@pytest.mark.slow
 def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, tmp_path):
     # 5,500 revisions were loaded in 22 s and packed in 0.4 s.
     steps = """
@@ -242,6 +247,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
         assert text in opened["text"], text
 
 
+@pytest.mark.slow
 def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
     steps = f"""
     const table = document.querySelector("#{PACKING} .measured table");
@@ -267,6 +273,7 @@ return { same: cells.filter((cell) => cell.classList.contains("same")).length, a
 """
 
 
+@pytest.mark.slow
 def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
     differs = drive(page, tmp_path, FILTER, anchor="#only=differs")
@@ -277,6 +284,7 @@ def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     assert marked["all"] == plain["all"]
 
 
+@pytest.mark.slow
 def test_copy_has_the_shown_numbers(page, tmp_path):
     steps = """
     const figure = all("#table-elapsed .measured").find(seen);

@@ -85,7 +85,7 @@ def paths_of_refs(repository, first):
 
 # The tree of kde takes half a minute.
 PROFILES = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "kde" else name for name in SCALES
+    name if name == "apache" else pytest.param(name, marks=pytest.mark.slow) for name in SCALES
 ]
 
 
@@ -109,6 +109,7 @@ def test_dump_and_fast_import_streams_make_equal_trees(tmp_path, profile):
         assert git_tree(repository, commits[number], tmp_path / f"git-r{number}") == expected
 
 
+@pytest.mark.slow
 def test_fast_import_has_branches_tags_and_executable_files(tmp_path):
     _, repository, _ = load(tmp_path, "ruby", SCALES["ruby"])
     lines = (

@@ -70,10 +70,15 @@ def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
     ("kind", "content"),
     [
         ("budget", "[]"),
-        ("budget", '{"blocks": 5}'),
-        ("provenance", "5"),
-        ("provenance", '{"changed": 5}'),
-        ("history", "nothing"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                ("budget", '{"blocks": 5}'),
+                ("provenance", "5"),
+                ("provenance", '{"changed": 5}'),
+                ("history", "nothing"),
+            ]
+        ),
     ],
 )
 def test_read_results_with_a_damaged_record_names_it(tmp_path, kind, content):

@@ -341,6 +341,7 @@ def test_svn_url_wrong_definitions_name_the_key(wrong):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
 
 
+@pytest.mark.slow
 def test_svn_url_of_a_server_that_stalls_is_refused(server, stored, tmp_path, monkeypatch):
     # Not the end of a dump, but a pause in it.
     script = f'#!/bin/sh\n{shutil.which("svnrdump")} "$@" | head -c 300\nexec sleep 3600\n'

@@ -115,7 +115,7 @@ def histories(tmp_path_factory):
     return Histories(tmp_path_factory.mktemp("histories"))
 
 
-pytestmark = needs("hg", "fossil", "git", "svn")
+pytestmark = [pytest.mark.slow, needs("hg", "fossil", "git", "svn")]
 
 
 def test_trees_at_sampled_revisions_are_equal_in_all_systems(histories, tmp_path):
