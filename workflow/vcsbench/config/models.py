@@ -417,8 +417,8 @@ class Settings(Model):
     """The blocks that a node of a cluster measures. Its job sets it."""
     duplicates: int = key(1, was="twins", ge=0, le=100)
     """How many cells of each class (command, cache, access) are measured twice, the second with `~2` at the
-    end of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A
-    build that you list twice is no duplicate: it is a check that you read yourself."""
+    end of its name. Their difference is a part of every comparison's error. With 0, every comparison is
+    undecided. A build that you list twice is no duplicate: it is a check that you read yourself."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
     """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if
     its difference is shown to be below it (docs/statistics.md)."""

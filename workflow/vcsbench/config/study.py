@@ -355,8 +355,8 @@ class TableDefinition(TypedDict, total=False):
     metric: Annotated[Text, AfterValidator(known_metric_of_table)]
     """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
     reduce: Statistic
-    """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
-    The metric defines which of two values is better."""
+    """How the runs of a cell are aggregated, within each round and then over the rounds (default: geometric
+    mean; of published numbers: median). The metric defines which of two values is better."""
     where: Annotated[dict[AxisOfStudy, Value | Values], Field(min_length=1)]
     """The cells of the table: axes with a value or a list of values (default: all)."""
     over: AxisOfStudy
