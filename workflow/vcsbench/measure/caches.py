@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import math
 import mmap
 import os
 import stat
@@ -70,21 +71,22 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 
 
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
-    """Return how much of some files is in memory: of files, and of all files below folders.
+    """Return how much of the files `paths`, or of all files below them, is in the page cache.
 
-    If they are more than `max_files`, an even sample stands for all of them, such as every second file.
-    Return None if the files have no bytes, or if the kernel does not answer. Opening files loads their
-    inodes, so caches must be cleared again before a cold run.
+    Of more than `max_files` files, an even sample is queried, such as every second file. Return None if they
+    have no bytes, or if the kernel does not answer. Opening a file loads its inode, so caches must be cleared
+    again before a cold run.
     """
     files: list[str] = []
     for path in paths:
         files += _list_files(str(path))
     if not files:
         return None
-    # 2 for 100,000 files, if 50,000 are allowed.
-    step = -(-len(files) // max_files)
+    # Every second file is queried if 100,000 files exist, and 50,000 are allowed.
+    step = math.ceil(len(files) / max_files)
     sample = files[::step]
     try:
+        # The first file stands for the file system of all.
         filesystem = mount_of(sample[0]).filesystem
         uses = [_query_file(os.open(file, os.O_RDONLY), filesystem) for file in sample]
     except OSError:
@@ -93,6 +95,7 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     if not total.size:
         return None
     coverage = f"{len(sample)} of {len(files)} files"
+    # Each file of the sample stands for `step` files.
     return Residency(total.cached_bytes / total.size, total.pages_bytes * step, coverage)
 
 
@@ -119,9 +122,8 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
     Only files whose names are in the kernel's cache are opened, so no inode is loaded. The other files count
     as not in memory. Return None if the kernel does not answer.
     """
-    # A cached name keeps the names of its parents cached, so below a folder without a cached name nothing is
-    # looked for. If memory is short, the kernel may drop a name before the pages of its file. Then the result
-    # is too low.
+    # The parents of a cached name are cached as well. So a folder whose name is not cached is not searched.
+    # If memory is short, the kernel may drop a name before the pages of its file: the result is then too low.
     uses: list[FileUse] = []
     try:
         for path in paths:
@@ -145,12 +147,13 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the size and the cached bytes of a file, or of all files below a folder, with cached names."""
-    opened = _open_cached(path)
-    if opened is None:
+    """Yield the use of a file, or of all files below a folder, unless their names are not cached."""
+    descriptor = _open_cached(path)
+    if descriptor is None:
         return
-    if not stat.S_ISDIR(os.fstat(opened).st_mode):
-        yield _query_file(opened)
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        # This closes the file, too.
+        yield _query_file(descriptor)
         return
     try:
         with os.scandir(path) as entries:
@@ -158,11 +161,11 @@ def _query_cached(path: bytes) -> Iterator[FileUse]:
                 if entry.is_dir(follow_symlinks=False):
                     yield from _query_cached(entry.path)
                 elif entry.is_file(follow_symlinks=False):
-                    file = _open_cached(entry.name, opened)
+                    file = _open_cached(entry.name, descriptor)
                     if file is not None:
                         yield _query_file(file)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:

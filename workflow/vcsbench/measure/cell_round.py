@@ -51,6 +51,7 @@ class RoundMeasurement:
         self.folder = folder
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
+        # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
         # The first untimed run, whose output is read if the work of the command is computed from it. None
         # before it, or without such a run.
@@ -68,7 +69,7 @@ class RoundMeasurement:
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Prepare subjects, server and command, and set `started_at`, `hyperfine` and `discarded_run`.
+        """Prepare subjects, server and command, and set what a round needs: `hyperfine`, for example.
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
@@ -80,14 +81,16 @@ class RoundMeasurement:
             stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
+        # Without a subject, nothing is stored about a discarded run.
         subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, subject, self.cell.root)
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
-        """Time the runs of the round, and set `runs`. hyperfine holds the descriptor `lock` open.
+        """Time the runs of the round, and set `runs`.
 
-        Raise UserError with the output of the command and the server if a run fails.
+        `lock` is the open lock of the machine. hyperfine inherits it, so that no other cell starts before
+        hyperfine has ended. Raise UserError with the output of command and server if a run fails.
         """
         self.runs = []
         self.collector = EvidenceCollector(
@@ -110,8 +113,8 @@ class RoundMeasurement:
         finally:
             self.collector.close()
         if failure is not None:
-            # If the command cannot be run, hyperfine does not report why. So the command is run again here,
-            # and the error of this run is part of the message.
+            # hyperfine does not report why a command cannot be run. So the command is run again here, and
+            # the error of this run is part of the message.
             outcome = self._run_again()
             raise ProgramError(f"{printable(failure)}; run again, {outcome}{self._details()}")
         self._check_exit_codes()
@@ -138,6 +141,7 @@ class RoundMeasurement:
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
+        # The untimed run whose output was read.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
@@ -164,9 +168,8 @@ class RoundMeasurement:
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # hyperfine does nothing until the next hook but to start the shell of that hook. So the counter
-            # that begins here has the instructions of this start at the next hook. Each run is followed by
-            # the start of a hook, so this number is subtracted from the instructions of each run.
+            # Until the next hook, hyperfine only starts the shell of that hook. The instructions of this
+            # start are counted here, and subtracted from those of each run, which such a start follows.
             self.collector.begin_hook(self.hyperfine.pid)
             return
         # End the record of the run before this hook. Before the first prepare hook there was no run: this
@@ -175,9 +178,8 @@ class RoundMeasurement:
         if hook is Hook.PREPARE:
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif self.work_kind.read and not self.captured:
-            # The output of a command has to be read from one untimed run, usually the first warm-up run. If
-            # there was none, the command runs once more here, after all timed runs. Its output does not
-            # depend on the caches, which are now other ones.
+            # The output is read from one untimed run, usually the first warm-up run. Without a warm-up run,
+            # the command runs once more here, after all timed runs: its output does not depend on caches.
             self.cell.reset_output()
             self.collector.begin(self.hyperfine.pid, is_timed=False)
             self._warm_up(is_read=True)
@@ -185,8 +187,8 @@ class RoundMeasurement:
     def _set_up(self) -> None:
         """Do the steps before all runs, and run the command untimed as often as the cache state demands.
 
-        These warm-up runs are not hyperfine's, because it does not report the signal that ended one of them.
-        If a cold run has to be discarded and no earlier round has done that, there is at least one.
+        hyperfine does not do these warm-up runs, because it does not report the signal that ended one. A
+        command whose first cold run is discarded has at least one, unless an earlier round has discarded it.
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
@@ -216,8 +218,8 @@ class RoundMeasurement:
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, and read the counters at its begin.
 
-        The steps `first`, if the state has them, replace the steps `prepare` before the first run. A series
-        of runs clears the caches only once, for example.
+        A state may have other steps (`first`) before the first run than before later ones (`prepare`): a
+        series of runs clears the caches only once, for example.
         """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:
@@ -225,6 +227,7 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
+                # The query shows that the caches are clear, but may itself load inodes.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
@@ -233,9 +236,9 @@ class RoundMeasurement:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _start_server_again(self) -> None:
-        """Start the server that the step `restore` has ended, unless a later step has done so.
+        """Start the server that the step `restore` has ended, unless a later step has started it.
 
-        If the run needs a server with warm caches, they are filled by a run that reads.
+        If the run needs a server with warm caches, a command that reads the whole tree fills them.
         """
         if not self.cell.server or self.cell.server.pid:
             return
@@ -248,7 +251,7 @@ class RoundMeasurement:
     def _warm_up(self, is_read: bool) -> None:
         """Run the command untimed, and collect the evidence of this run.
 
-        With `is_read`, this run becomes `captured`, and its output is read if the work is computed from it.
+        With `is_read`, set `captured` to this run, and read its output if the work is computed from it.
         """
         try:
             captured = self._run_untimed(is_read)
@@ -264,22 +267,22 @@ class RoundMeasurement:
             self.captured = captured._replace(server_io=server_io)
 
     def _run_untimed(self, is_read: bool) -> Captured:
-        """Run the command once, and compute its work from its output if the output `is_read`.
+        """Run the command once, and return the run, with the work of the command if its output `is_read`.
 
-        Of a cell with traffic, each client sends one request, one after the other, and the run of the first
+        In a cell with traffic, each client sends one request, one after another, and the run of the first
         reader is returned. Raise UserError if two readers got different answers.
         """
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_read)
-        # Without readers, one request is sent all the same (PreparedCell.fill_in).
+        # The requests of readers come first. There is one even without readers (PreparedCell.fill_in).
         readers = max(1, self.cell.readers)
         first = self._capture(self.cell.requests[0], is_read)
         for number, request in enumerate(self.cell.requests[1:], 2):
             is_reader = number <= readers
-            again = self._capture(request, is_read and is_reader)
-            if is_reader and again.work != first.work:
+            run = self._capture(request, is_read and is_reader)
+            if is_reader and run.work != first.work:
                 raise UserError(
-                    f"reader {number} got another answer than reader 1: {again.work} and not {first.work}. "
+                    f"reader {number} got another answer than reader 1: {run.work} and not {first.work}. "
                     f"Use a command in `argv` whose output does not vary."
                 )
         return first
@@ -287,8 +290,8 @@ class RoundMeasurement:
     def _capture(self, command: Invocation, is_read: bool) -> Captured:
         """Run one client untimed, and return the run.
 
-        If the output `is_read`, the run has its work, the peak memory of the server, and what git traced. Its
-        bytes are those without the trace.
+        If the output `is_read`, the run has the work of the command, the peak memory of the server, and what
+        git traced. The bytes that git wrote to its trace are not counted.
         """
         read_output: work.OutputReader = work.discard_output
         if is_read and self.work_kind.read:
@@ -297,6 +300,7 @@ class RoundMeasurement:
             argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
             command = command._replace(argv=argv)
         trace = self.folder / "git-trace"
+        # Without a server, the trace has neither a protocol nor sent objects.
         is_traced = is_read and self._program == "git" and bool(self.cell.served)
         if is_traced:
             variables = {**command.environment, TRACE_VARIABLE: str(trace)}
@@ -317,15 +321,16 @@ class RoundMeasurement:
             captured = captured._replace(server_peak_bytes=sampler.peak_bytes)
         if is_traced:
             io = dict(captured.io)
+            # No timed run writes a trace.
             if io["wchar"] is not None:
                 io["wchar"] -= trace.stat().st_size
             captured = captured._replace(io=io, git_trace=self._read_trace(trace))
         return captured
 
     def _read_trace(self, trace: Path) -> GitTrace:
-        """Return what git traced of a run.
+        """Return the protocol and the number of objects that git traced of a run.
 
-        Raise UserError if client and server used another protocol than the cell's label has.
+        Raise UserError if the protocol is another one than the value of the cell's axis `protocol`.
         """
         traced = read_git_trace(trace)
         expected = self.recipe["axes"].get("protocol", "")
@@ -339,14 +344,14 @@ class RoundMeasurement:
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
 
-        Do nothing if there was no timed run before this hook. `is_last` is True after the last run. An error
-        of reading what the run wrote is stored in `read_error`.
+        Do nothing if no timed run was before this hook. `is_last` is True after the last run. If the files
+        that the run wrote cannot be read, set `read_error`.
         """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
-        # The time from the answer to the hook before the run to the request of the hook after it. It replaces
-        # the time between both readings of the counters, which take time themselves.
+        # The time between the hooks before and after the run. It replaces the time between both readings of
+        # the counters, because these take time themselves.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
@@ -367,13 +372,13 @@ class RoundMeasurement:
             self.read_error = self.read_error or error
 
     def _promises(self) -> Promises:
-        """Return the promises of the cache state about the next run."""
+        """Return what the cache state promises about the next run: {"os": "hot", "server": "kept"}."""
         if self.runs and "later_promises" in self.state:
             return self.state["later_promises"]
         return self.state["promises"]
 
     def _read_what_was_written(self, run: RunRecord) -> None:
-        """Add to a run what is in files: its work, and the reports of the launcher or of the traffic.
+        """Add to a run what is in files: its work, and the report of the launcher or the traffic program.
 
         Raise OSError, UserError or ValueError if one of them cannot be read.
         """
@@ -423,9 +428,9 @@ class RoundMeasurement:
             raise ProgramError(f"{failure}{self._details()}")
 
     def _add_captured_run(self) -> None:
-        """Add peak memory and work of the captured run to all timed runs.
+        """Add peak memory and work of `captured`, an untimed run, to all timed runs.
 
-        Without a captured run, the client's peak memory is None.
+        Without it, the client's peak memory is None.
         """
         captured = self.captured
         for run in self.runs:
@@ -434,7 +439,7 @@ class RoundMeasurement:
                 evidence["client_peak_memory_bytes"] = None
                 continue
             evidence["client_peak_memory_bytes"] = captured.peak_bytes
-            # The kernel keeps no peak of a process of the server that has ended in the run.
+            # It is unknown if a process of the server has ended in the run: the kernel keeps no peak of it.
             if evidence.get("server_peak_memory_bytes") is None:
                 evidence["server_peak_memory_bytes"] = captured.server_peak_bytes
             # All runs of a command that only prints do the same, so one run stands for all of them.
@@ -444,8 +449,8 @@ class RoundMeasurement:
     def _check_counterpart(self) -> None:
         """Raise UserError if a run has not written an equal copy of the tree that it read.
 
-        Only some outputs have a `counterpart`: the path of the tree that they must equal, and the URL in its
-        keywords.
+        Only some outputs have a `counterpart`: the path of the tree that they must equal, and the URL in the
+        expanded keywords of this tree, such as $HeadURL$.
         """
         output = self.cell.output
         if not (output and output.counterpart and self.work_kind.inspect):
@@ -482,7 +487,7 @@ class RoundMeasurement:
         return os.path.basename(self.cell.timed.argv[0])
 
     def _details(self) -> str:
-        """Return what may explain a failure: a full disk and the server's log. "" without both.
+        """Return the end of a failure's message: a full disk and the server's log; "" without both.
 
         Example: "; /mnt/out: No space left on device; svnserve's log ends: svnserve: Can't bind".
         """

@@ -95,6 +95,7 @@ def read_counters(*paths: Path) -> MachineCounters:
     line = read("/proc/stat").split("\n", 1)[0]
     ticks = [int(field) for field in line.split()[1:]]
     if not ticks:
+        # This raises the error.
         kernel.check_system_files()
     return MachineCounters(
         clock_s=clock_s,
@@ -190,13 +191,14 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     """Return how busy the machine was in a run, such as {"busy_s": 1.5, "steal_s": 0.0, "steal_pct": 0.0}.
 
     The seconds are of all processors together: 2 processors can be busy for 2 s in a run of 1 s. `steal_pct`
-    is the share that the hypervisor gave to others. `cpu_pressure_pct`, and the same of memory and io, are
-    shares of the time in which a task waited for it. They are missing if the kernel does not count them.
+    is the share of their time that the hypervisor gave to others. `cpu_pressure_pct`, `memory_pressure_pct`
+    and `io_pressure_pct` are shares of the run in which some task waited for this resource. The result lacks
+    those that the kernel does not count.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
     # In a run of less than a tick, the difference is 0, which must not be a divisor.
-    all_ticks = after.all_ticks - before.all_ticks or 1
+    all_ticks = (after.all_ticks - before.all_ticks) or 1
     load: EvidencePart = {
         "busy_s": round(busy_ticks * TICK_S, 3),
         "steal_s": round(steal_ticks * TICK_S, 3),
@@ -207,6 +209,7 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
         name = f"{resource}_stalled_us"
         stalled_us = subtract(getattr(after, name), getattr(before, name))
         if stalled_us is not None:
+            # 1e-6 makes seconds of microseconds, and 100 per cent of a share.
             load[f"{resource}_pressure_pct"] = round(100e-6 * stalled_us / window_s, 2)
     return load
 
@@ -214,37 +217,39 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
 def read_device_use(*paths: Path) -> DeviceUse:
     """Return the use, by all processes since boot, of the block devices that hold some paths.
 
-    A device that holds several of the paths counts once. Return DeviceUse() if a device cannot be read, or if
-    no device holds them.
+    A device that holds several of the paths counts once. All fields are None if a device cannot be read, or
+    if no device holds the paths.
     """
-    folders: set[str] = set()
+    # A device or a disk is named by its folder, such as /sys/block/sda.
+    devices: set[str] = set()
     for path in paths:
-        folders |= block_folders(path)
-    devices = _read_devices(folders)
-    if not devices:
+        devices |= block_folders(path)
+    statistics = _read_statistics(devices)
+    if not statistics:
         return DeviceUse()
-    # Flushes are counted for whole disks only, not for partitions and devices that lie on others.
+    # The kernel counts flushes of whole disks only, not of partitions and of devices that lie on others.
     disks: set[str] = set()
-    for folder in folders:
-        disks |= whole_disks(folder)
-    flushes = [columns[FLUSHES] for columns in _read_devices(disks) if len(columns) > FLUSHES]
+    for device in devices:
+        disks |= whole_disks(device)
+    # Before Linux 5.5, there is no such column.
+    flushes = [columns[FLUSHES] for columns in _read_statistics(disks) if len(columns) > FLUSHES]
     return DeviceUse(
-        read_bytes=sum(columns[SECTORS_READ] for columns in devices) * SECTOR_BYTES,
-        write_bytes=sum(columns[SECTORS_WRITTEN] for columns in devices) * SECTOR_BYTES,
-        reads=sum(columns[READS] for columns in devices),
+        read_bytes=sum(columns[SECTORS_READ] for columns in statistics) * SECTOR_BYTES,
+        write_bytes=sum(columns[SECTORS_WRITTEN] for columns in statistics) * SECTOR_BYTES,
+        reads=sum(columns[READS] for columns in statistics),
         flushes=sum(flushes) if flushes else None,
     )
 
 
-def _read_devices(folders: Iterable[str]) -> list[list[int]]:
-    """Return the columns of each device; no columns if one device cannot be read."""
-    devices = []
-    for folder in folders:
-        columns = read(f"{folder}/stat").split()
+def _read_statistics(devices: Iterable[str]) -> list[list[int]]:
+    """Return the columns of each device's file `stat`; [] if one device cannot be read."""
+    statistics = []
+    for device in devices:
+        columns = read(f"{device}/stat").split()
         if not columns:
             return []
-        devices.append([int(column) for column in columns])
-    return devices
+        statistics.append([int(column) for column in columns])
+    return statistics
 
 
 def measure_sync_s(path: Path) -> float:

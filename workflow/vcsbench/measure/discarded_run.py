@@ -34,6 +34,7 @@ class DiscardedRun:
     # count, as long as the last cold run is less than DISCARDED_RUN_S ago.
 
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
+        # The file of this command and this copy; None if nothing is stored.
         self.file: Path | None = None
         folders: list[Path] = []
         if subject:

@@ -86,8 +86,8 @@ class GitHttpd(_GitServer, Httpd):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration for the server."""
-        # httpd hands over its own variables to CGI programs only if it is told to.
+        """The path of the generated configuration, as the server opens it."""
+        # A CGI program gets none of httpd's own variables, but those of the directive SetEnv.
         variables = {
             **git_settings(SETTINGS),
             "GIT_PROJECT_ROOT": str(self.root),

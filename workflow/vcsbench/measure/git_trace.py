@@ -25,7 +25,11 @@ class GitTrace(NamedTuple):
 
 
 def read_git_trace(path: Path) -> GitTrace:
-    """Return the protocol and the objects of a run from its trace. A run without a server has neither."""
+    """Return the protocol and the number of sent objects from the trace file of a run.
+
+    A run without a server has neither. A line of the file is, for example, {"event": "data", "key":
+    "negotiated-version", "value": "2"}.
+    """
     protocol = ""
     received = 0
     written = 0
@@ -35,6 +39,7 @@ def read_git_trace(path: Path) -> GitTrace:
             protocol = str(event["value"])
         elif event["event"] == "data" and event["key"] == "write_pack_file/wrote":
             written += int(event["value"])
+        # The arguments of a child have the number of objects that a client received.
         elif event["event"] == "child_start":
             received += _count_received(event["argv"])
     # A client that pushes writes the pack, and the server, whose events are elsewhere, receives it.

@@ -32,6 +32,7 @@ class InstructionCounter:
     """Count the instructions of all threads of some processes, and of their later children."""
 
     def __init__(self, pids: Sequence[int]) -> None:
+        # The descriptor of each thread's counter.
         self.events: list[int] = []
         self.has_failed = False
         try:
@@ -51,6 +52,7 @@ class InstructionCounter:
         total = 0
         while self.events:
             event = self.events.pop()
+            # Numbers of 8 bytes: the count, for how long it was enabled, and for how long it counted.
             count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
             os.close(event)
             # The kernel lets several users take turns at a counter.
@@ -62,7 +64,7 @@ class InstructionCounter:
 
 @cache
 def why_no_instructions() -> str:
-    """Return in a clause why instructions cannot be counted here; "" if they can."""
+    """Return why instructions cannot be counted here, as a clause; "" if they can."""
     try:
         this_thread = 0
         os.close(_open_event(this_thread))

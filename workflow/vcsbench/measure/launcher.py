@@ -77,6 +77,7 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
     pid = os.fork()
     if pid:
         return pid
+    # From here on, this is the client.
     os.close(gate_writer)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
     # With the highest priority, a client that still waits at the gate gets a processor before the commands of
@@ -88,8 +89,8 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
     # Nothing is ever written to the pipe. The read returns when the parent closes its end, for all clients at
     # once.
     os.read(gate, 1)
-    at = START_BYTES * number
-    starts[at : at + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
+    offset = START_BYTES * number
+    starts[offset : offset + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
     # The command has the usual priority.
     os.setpriority(os.PRIO_PROCESS, 0, priority)
     # The other clients get their turn before this one executes its command.
@@ -120,16 +121,17 @@ def _report_failure(client: Client, client_count: int, status: int) -> int:
 def _write_report(
     report: str, clients: list[Client], starts: mmap, began_ns: int, released_ns: int
 ) -> None:
-    """Write the times of all clients as JSON, in seconds since their release (records.Launched).
+    """Write the times of all clients as JSON, in seconds since their release at `released_ns`.
 
-    `starts` has the start of each client in nanoseconds. `began_ns` is the time before the first client was
-    forked, and `released_ns` the time when all were released.
+    `starts` has the start of each client in nanoseconds. `began_ns` is the time before the first fork.
+    Example (records.Launched), shortened: {"forking_s": 0.002, "all_s": 1.5, "clients": [{"went_s": 0.0001,
+    "ended_s": 1.5, "user_s": 0.2, "system_s": 0.1}]}.
     """
     # Without the module json: its import would be part of the measured time.
     times = []
     for client in clients:
-        at = START_BYTES * client.number
-        started_ns = int.from_bytes(starts[at : at + START_BYTES], "little")
+        offset = START_BYTES * client.number
+        started_ns = int.from_bytes(starts[offset : offset + START_BYTES], "little")
         went_s = (started_ns - released_ns) / NS
         ended_s = (client.ended_ns - released_ns) / NS
         times.append(

@@ -50,7 +50,7 @@ class NetworkOutput(NamedTuple):
 
 
 def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
-    """Return the network file system of a run's output; None without one."""
+    """Return the network file system that the folders `outputs` of a run are on; None if they are on none."""
     if not outputs:
         return None
     mount = mount_of(outputs[0])

@@ -103,7 +103,8 @@ class PreparedCell:
         self.input = self._make_subject(recipe["input"])
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
-        # A push goes to a copy of its own, which is served instead of the input.
+        # The folder that the server serves: that of the output if it has one (a push goes to a copy of its
+        # own), and otherwise that of the input. None if neither has one.
         self.served: Path | None = None
         for subject in self.subjects:
             self.served = subject.served or self.served
@@ -117,10 +118,11 @@ class PreparedCell:
         self.server = self._make_server()
         if self.server:
             self.environment.update(self.server.client_variables())
-        # The server was seen to refuse what its settings forbid.
+        # True once the server was seen to refuse what its settings forbid.
         self.is_checked = False
         if self.input and self.output:
             self.output.input = self.input
+            # A function: the URL is read later, because it may have the port of the server.
             self.output.origin = self.origin if self.input.served else None
         # The reports of the launcher of several clients, and of the program that sends their requests.
         self.launcher_report = folder / "launched.json"
@@ -201,7 +203,7 @@ class PreparedCell:
         )
 
     def open(self, stack: ExitStack) -> None:
-        """Check disks, subjects, programs and code against the recipe, fill in the command, read versions.
+        """Check disks, subjects, programs and code against the recipe, and set the command and `versions`.
 
         The server is not started, but its port is reserved, because the command names it. `stack` takes the
         clean-up. Raise UserError if something differs from the recipe.
@@ -242,7 +244,7 @@ class PreparedCell:
         name = os.path.basename(program)
         version_options = ["--version"]
         if name.startswith("svn"):
-            # Other programs may lack this option.
+            # Only Subversion's clients are known to have this option.
             version_options.append("--quiet")
         commands = {
             "hyperfine": [Programs().get("hyperfine"), "--version"],
@@ -255,8 +257,9 @@ class PreparedCell:
     def fill_in(self) -> None:
         """Fill in the templates of the command: set `argv`, `timed`, `requests` and `idle_argv`.
 
-        For example, "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log", "svn://127.0.0.1:40123/ruby"]. In
-        a cell with traffic, the files that the program reads and that its clients commit are written, too.
+        `argv` is the command of one client: "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log",
+        "svn://127.0.0.1:40123/ruby"]. `timed` is what hyperfine runs: this client, the launcher of several
+        clients, or the program that sends the requests of traffic, whose files are written here, too.
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
@@ -265,7 +268,8 @@ class PreparedCell:
         request = self.timed._replace(argv=self.argv, stdin=stdin)
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
-            # Without readers, one request is checked all the same: its output identifies the repository.
+            # Each request is also sent once untimed, one read even without readers: its output identifies the
+            # repository (RoundMeasurement._run_untimed).
             argvs = [self.argv] * max(1, self.readers) + [commit.argv for commit in commits]
             self.requests = [request._replace(argv=argv) for argv in argvs]
             timed_argv = [*TRAFFIC, str(self._write_traffic_specification(commits))]
@@ -297,8 +301,9 @@ class PreparedCell:
         arrival = self.recipe.get("arrival", CLOSED_LOOP)
         specification = {
             "seconds": self.recipe["traffic"]["seconds"],
+            # 0: each client sends its next request when its last one has ended.
             "per_s": 0 if arrival == CLOSED_LOOP else float(arrival),
-            # All cells of a round have the same arrivals.
+            # By the round, so that all cells of a round have the same arrivals.
             "seed": self.number,
             "readers": self.readers,
             "read": self.argv,
@@ -333,7 +338,8 @@ class PreparedCell:
     def _words(self) -> Words:
         """Return the words of templates with their values: "url" has the value of {url} in a command.
 
-        A value is a text, several arguments, or a function that returns one of them.
+        A value is a text, several arguments, or a function that returns one of them. Example: {"format":
+        "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
         """
         # A function is called only if a command has the word: {url} needs a port, for example. The value of
         # an axis is a word as well, such as {format}, unless a later word has the same name.
@@ -471,7 +477,8 @@ class PreparedCell:
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        Such a cell would have a wrong label. The clients request the empty repository.
+        A server that serves them would have other settings than the cell's label. The clients request the
+        empty repository.
         """
         assert self.input
         url = self.url(self.input.idle_name)
@@ -524,12 +531,12 @@ class PreparedCell:
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
-            # Some commands (`fixed_cost: false`) cannot work on an empty repository. They have loaded the
-            # client's files before they failed, and may have left a part of their output.
+            # Some commands (`fixed_cost: false`) fail on an empty repository. Before that, they load the
+            # client's files, and may leave a part of their output.
             if self.recipe.get("fixed_cost", True):
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # A commit without a change has changed nothing. reset_output() would list the folders of its input,
-        # and load their names into the caches, which were cleared just now.
+        # A command that changes its input has nothing to reset: a commit here commits no change. But
+        # reset_output() would load names of the input into the caches, which were cleared just now.
         if not self.writes_input:
             self.reset_output()
 
@@ -583,8 +590,8 @@ def fill_template(template: str, words: Words) -> list[str]:
                 argv += value
                 continue
         filled = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
-        # A trailing word may be empty: {url}/{tree} of a whole repository ends in a slash, which Subversion's
-        # URLs do not have. The path `/` alone stays.
+        # {tree} is "" for a whole repository, so {url}/{tree} ends in a slash, which Subversion's URLs do not
+        # have. The path `/` alone stays.
         if part.endswith("}") and len(filled) > 1:
             filled = filled.rstrip("/")
         # pegged() changes only URLs, so it may get any argument. git has no peg revisions.

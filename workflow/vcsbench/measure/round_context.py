@@ -63,6 +63,7 @@ def describe_round(
     for subject in cell.subjects:
         facts |= subject.facts()
         flags += subject.flags()
+    # The storage of the folder that the command writes to; {} if it writes nothing.
     target_storage: StorageFacts = {}
     if recipe["targets"]:
         target_storage = describe_storage("", Path(recipe["targets"]))
@@ -131,7 +132,9 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
     """Return the programs of client and server, and a digest that identifies the build.
 
     Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
-    `server` is None for a cell without a server, and if the server does not run.
+    `server` is None for a cell without a server, and if the server does not run. `captured` is the untimed
+    run whose output was read: it has the files that the client had in memory. Without it (None),
+    _describe_client() lists them in another run.
     """
     client = _describe_client(cell, captured)
     server_side = None
@@ -143,7 +146,7 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
             places=server.programs.places,
             mapped=server.mapped_files(),
         )
-    # The digest covers the programs and Subversion's libraries only. Other libraries, such as the C library,
+    # `digest` covers the programs and Subversion's libraries only. Other libraries, such as the C library,
     # differ between machines that run the same build.
     files: list[str] = []
     for side in (client, server_side):
@@ -158,19 +161,22 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
-    """Return the client's side of the build. Only a client of Subversion has `libraries`."""
+    """Return program, version and files of the client. Only a client of Subversion has `libraries`.
+
+    The files in the client's memory are those of the run `captured`, if this is not None and has them.
+    """
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
     mapped = captured.mapped if captured else None
-    # If the client's files are unknown, it is run again to list them. That is done with clients of Subversion
-    # only, because another program could change the tree that it works on.
+    # If the client's files are unknown, the client is run again to list them. Another client than
+    # Subversion's is not run again, because it could change the tree that it works on.
     if mapped is None and is_subversion:
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     client = _describe_side(program, cell.versions[name], cell.client.places, mapped)
     if not is_subversion:
-        # The libraries of an svn that the program has run are not its own.
+        # Such a program may have run svn, whose libraries are then among the mapped files.
         client["libraries"] = None
     return client
 
@@ -180,7 +186,8 @@ def _describe_side(
 ) -> BuildSide:
     """Return one side of a build (records.BuildSide). `mapped` has the paths of its files in memory.
 
-    If they are unknown (None), so are `libraries` and `mapped` of the result.
+    If they are unknown (None), so are `libraries` and `mapped` of the result. `places` are the folders of the
+    build.
     """
     digests = None
     if mapped is not None:

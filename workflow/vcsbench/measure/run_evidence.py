@@ -121,7 +121,7 @@ class EvidenceCollector:
         self.owns_network = owns_network
         inputs = read.folders if read else []
         outputs = written.folders if written else []
-        # Residency of the input can then be queried without loading inodes.
+        # True if the share of the input in memory can be queried without loading inodes.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
         self.network = find_network_output(inputs, outputs)
 
@@ -136,11 +136,12 @@ class EvidenceCollector:
         # The instructions of the start of a hook's shell.
         self.hook_instructions: int | None = None
 
-        # Facts about the present run, from its begin to its end.
+        # Facts about the present run, from its begin to its end. `before` is None if no run has begun.
         self.is_timed = False
         self.before: Snapshot | None = None
-        # The residency of input and output after caches were cleared; None if they were not cleared.
+        # How much of input and output was in memory after caches were cleared; None if they were not cleared.
         self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
+        # The facts about the machine at its begin.
         self.begin_evidence: Evidence = {}
         self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.sampler: MemorySampler | None = None
@@ -158,27 +159,24 @@ class EvidenceCollector:
         }
 
     def query_cleared(self) -> bool:
-        """Query the residency after caches were cleared, for the evidence of the next run.
+        """Store how much of input and output is in memory after caches were cleared.
 
-        Return True if that has loaded inodes: caches must then be cleared again.
+        Return True if the query has loaded inodes: caches must then be cleared again.
         """
         read = self._query_input()
-        written = _query(self.output)
+        written = _query_subject(self.output)
         self.cleared = (read, written)
         has_opened_input = self.input is not None and not self.has_cached_names
         has_opened_output = written is not None
         return has_opened_input or has_opened_output
 
-    def begin_hook(self, hyperfine: int) -> None:
-        """Count the instructions between this hook and the next one, without a run between them.
+    def begin_hook(self, hyperfine_pid: int) -> None:
+        """Count the instructions between this hook and the next one, without a run between them."""
+        # The hook after a run ends the run's count, so the count includes the start of this hook's shell. The
+        # instructions of such a start are counted alone here, and subtracted from those of each run.
+        self.instruction_counters = instructions.count_instructions({"client": [hyperfine_pid]})
 
-        `hyperfine` is its pid, here and in the other methods.
-        """
-        # A hook calls end(), so its shell has started before the count of a run's instructions ends. The
-        # instructions of this start are counted alone here, and subtracted from those of each run.
-        self.instruction_counters = instructions.count_instructions({"client": [hyperfine]})
-
-    def begin(self, hyperfine: int, is_timed: bool) -> None:
+    def begin(self, hyperfine_pid: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
         hyperfine starts a timed run as soon as this hook ends. This process starts an untimed run, which
@@ -188,9 +186,9 @@ class EvidenceCollector:
         if self.server:
             self.server.await_connections()
         if not is_timed:
-            self.before = self._snapshot([hyperfine])
+            self.before = self._snapshot([hyperfine_pid])
             return
-        sides = {"client": [hyperfine]}
+        sides = {"client": [hyperfine_pid]}
         server_pids: list[int] = []
         if self.server and self.server.pid:
             server_pids = process_facts.family(self.server.pid)
@@ -199,23 +197,25 @@ class EvidenceCollector:
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # The shell of this hook still runs, and its counts until now do not belong to the run. When it ends,
-        # the kernel adds its counts to hyperfine's counts. So both are read here, and hyperfine alone later.
-        self.before = self._snapshot(process_facts.family(hyperfine))
+        # The shell of this hook still runs. When it ends, the kernel adds its counts to hyperfine's. They do
+        # not belong to the run, so both are read here, and after the run hyperfine alone.
+        self.before = self._snapshot(process_facts.family(hyperfine_pid))
         # hyperfine starts the run as soon as this hook ends.
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
         self.instruction_counters = instructions.count_instructions(sides)
         if self.samples_memory and server_pids:
+            # The first one is the server, the others are its descendants.
             self.sampler = MemorySampler(server_pids[0])
 
-    def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Return the evidence of a timed run that has ended. `is_last` is True after the last run.
+    def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
+        """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
-        Return None after an untimed run: its reads are added to `warming` instead. Also return None if no run
-        has begun, in the hook after begin_hook(): then only the instructions of a hook's start are stored.
+        `is_last` is True after the last run. After an untimed run, add its reads to `warming`, and return
+        None. If no run has begun, in the hook after begin_hook(), only store the instructions of a hook's
+        start, and return None.
         """
-        # The counters of instructions end before all other steps, because these execute instructions, too.
+        # These counters end before all other steps, because the steps execute instructions, too.
         instruction_counts = self._end_instruction_counters()
         sampler = self.sampler
         self.close()
@@ -225,16 +225,18 @@ class EvidenceCollector:
             self.hook_instructions = instruction_counts.get("client_instructions")
             return None
         if instruction_counts:
+            # The start of this hook's shell was counted as well.
             client = instruction_counts["client_instructions"]
             instruction_counts["client_instructions"] = subtract(client, self.hook_instructions)
         if self.server:
             self.server.await_connections()
-        after = self._snapshot([hyperfine])
+        after = self._snapshot([hyperfine_pid])
         sync_s = None
         if self.measures_sync and self.output:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         counts = self._describe_run(before, after, instruction_counts)
+        # The bytes that this server has read in its earlier runs, which filled its caches.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
@@ -337,16 +339,17 @@ class EvidenceCollector:
         have_ended = _have_server_processes_ended(before, after)
         exact_s = _count_group_cpu(before, after)
         if have_ended and exact_s is not None:
+            # Of a process that has ended, the server's own counts have whole ticks, its group microseconds.
             server_counts["server_cpu_s"] = exact_s
         evidence |= server_counts
         evidence |= counters.measure_load(before.machine, after.machine)
-        # The CPU time of the server is no time of other programs. Without a server, or with another server
-        # than before the run, it is 0.
+        # The CPU time of the server does not count as that of other programs. It is 0 without a server, or
+        # with another server than before the run.
         server_s = server_counts.get("server_cpu_s", 0.0)
-        others = _estimate_others(before, after, evidence["busy_s"], server_s)
+        other_programs = _estimate_others(before, after, evidence["busy_s"], server_s)
         is_short = server_s is not None and server_s < COARSE_S
         if is_short and have_ended and exact_s is None:
-            # In so short a time, the error of two ticks would be too large.
+            # The error of two ticks is more than a tenth of so short a time. So it is unknown.
             evidence["server_cpu_s"] = None
         if self.server:
             evidence |= _describe_server(self.server, before, after, self.runs_hooks)
@@ -354,7 +357,7 @@ class EvidenceCollector:
             evidence |= self.network.facts()
         evidence |= instruction_counts
         evidence["instructions_why_not"] = instructions.why_no_instructions()
-        return evidence | others
+        return evidence | other_programs
 
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
@@ -368,14 +371,15 @@ class EvidenceCollector:
         return earlier_reads
 
     def _query_residency(self, is_last: bool) -> EvidencePart:
-        """Return the residency of input and output before and after a run, as shares from 0 to 1.
+        """Return which share of input and output, from 0 to 1, was in memory before and after a run.
 
-        A value is None if it was not queried, or if the kernel does not answer.
+        Example: {"resident_before": 0.0, "resident_after": 0.75, ...}. A value is None if it was not queried,
+        or if the kernel does not answer.
         """
         # A query opens files, and that changes caches. So the residency is queried after a run whose caches
         # were cleared before it, and otherwise only after the last run.
         is_cleared = self.cleared is not None
-        before, written = self.cleared or (None, None)
+        before, written_before = self.cleared or (None, None)
         self.cleared = None
         is_queried = is_cleared or is_last
         after = self._query_input() if is_queried else None
@@ -389,7 +393,7 @@ class EvidenceCollector:
         }
         if not self.output:
             return evidence
-        evidence["written_resident_before"] = written.share if written else None
+        evidence["written_resident_before"] = written_before.share if written_before else None
         if is_queried:
             for part, paths in self.output.parts().items():
                 residency = caches.query_residency(*paths)
@@ -399,7 +403,7 @@ class EvidenceCollector:
     def _query_input(self) -> caches.Residency | None:
         if self.input and self.has_cached_names:
             return caches.query_residency_by_names(self.input.size, *self.input.folders)
-        return _query(self.input)
+        return _query_subject(self.input)
 
 
 def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
@@ -459,8 +463,8 @@ def _describe_server(
     """Return the facts about the server of a run.
 
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
-    before the run. Only then are its age, command line, program and peak memory in the facts. The peak memory
-    is None if a process of the server was started or has ended: the kernel keeps no peak of that one.
+    before the run. Only then the facts have its age, command line, program and peak memory. The peak memory
+    is None if a process of the server was started or has ended: the kernel keeps no peak of an ended one.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
@@ -489,15 +493,15 @@ def _have_server_processes_changed(
     if pids_before != pids_after:
         return True
     if runs_hooks and after.server:
-        # A hook starts and ends within the run, as a process of a forking svnserve does. Only such a svnserve
-        # answers each client with a new process, whose caches end with it.
+        # A hook is a process that ends within the run, so page faults cannot tell it from one of the server.
+        # But only a svnserve without threads starts such a process, for each client.
         return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
     # A process that has started and ended within the run shows in its page faults only.
     return _have_server_processes_ended(before, after)
 
 
-def _query(subject: Subject | None) -> caches.Residency | None:
-    """Return the residency of a subject; None without one, or if the kernel does not answer."""
+def _query_subject(subject: Subject | None) -> caches.Residency | None:
+    """Return how much of a subject is in memory; None without one, or if the kernel does not answer."""
     if not subject:
         return None
     existing = [folder for folder in subject.folders if folder.exists()]

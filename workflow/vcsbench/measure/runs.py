@@ -75,14 +75,15 @@ class Hyperfine:
         # Only this user may open the pipes. A process of somebody else could read the answers, and the hook
         # would wait for ever.
         self.hooks.mkdir(mode=0o700)
+        # Descriptors, which are open until this process ends.
         self.requests = _make_pipe(self.hooks / "ask")
         self.replies = _make_pipe(self.hooks / "answer")
         # The process of hyperfine, the seconds of the last run() with all hooks, and of the hooks alone.
         self.pid = 0
         self.seconds = 0.0
         self.hooks_s = 0.0
-        # While a hook is answered: the time since the answer to the hook before, which is the time of the run
-        # between the two hooks, with the end of one shell and the start of the other.
+        # While a hook is answered: the time since the answer to the last hook. This is the time of the run
+        # between both hooks, with the end of one shell and the start of the other.
         self.since_hook_s = 0.0
         self.answered_at = 0.0
         self.hook_error: Exception | None = None
@@ -91,7 +92,8 @@ class Hyperfine:
         """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
         Return None, or why hyperfine failed, for example its last lines of output. hyperfine and its children
-        hold the descriptor `lock` open. Raise the error of a hook, or UserError if a run takes too long.
+        inherit the descriptor `lock`, so a lock on it is held until they end. Raise the error of a hook, or
+        UserError if a run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
@@ -144,8 +146,8 @@ class Hyperfine:
     def _answer_hooks(self, limit_s: float) -> None:
         """Answer the hooks of hyperfine until it ends.
 
-        Raise the error of a hook after the end of hyperfine. Raise UserError if no hook comes for
-        `limit_s`: then a run takes too long.
+        Raise the error of a hook after hyperfine has ended. Raise UserError if no hook asks for `limit_s`
+        seconds: a run between two hooks takes too long.
         """
         ended = os.pidfd_open(self.pid)
         deadline = time.monotonic() + limit_s
@@ -153,8 +155,8 @@ class Hyperfine:
             while True:
                 wait_s = max(0.0, deadline - time.monotonic())
                 ready = select.select([self.requests, ended], [], [], wait_s)[0]
-                # Requests are looked at first. If both are ready, hyperfine has ended, but its last hook has
-                # asked before that.
+                # If both are ready, hyperfine has ended after its last hook asked. So a request is answered
+                # first.
                 if self.requests in ready:
                     self._answer_request()
                     deadline = time.monotonic() + limit_s
@@ -244,6 +246,7 @@ def _read_runs_of_schema_1(result: Mapping[str, Any]) -> list[Run]:
     exit_codes = result["exit_codes"]
     user_s = result.get("user")
     system_s = result.get("system")
+    # Such an export has one number of each for all runs, their mean.
     has_mean_cpu = len(times) > 1
     return [
         Run(float(elapsed_s), user_s, system_s, exit_code, mean_cpu=has_mean_cpu)

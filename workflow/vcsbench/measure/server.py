@@ -60,8 +60,8 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 def quote_for_httpd(path: str | Path) -> str:
     """Return a path for a place between double quotes in httpd's configuration.
 
-    `${name}` is a variable there, and cannot be escaped: `dollar` is defined as the variable of a
-    dollar. Raise UserError for a path with a control character, which no directive can have.
+    `${name}` is a variable there, and a dollar cannot be escaped. So the configuration defines a variable
+    `dollar`. Raise UserError for a path with a control character, which no directive can have.
     """
     text = os.fspath(path)
     if any(ord(character) < ord(" ") for character in text):
@@ -111,8 +111,9 @@ class Server:
     ) -> None:
         """Prepare the server of the folder `root`, without a port or a process. `run` is a private folder.
 
-        `files` is the folder with the server configuration, and `options` come after its options. Messages
-        name `source`, if `files` is a copy of the user's.
+        `files` is the folder with the server configuration, and `options` come after its options. If `files`
+        is a copy, messages name `source`, the user's file. `deployment` has authentication, access rules and
+        encryption. In the network of `in_network()`, the server listens on `host`.
         """
         self.root = root
         self.files = files
@@ -134,6 +135,7 @@ class Server:
         self.variables = dict(self.needed_variables)
         self.argv: list[str] = []
         self.process: processes.Process | None = None
+        # The socket that reserves the port.
         self.reserved: socket.socket | None = None
         # The processes that listen on the port.
         self.listeners: list[int] = []
@@ -219,8 +221,8 @@ class Server:
     def start(self) -> None:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
-        Raise UserError with the last lines of its output if it does not answer, or if it runs with other
-        options than its command line has.
+        Raise UserError with the last lines of its output if it does not answer. Also raise it if the server
+        runs with other options than those of its command line.
         """
         self._spawn()
         self.listeners = self._await_listeners()
@@ -251,7 +253,7 @@ class Server:
             self.process = processes.start_process(
                 [*self.env_command(), *self.argv],
                 env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
-                # On SIGTERM, httpd ends its children as well.
+                # The kernel sends this signal when vcsbench ends. On SIGTERM, httpd ends its children, too.
                 signal="TERM",
                 unprivileged=True,
                 adopts_orphans=self.adopts_orphans,
@@ -279,9 +281,9 @@ class Server:
             self.process = None
 
     def last_output(self) -> list[str]:
-        """Return the last lines of the output, with names instead of the descriptors that the server reads.
+        """Return the last lines of the output, with names of files instead of paths such as /proc/self/fd/5.
 
-        Example: "AH00526: Syntax error on line 2 of config/servers/mine/httpd.conf".
+        Example: ["AH00526: Syntax error on line 2 of config/servers/mine/httpd.conf"].
         """
         names = {descriptor: str(self.run / name) for name, descriptor in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
@@ -320,15 +322,15 @@ class Server:
 
         Raise UserError if the open files of the server cannot be read.
         """
-        # Another program may have taken the port, and would answer as well. So the listening socket has to be
-        # among the open files of this server.
+        # Another program may have taken the port, and would answer in place of the server. So the listening
+        # socket has to be among the open files of this server.
         sockets = process_facts.listening_files(self.pid, self.port)
         if not sockets:
             return []
         open_files = {pid: process_facts.open_files(pid) for pid in process_facts.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
-        # If the server still runs, it has open files. If none of them is visible, this process may not read
-        # them. A server that has ended (`pid` is 0) has no open files for another reason.
+        # A server that runs has open files. If none is visible, this process has no right to read them. A
+        # server that has ended (`pid` is 0) has none.
         if not listeners and self.pid and not any(open_files.values()):
             raise UserError(
                 f"{self.kind}: this process may not read the open files of its server, so another program "
@@ -421,6 +423,7 @@ class Svnserve(Server):
         It replaces conf/svnserve.conf of each repository, so the copies stay unchanged. svnserve reads all
         files through descriptors.
         """
+        # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
             self._make_sasl_files(self.credentials)
@@ -439,13 +442,13 @@ class Svnserve(Server):
         folder = self.run / "sasl"
         folder.mkdir(mode=0o700)
         server_user.grant(folder, 0o750)
-        path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
+        server_path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
         configuration, database = folder / "svn.conf", folder / "sasldb"
         credentials.make_sasl_database(database, user)
-        configuration.write_text(credentials.sasl_configuration(f"{path}/{database.name}"))
+        configuration.write_text(credentials.sasl_configuration(f"{server_path}/{database.name}"))
         for file in (configuration, database):
             server_user.grant(file, 0o640)
-        self.variables["SASL_CONF_PATH"] = path
+        self.variables["SASL_CONF_PATH"] = server_path
 
 
 class Httpd(Server):
@@ -476,9 +479,9 @@ class Httpd(Server):
     def _configuration(self) -> str:
         """The path of the configuration, as the server opens it. Reading it sets `settings`.
 
-        The directives of the user's `httpd.conf` are at its end. httpd reads both files, and its folder,
-        through descriptors. So no folder above them has to be open to its user, and no character of a path is
-        part of a pattern.
+        The directives of the user's `httpd.conf` are at its end. httpd opens both files, and its folder, by
+        paths such as /proc/self/fd/5. So its user needs no right on the folders above them, and no character
+        of a path is a wildcard of a directive.
         """
         directives_file = self.files / self.file
         try:
@@ -544,6 +547,7 @@ class Httpd(Server):
         """Connect to the server. Raise UserError unless it has the certificate and TLS of its settings."""
         connection = super()._connect()
         authority = self.authority()
+        # Without a certificate, the server does not encrypt.
         if not authority:
             return connection
         # Few cells need it, and its import takes as long as the start of a server.

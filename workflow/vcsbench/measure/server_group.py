@@ -28,11 +28,12 @@ class ServerGroup:
 
     def add(self, pid: int) -> None:
         """Add a server with its descendants. All that they start later belongs to the group as well."""
-        if self._folder and not self._has_added(pid):
+        if self._folder and not self._try_to_add(pid):
             # A count without one of the processes would be wrong.
             self.close()
 
-    def _has_added(self, pid: int) -> bool:
+    def _try_to_add(self, pid: int) -> bool:
+        """Add a server with its descendants. Return False if not all could be added."""
         members = f"{self._folder}/cgroup.procs"
         for _ in range(TRIES):
             added = read(members).split()
@@ -48,6 +49,7 @@ class ServerGroup:
                     continue
                 except OSError:
                     return False
+        # The server starts processes faster than they can be added.
         return False
 
     def cpu_s(self) -> float | None:
@@ -67,7 +69,7 @@ class ServerGroup:
 
 def _make_folder() -> Path | None:
     """Make the folder of a group, and return it; None if the kernel does not allow it."""
-    # The group of this process in version 2 of control groups, where all controllers share one group.
+    # The group of this process. In version 2 of control groups, all controllers have the same groups.
     above = next((group.folder for group in groups("cpu") if group.version == 2), None)
     if above is None:
         return None
@@ -77,7 +79,7 @@ def _make_folder() -> Path | None:
         folder.mkdir()
     except OSError:
         return None
-    # With a controller, the group would get a share of the processors of its own.
+    # With a controller, the kernel would give the group its own share of the processors.
     if read(folder / "cgroup.controllers").strip():
         with contextlib.suppress(OSError):
             folder.rmdir()

@@ -86,7 +86,7 @@ class Sshd(Server):
 
         Root's checkout may be in its home, which no other user can enter.
         """
-        # Set-up's folder may be a link, whose own place is open.
+        # Set-up's folder may be a link from an open folder to a closed one, so the link is resolved.
         if not server_user.closed_folder(UNPACKED_SSHD.resolve()):
             return UNPACKED_SSHD
         copy = self.run / "openssh"
@@ -109,6 +109,7 @@ class Sshd(Server):
         words = ["env"]
         folders = [server_environment().get("LD_LIBRARY_PATH", "")]
         if is_unpacked_sshd():
+            # Its own libraries come first.
             folders.insert(0, sshd_library_path(self._unpacked))
         library_path = ":".join(filter(None, folders))
         if library_path:
@@ -182,7 +183,8 @@ class Sshd(Server):
             if select.select([client.stdout], [], [], START_LIMIT_S)[0]:
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
-                # sshd has a process for the connection, this one a child, and this one svnserve.
+                # sshd starts a process for the connection, this process a child, and the child svnserve,
+                # which is the last of the family.
                 session = process_facts.family(self.pid)[-1]
                 self.session_argv = process_facts.command_line(session)
                 self.session_files = read_mapped_files(session)
@@ -210,7 +212,7 @@ class Sshd(Server):
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
-        # sshd opens its files by name, because it closes all descriptors.
+        # sshd closes the descriptors that it inherits, so it opens its files by name.
         self._let_server_search_run()
         self._make_keys()
         self._write_users()
@@ -254,7 +256,7 @@ class Sshd(Server):
         """Return directives that an older sshd does not know."""
         directives = []
         sshd = self._reachable(find_sshd(), "sshd")
-        # An older one prints it with its usage.
+        # An older sshd has no option -V, and prints its version with its usage.
         argv = [*self.env_command(), sshd, "-V"]
         printed = processes.run_program(argv, may_fail=True).errors
         version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)

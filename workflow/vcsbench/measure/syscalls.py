@@ -58,8 +58,8 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
     {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
-    # A call in two parts has its first arguments in the first line, and its result in the second one. So the
-    # first arguments are kept, by thread, until the second line comes.
+    # Of a call in two parts, the first line has the first arguments, and the second line the result. So the
+    # first arguments are stored by thread until the second line comes.
     unfinished: dict[bytes, bytes] = {}
     for line in lines:
         match = _LINE.match(line)
@@ -70,6 +70,7 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
         if result is None:
             unfinished[thread] = arguments
             continue
+        # A call that fails returns a negative number.
         has_failed = result.startswith(b"-")
         if name in OPEN_FLAGS:
             counts[_classify_open(name, arguments, has_failed)] += 1
@@ -106,7 +107,10 @@ class Strace:
         stdin: int | IO[bytes] = processes.DEVNULL,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Start strace on a processor. `arguments` are what it traces, and `stdin` and `env` are for that."""
+        """Start strace on a processor, with arguments such as ["-p", "4711"] or ["--", "/usr/bin/svn", ...].
+
+        `stdin` and `env` are the standard input and the environment of a command that strace starts.
+        """
         self.counts: Counter[str] = Counter()
         source, sink = os.pipe()
         strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
@@ -118,7 +122,7 @@ class Strace:
             stdin=stdin,
             env=env,
         )
-        # Only strace has this end now, so the lines end with it.
+        # Only strace has this end now, so the lines end when strace ends.
         os.close(sink)
         self.thread = threading.Thread(target=self._count, args=(source,), daemon=True)
         self.thread.start()
@@ -191,9 +195,10 @@ def find_strace() -> str:
 
 
 def trace_command(command: Invocation) -> Counter[str]:
-    """Run a command under strace, and return the numbers of its system calls (count_lines).
+    """Run a command under strace, and return the numbers of system calls of it and its children.
 
-    Its children count, too. Raise UserError if it fails or takes longer than its limit.
+    Example (count_lines): {"reads": 5, "mmap": 7}. Raise UserError if the command fails or takes longer than
+    its limit.
     """
     with open(command.stdin or os.devnull, "rb") as stdin:
         cpu = min(os.sched_getaffinity(0))
@@ -248,7 +253,7 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     request = cell.one_request._replace(limit_s=limit_s)
     if not cell.server:
         return trace_command(request), None
-    # Attached before the client starts, so that all calls which the client causes are counted.
+    # strace attaches to the server before the client starts, so that no call for the client is missed.
     server_strace = Strace.attach(process_facts.family(cell.server.pid))
     client = trace_command(request)
     cell.server.await_connections()
@@ -276,8 +281,8 @@ MAX_EXCLUSIVE_LOCKS = 30
 def count_locks(cell: PreparedCell) -> int | None:
     """Return how many calls of fcntl an update without changes makes; None without strace.
 
-    At most MAX_EXCLUSIVE_LOCKS calls are exclusive locking of the working copy's database, more are shared
-    locking. Raise UserError if the recipe has the other one.
+    With at most MAX_EXCLUSIVE_LOCKS calls, the client locks the working copy's database exclusively. With
+    more, it shares the database. Raise UserError if the recipe has the other kind of locking.
     """
     if not shutil.which("strace"):
         return None

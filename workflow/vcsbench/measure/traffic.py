@@ -86,16 +86,19 @@ class TrafficGenerator:
                 [commit["argv"] for commit in commits], [commit["change"] for commit in commits]
             ),
         }
+        # The duration of the traffic in nanoseconds.
         self.length = round(specification["seconds"] * NS)
         # The rate of an open loop; 0 in a closed loop, which has no planned arrivals.
         self.per_s = specification["per_s"]
+        # The planned times and kinds of the requests to come, in an open loop.
         self.arrivals = self._plan_arrivals(specification["seed"]) if self.per_s else deque()
+        # The file that gets the error output of all requests.
         self.errors = os.open(
             specification["errors"], os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
         )
-        self.nothing = os.open(os.devnull, os.O_RDWR)
+        self.null_device = os.open(os.devnull, os.O_RDWR)
         self.parent = os.getppid()
-        # By the pid of the process.
+        # The requests that run, by the pid of their process.
         self.running: dict[int, RunningRequest] = {}
         self.failures = 0
         # The number of requests that arrived when all clients were busy.
@@ -104,10 +107,10 @@ class TrafficGenerator:
         self.began = 0
 
     def _plan_arrivals(self, seed: int) -> deque[tuple[int, str]]:
-        """Return the times and kinds of all requests of an open loop.
+        """Return the times and kinds of all requests of an open loop, such as [(52000000, "read"), ...].
 
-        The kinds have the shares of readers and committers. The same seed and rate give the same times, for
-        any number of clients.
+        The kinds have the shares of readers and committers among the clients. The same seed and rate give the
+        same times, for any number of clients.
         """
         draw = random.Random(seed)
         times: list[int] = []
@@ -120,17 +123,21 @@ class TrafficGenerator:
         return deque((at, draw.choice(clients)) for at in times)
 
     def run(self) -> int:
-        """Send all requests. Return 0, or 1 after too many failures, or without the parent."""
-        # Blocked, so that the end of a child that comes before sigtimedwait() is not lost.
+        """Send all requests, and return 0 after the end of the last one.
+
+        After too many failures, or if the parent has ended, end all requests, and return 1.
+        """
+        # SIGCHLD is blocked, so that the end of a request just before sigtimedwait() is not lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         self.began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         while True:
             now = self._now()
-            is_open = now < self.length
-            if is_open:
+            is_sending = now < self.length
+            if is_sending:
                 self._start_all(now)
             elif not self.running:
                 return 0
+            # Wait until a request ends, or the next one arrives.
             signal.sigtimedwait([signal.SIGCHLD], self._wait_s())
             self._reap()
             if self.failures > MOST_FAILURES:
@@ -138,6 +145,7 @@ class TrafficGenerator:
                 errors = " ".join(self.last_errors())
                 print(f"{self.failures} requests failed: {errors}", file=sys.stderr)
                 return 1
+            # The parent has ended: this program is the child of another process now.
             if os.getppid() != self.parent:
                 self._end_all()
                 return 1
@@ -150,7 +158,7 @@ class TrafficGenerator:
         now = self._now()
         until = self.arrivals[0][0] if self.arrivals else self.length
         wait_s = (until - now) / NS
-        # Behind the end, only requests that run are awaited.
+        # After the end of the traffic, only requests that run are awaited.
         return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
 
     def _start_all(self, now: int) -> None:
@@ -161,6 +169,7 @@ class TrafficGenerator:
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
             requests = self.requests[kind]
+            # Requests that already wait get the idle clients first.
             if len(requests.waiting) >= len(requests.idle):
                 self.late += 1
             requests.waiting.append(planned)
@@ -171,7 +180,7 @@ class TrafficGenerator:
                 self._start(kind, requests, requests.idle.popleft(), requests.waiting.popleft())
 
     def _start(self, kind: str, requests: Requests, client: int, planned: int) -> None:
-        """Start a request, and add it to `running`. A committer changes its file before."""
+        """Start a request of a client, and add it to `running`. A committer changes its file before."""
         if kind == COMMIT:
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
@@ -184,10 +193,11 @@ class TrafficGenerator:
             argv,
             os.environ,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, self.nothing, 0),
-                (os.POSIX_SPAWN_DUP2, self.nothing, 1),
+                (os.POSIX_SPAWN_DUP2, self.null_device, 0),
+                (os.POSIX_SPAWN_DUP2, self.null_device, 1),
                 (os.POSIX_SPAWN_DUP2, self.errors, 2),
             ],
+            # A request must not inherit that SIGCHLD is blocked.
             setsigmask=[],
         )
         if not self.per_s:
@@ -196,7 +206,7 @@ class TrafficGenerator:
         self.running[pid] = RunningRequest(kind, client, planned, started)
 
     def _reap(self) -> None:
-        """Record all requests that have ended, and let their clients send the next one."""
+        """Record all requests that have ended, and make their clients idle."""
         while self.running:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:

@@ -38,9 +38,9 @@ SUBVERSION_LIBRARY = re.compile(r"/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/]*$"
 class Captured(NamedTuple):
     """The fingerprint of an untimed run, its I/O as the kernel counts it, its peak memory, its mapped files.
 
-    `io` has the counts by IO_COUNTS, None each if they cannot be read. `peak_bytes` and `mapped`
-    are None if the kernel allows no tracing. The last three are added by the caller (measure.cell_round), who
-    knows the server: its bytes (`server_rchar`, `server_wchar`), its peak memory, and the trace of git.
+    `io` has the counts IO_COUNTS: {"rchar": 4096, "wchar": None, ...}, with None for a count that cannot be
+    read. `peak_bytes` and `mapped` are None if the kernel allows no tracing. measure.cell_round adds the last
+    three: bytes (`server_rchar`, `server_wchar`) and peak memory of the server, and the trace of git.
     """
 
     work: Fingerprint
@@ -57,7 +57,7 @@ def capture(
 ) -> Captured:
     """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
-    `read_output` gets the output of the command, and returns the fingerprint of its work. `log` takes the
+    `read_output` gets the output of the command, and returns the work (its fingerprint). `log` takes the
     error output of the command; a pipe is made in its folder. Raise UserError if the command fails or takes
     longer than its limit.
     """
@@ -92,7 +92,7 @@ class _UntimedRun:
         gate = log.with_suffix(".gate")
         if not gate.exists():
             os.mkfifo(gate, 0o600)
-        # For reading and writing: opening does not block then.
+        # For reading and writing, so that opening does not wait for the other end.
         self.gate = os.open(gate, os.O_RDWR | os.O_NOFOLLOW)
         with log.open("wb") as errors, open(command.stdin or os.devnull, "rb") as stdin:
             self.process = processes.start_process(
@@ -103,7 +103,7 @@ class _UntimedRun:
                 stderr=errors,
             )
         assert self.process.stdout
-        # "pipe:[4711]": this name finds the other processes that write to it.
+        # Such as "pipe:[4711]". By this name, _end_writers() finds the processes that write to it.
         self.output = os.readlink(f"/proc/self/fd/{self.process.stdout.fileno()}")
         self.ended = os.pidfd_open(self.process.pid)
         self.tracer = ExitTracer(self.process.pid)
@@ -222,8 +222,8 @@ class ExitTracer(threading.Thread):
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.is_attached.set()
         while is_allowed:
-            # PEEK looks at the event without removing it. If it is the end of the child, it has to stay,
-            # because another thread of this process waits for it with process.wait().
+            # PEEK leaves the event to others. If it is the end of the child, it has to stay, because another
+            # thread of this process waits for it with process.wait().
             try:
                 event = os.waitid(os.P_ALL, 0, PEEK)
             except ChildProcessError:
@@ -267,9 +267,9 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
 
 
 def trace_mapped_files(argv: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:
-    """Run a command, which may fail, and return the program files that it maps (find_mapped_files).
+    """Run a command, which may fail, and return the programs and libraries that it maps into its memory.
 
-    Return None if the kernel allows no tracing.
+    Return None if the kernel allows no tracing. Example: ["/usr/bin/svn", "/usr/lib/libsvn_client-1.so.0"].
     """
     # On a busy machine, a short run may end before the trace begins.
     for _ in range(FILES_TRIES):

@@ -52,16 +52,16 @@ class UrlNormaliser:
         return self._pattern.sub(b"{url}", data) if self._may_match(data) else data
 
     def complete_length(self, data: bytes | bytearray) -> int:
-        """Return how many bytes at the start of the data can be normalised now.
+        """Return how many bytes at the start of the data can be normalised before the next data come.
 
-        The last LONGEST bytes may have the beginning of a URL whose end is in the next data, so they have to
-        wait. If a URL lies across this limit, its end is the limit.
+        The last LONGEST_URL bytes may have the beginning of a URL whose end is in the next data, so they have
+        to wait. If a whole URL lies across this limit, its end is the limit.
         """
         end = max(0, len(data) - LONGEST_URL)
         if not self._may_match(data):
             return end
         for match in self._pattern.finditer(data):
-            # A cut within a match would leave both parts of it.
+            # Neither part of a URL that was cut would be replaced.
             if match.start() < end < match.end():
                 return match.end()
         return end
@@ -123,14 +123,14 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
     A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message. A
-    message may contain lines that look like the heading of a revision. So the number of its lines, which the
-    heading has, is taken from it, and these lines are skipped. Return {} for an output without revisions.
+    message may have lines that look like a heading. So the message is skipped: the heading has the number of
+    its lines. Return {} for an output without revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
     paths = 0
-    # `message_lines` is the number of lines in the present heading. `lines_to_come` counts down while the
-    # lines of the message are skipped. `is_before_message` is True from the heading to the empty line.
+    # `message_lines` is the number in the last heading, and `lines_to_come` counts down while the message is
+    # skipped. `is_before_message` is True from the heading to the empty line.
     message_lines = 0
     lines_to_come = 0
     is_before_message = False
@@ -229,10 +229,10 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
     """Return {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80} of a dump.
 
-    With `nodes_only`, the digest begins with the first node, behind the properties of the only revision.
+    With `nodes_only`, digest and bytes begin with the first node, behind the properties of the only revision.
     """
     # A dump is a sequence of records. Each has lines of headers, an empty line, and as many bytes of content
-    # as the header `Content-length` has (none without it).
+    # as its header `Content-length` gives (none without this header).
     digest = UrlFreeDigest(urls)
     revisions = 0
     youngest = 0
@@ -241,6 +241,7 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     is_revision_0 = False
     for line in stream:
         is_digested = nodes > 0 or not nodes_only
+        # The end of the headers. The content follows.
         if line == b"\n":
             if is_digested:
                 digest.update(line)
@@ -277,7 +278,7 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
 def _add_content(
     digest: UrlFreeDigest, stream: IO[bytes], length: int, is_revision_0: bool
 ) -> None:
-    """Add the content of a record, of revision 0 without its date."""
+    """Add the next `length` bytes, the content of a record, to the digest. Revision 0 has no date there."""
     if is_revision_0 and length <= LARGEST_REVISION_0:
         digest.update(DATE.sub(b"", stream.read(length)))
         return
@@ -367,20 +368,20 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     clone that `is_partial` may have contents of files (blobs) of its HEAD only: raise ValueError if it has
     others. Return {} for a clone without objects.
     """
-    # Packs are no part of the work: their bytes differ from run to run, because several threads make them.
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
 
     git = clone / ".git"
     is_bare = not git.exists()
     repository = clone if is_bare else git
+    # Objects and not packs, whose bytes differ from run to run, because several threads make them.
     objects = run_git(repository, *GIT_OBJECTS)
     if not objects:
         return {}
     if is_partial:
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
         tree = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
-        # git only warns if a server ignores the filter.
+        # If a server ignores the filter, git only warns, and gets the contents of earlier commits, too.
         if blobs - set(tree.splitlines()):
             raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
     refs = run_git(repository, *GIT_REFS)
@@ -440,7 +441,7 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
     """Return the digest and the length of a file without URLs."""
     digest = UrlFreeDigest(urls)
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-        # A small file needs no buffer of CHUNK bytes. The byte more finds its end in the same call.
+        # A small file needs no buffer of CHUNK bytes. But read(0) would read nothing of any file.
         buffer_bytes = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
         while data := file.read(buffer_bytes):
             digest.update(data)
@@ -450,9 +451,8 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
 def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders.
 
-    The entries of a folder come together, sorted by name. After them comes the content of its folders, the
-    last folder first: any order would do, if only it is the same for equal trees. Nothing is yielded for a
-    missing path.
+    The entries of a folder come together, sorted by name, and then the content of its folders, the last
+    folder first. Any order would do that is the same for equal trees. Yield nothing for a missing path.
     """
     root = os.fsencode(target)
     try:
@@ -460,7 +460,7 @@ def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     except FileNotFoundError:
         return
     yield WrittenEntry(b"", root, mode)
-    # Folders, by the start of the names in them.
+    # The folders to list, each after the start of the names in it: (b"lib/", b"/mnt/target/lib").
     pending: list[tuple[bytes, bytes]] = []
     if stat.S_ISDIR(mode):
         pending.append((b"", root))
