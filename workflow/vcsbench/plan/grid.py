@@ -75,7 +75,8 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 
     First come the cells of the configured grid, in the order of the values of its axes, some with a duplicate
     right after them. The cells on the empty repository, which measure fixed cost, are last. `why_skip`
-    returns why this machine cannot measure a cell with the given axes, or "". Raise UserError for no cell.
+    returns why this machine cannot measure a cell with given values of axes; "" if it can. Raise UserError if
+    no cell is left.
     """
     settings = env.config.settings
     values = measured_values(study, env)
@@ -85,6 +86,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     if not cells:
         text = "no cell is left. Take something out of its `exclude`."
         raise env.config.error(["grid", study.name], text)
+    # The cells that are measured here, and those of them that get a second cell with the same axes.
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
     duplicated = _choose_duplicates(
         measured, study.variance_group, settings.duplicates, settings.seed
@@ -110,9 +112,11 @@ def _sort_points(
     An example of a point is {"command": "log", "format": "f7"}. `values` has the values of each axis in their
     order. The first axis is sorted first, and an axis that does not apply ("") comes before its values.
     """
+    # By axis, the place of each value: {"format": {"": 0, "f6": 1, "f7": 2}}.
     ranks: dict[str, dict[str, int]] = {}
     for axis, names in values.items():
         ranks[axis] = {value: rank for rank, value in enumerate(["", *names])}
+    # A cell that is in `points` twice has one path.
     point_by_path = {_path(axes): axes for axes in points}
     return sorted(
         point_by_path.values(),
@@ -130,7 +134,7 @@ def _points(
     """Return the axis values of all cells that the configuration includes and does not exclude.
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
-    values of the other axes. A cell of two parts is there twice.
+    values of the other axes. A cell that two parts include is in the result twice.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -139,6 +143,7 @@ def _points(
     points = []
     for index, configured in enumerate(grid.include):
         part = _read_part(env, study, values, ("include", index), configured)
+        # For each axis, the values that the part names, or all values.
         choices = [part.get(axis, values[axis]) for axis in values]
         # The number is checked before the combinations are made: after a slip in the configuration, it may be
         # millions.
@@ -178,6 +183,7 @@ def _read_part(
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
+        # The place of the axis in the configuration, for errors.
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
@@ -213,13 +219,13 @@ def _choose_duplicates(
 ) -> set[str]:
     """Return the paths of the cells that get a duplicate: `per_class` cells of each class.
 
-    A class has the cells with the same values on the axes `variance_group`, which scatter alike. Cells with
-    the smallest digest of seed and path are chosen. So the choice looks random, and if a cell is added to the
-    grid, it replaces at most one chosen cell of its class.
+    A class has the cells with the same values on the axes `variance_group`: their times scatter alike. The
+    cells with the smallest digests of seed and path are chosen. So the choice looks random, and a cell that
+    is added to the grid replaces at most one chosen cell of its class.
     """
-    draws = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
+    digests = {path: hashlib.sha256(f"{seed}/{path}".encode()).digest() for path in cells}
     classes: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for path in sorted(cells, key=lambda path: draws[path]):
+    for path in sorted(cells, key=lambda path: digests[path]):
         classes[values_on_axes(cells[path], variance_group)].append(path)
     chosen: set[str] = set()
     for paths in classes.values():
@@ -234,17 +240,18 @@ def is_fixed_cost(axes: AxisValues) -> bool:
 def fixed_cost_points(
     study: Study, cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
 ) -> list[dict[str, str]]:
-    """Return the axis values of the cells that measure the fixed cost of `cells`, on an empty repository.
+    """Return the axis values of the cells that measure the fixed cost of `cells` on an empty repository.
 
-    Cells that differ only in the axes SAME_FIXED_COST, such as format and cache state, share one of them.
-    A command that fails on an empty repository, or that this machine cannot measure there (`why_skip`), has
-    none, and neither has traffic. `caches` are the values of the axis `cache`.
+    Fixed cost is mostly the start of a client. Cells that differ only in the axes SAME_FIXED_COST, such as
+    format and cache state, share one such cell. Traffic has none, and neither has a command that fails on an
+    empty repository, or that `why_skip` excludes there. `caches` are the values of the axis `cache`.
     """
+    # By the values of a cell on all other axes than SAME_FIXED_COST.
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
         command = study.command(axes)
-        # The start of a client is part of each request of traffic, and its duration is given.
+        # Traffic has a fixed duration, and each of its requests includes the start of a client.
         has_none = command.fixed_cost is False or command.traffic is not None
         has_repository = axes.get(REPOSITORY_AXIS, "") != ""
         if has_none or not has_repository or group in points:
@@ -257,7 +264,8 @@ def fixed_cost_points(
 
 
 def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the cells that may measure the fixed cost of a cell, the best ones first."""
+    """Yield the axis values of cells that may measure the fixed cost of a cell, the best cell first."""
+    # By axis, the values on an empty repository, the best first. On other axes, the cell's value stays.
     candidates = {
         REPOSITORY_AXIS: [EMPTY],
         PACKING_AXIS: ["nopack"],

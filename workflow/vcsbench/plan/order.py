@@ -21,7 +21,8 @@ def run_order(
 
     Studies come one after another. In each round of a study, blocks and the cells of a block are in random
     order. More `rounds` do not change the order of the earlier ones. `block_axes` has the axes whose values
-    make a block, by study. With `by_block`, a block has all of its rounds before the next block begins.
+    make a block, by study: {"fsfs-san-2014": ["command", "cache"]}. With `by_block`, a block has all of its
+    rounds before the next block begins.
     """
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
@@ -31,8 +32,8 @@ def run_order(
     for blocks in blocks_by_study.values():
         # The blocks of a group are measured together, round by round.
         groups: list[Blocks] = [blocks]
-        # If a node of a cluster is lost, the finished blocks are then complete.
         if by_block:
+            # Each block is a group. If a node of a cluster is lost, its finished blocks are then complete.
             keys = sorted(blocks)
             random.Random(f"{seed}/blocks").shuffle(keys)
             groups = [{key: blocks[key]} for key in keys]
@@ -56,11 +57,11 @@ def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
 
 
 def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
-    """Return the blocks in random order, blocks of one cache state next to each other.
+    """Return the keys of the blocks in random order, blocks of one cache state next to each other.
 
-    A cold run empties the caches, and a hot run after it has to fill them again before it is timed. So blocks
-    of one cache state stay together. All blocks form a circle, which begins at a random block, so that each
-    block is in each position equally often.
+    A hot run after a cold one has to fill the caches again, which takes time. So blocks of one cache state
+    stay together. The blocks form a circle, and the result begins at a random block of it. So each block is
+    in each position equally often.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     for key in sorted(blocks):

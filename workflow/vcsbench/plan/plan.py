@@ -28,13 +28,13 @@ class Plan:
         """Make the grids of all configured studies, and read the decided rounds.
 
         Without `by_block`, a round of all blocks ends before the next round begins. With it, a block has all
-        of its rounds first. Raise UserError for a grid that has no cell, or too many.
+        of its rounds before the next block. Raise UserError for a grid that has no cell, or too many.
         """
         self.env = env
         self.by_block = by_block
         self.config = env.config
         self.root = env.root
-        # By study and values of axes. Duplicates share one.
+        # The recipes without digests, by study and values of axes. A cell and its duplicate share one.
         self._drafts: dict[tuple[str, ...], Recipe] = {}
         # The cells of each study, skipped ones included.
         self.grids: dict[str, list[CellSpec]] = {}
@@ -159,13 +159,15 @@ class Plan:
     def traced(self, study: str) -> dict[str, TracedCell]:
         """Return the cell that is traced for each cell whose system calls are counted, by path.
 
-        Cells that make the same calls share one traced cell. Return {} if the study counts no system calls.
+        Cells that make the same calls share one traced cell: {"log/svn/hot": TracedCell("log/svn/cold",
+        "9f86...")}. Return {} if the study counts no system calls.
         """
         counted_axes = self.config.studies[study].trace_syscalls
         if counted_axes is None:
             return {}
         counted = []
         for cell in self.measured(study):
+            # An axis that does not apply to a cell excludes no cell.
             is_counted = matches_cell(cell.axes, counted_axes, fits_empty=True)
             if is_counted and not is_fixed_cost(cell.axes):
                 counted.append(self.recipe(study, cell.path))

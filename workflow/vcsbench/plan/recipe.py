@@ -53,19 +53,19 @@ _identity = cache(storage_identity)
 
 
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
-    """Return the recipe of a cell without digests of code and files, which take time.
+    """Return the recipe of a cell, without the digests of code and files: they take time to compute.
 
-    It has the keys of its command, and those that the value of each axis stands for: "f7" on the axis
-    `format` adds {"repository": {"format": "f7"}}, for example. Values of the study's or the command's
-    defaults stand for axes that the cell does not have.
+    It has the keys of its command, and those of the cell's value on each axis (_with_axes). For an axis that
+    the cell does not have, the default of the command or the study is used.
     """
     command = study.command(axes)
     defaults = _default_values(study, command, axes, env)
     draft = _with_axes(_keys_of_command(command, env), axes, defaults, env)
-    # A recipe has a number of runs, and never `auto`.
+    # `runs: auto` stands for the number of the cell's cache state, or 1.
     if draft["runs"] == AUTO:
         draft["runs"] = cast("State", draft["state"]).get("runs", 1)
     recipe = cast("Recipe", draft)
+    # One access can be another server for another system: `http` of git is not `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
@@ -78,7 +78,10 @@ def _with_axes(
     defaults: Mapping[str, str],
     env: Environment,
 ) -> dict[str, object]:
-    """Return the keys with those that each axis sets for the cell's value, or for its default."""
+    """Return `keys` with the keys of each axis, by the cell's value on it, or the default of the axis.
+
+    For example, the value "f7" on the axis `format` adds {"repository": {"format": "f7"}}.
+    """
     draft = dict(keys)
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
@@ -133,8 +136,9 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises."""
     # All cells share the state's dict (STATES), so a copy is changed.
     state = recipe["state"].copy()
-    # `runs` is no key of a recipe's state: it is recipe["runs"] if the configuration has `auto`.
+    # draft_recipe() has read `runs`, which is a key of the recipe and not of its state.
     state.pop("runs", None)
+    # The further warm-up runs that fill the caches of a server.
     warmup_of_server = state.pop("warmup_of_server", 0)
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
@@ -142,7 +146,7 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
-    # vcsbench cannot see a server elsewhere, so the state promises nothing about it.
+    # vcsbench cannot see a server on another machine, so the state promises nothing about it.
     if is_remote:
         state["promises"] = _without_server(state["promises"])
         if "later_promises" in state:
@@ -196,7 +200,7 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "targets": _target_folder(draft, env),
     }
     if "repository" in draft:
-        # It decides where the files of the copies lie.
+        # The size of spacers decides where the files of the copies lie on the disk.
         recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
     # The nodes of a cluster have different disks, but have to agree on the digest. So disks are no part of
     # their recipes.
@@ -220,7 +224,7 @@ def _target_folder(draft: Recipe, env: Environment) -> str:
     storage = draft["storage"]["path"]
     location = draft.get("output_location", env.config.settings.output_location)
     if location == AUTO:
-        # Without a journal, creating files is slow for minutes after a deletion.
+        # On a storage without a journal, creating files is slow for minutes after a deletion.
         location = "scratch" if lacks_journal(storage) else "storage"
     folder = env.config.settings.scratch if location == "scratch" else storage
     return str(resolve(folder, env.root))

@@ -51,9 +51,10 @@ class SamplingBatches:
     """
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
-        """`blocks` has the digest of its repositories by block; a decision on others does not count.
+        """Read the last decision with rounds. Each block has at least `least` rounds.
 
-        Each block has at least `least` rounds.
+        `blocks` has the digest of the repositories of each block: {"log/ruby/cold": "9f86d081884c7d65"}. A
+        decision on other repositories does not count.
         """
         self.study = study
         self.root = root
@@ -61,7 +62,8 @@ class SamplingBatches:
         self.blocks = blocks
         # The total rounds of each block, by batch. A decision stays as it is, so none is read twice.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # Only the last decision with rounds is read here, because it has the total rounds of each block.
+        # Only the last decision with rounds is read here, because it has the total rounds of each block. This
+        # is its batch.
         self._first_read = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
             if self._rounds_after(number) is not None:
@@ -79,16 +81,16 @@ class SamplingBatches:
     def _rounds_after(self, number: int) -> dict[str, int] | None:
         """Return the total rounds of each block after a batch; None if it is not decided, or has no rounds.
 
-        A decision has `gives` (whether it adds rounds), `of` (the digest of the repositories of each block)
-        and `rounds` (the total rounds of each block).
+        A decision has `gives` (True if it adds rounds), `of` (the digest of the repositories of each block)
+        and `rounds` (the total rounds of each block), such as {"gives": true, "of": {"log/cold": "9f86..."},
+        "rounds": {"log/cold": 7}}.
         """
         if number not in self._rounds_by_batch:
             # An unreadable decision is {}: Snakemake decides again.
             decision = read_json(self.root / decision_of(self.study, number))
             if not decision.get("gives"):
                 return None
-            # A block that the decision lacks, or that has other repositories now, begins with the fewest
-            # rounds.
+            # A block that is not in the decision, or has other repositories now, gets the fewest rounds.
             rounds = dict.fromkeys(self.blocks, self.least)
             for block, digest in self.blocks.items():
                 if decision["of"].get(block) == digest:
@@ -123,7 +125,7 @@ def is_up_to_date(result: CellRound, digest: str) -> bool:
 
     The content of the export is not read: it was written atomically, and whoever reads it reports damage.
     """
-    # A run looks at thousands of results before it starts. Searching the text of the context takes a tenth of
+    # A run checks thousands of results before it starts. To search the text of the context takes a tenth of
     # the time of parsing it.
     try:
         with open(open_regular(result.context), "rb") as file:
@@ -131,6 +133,7 @@ def is_up_to_date(result: CellRound, digest: str) -> bool:
     except (OSError, UserError):
         return False
     has_digest = f'"recipe_digest": "{digest}"'.encode() in context
+    # A context that a power cut damaged does not end with its bracket.
     is_whole = context.endswith(b"}")
     return has_digest and is_whole and os.path.exists(result.export)
 
@@ -167,8 +170,8 @@ def remove_unreadable(root: Path) -> list[Path]:
         for path in sorted(folder.rglob("*.*")):
             if _is_readable_file(path):
                 continue
-            # The output of a rule is here the whole folder of a study. Snakemake would not notice one missing
-            # file in it, so the folder is removed.
+            # In these two folders, the output of a rule is the folder of a study. Snakemake would not notice
+            # one missing file in it, so the whole folder is removed.
             output = path.parent if folder.name in ("tables", "published") else path
             remove_path(output)
             removed.append(output)
@@ -177,7 +180,7 @@ def remove_unreadable(root: Path) -> list[Path]:
 
 def _is_readable_file(path: Path) -> bool:
     """Return False for a .json file that is no JSON, and for a .csv file without text."""
-    # A file of a folder that was just removed is gone.
+    # remove_unreadable() may just have removed the folder of the file.
     if path.suffix not in (".json", ".csv") or not os.path.lexists(path):
         return True
     try:
