@@ -273,7 +273,7 @@ class Prepared(NamedTuple):
 
     def missing(self):
         """Return the copies that a start of the workflow rebuilds, with reasons. It reads no shards."""
-        missing = missing_copies(self.workdir.path, VARIANTS[:3], 2, 0, files=0)
+        missing = missing_copies(self.workdir.path, VARIANTS[:3], 2, 0, checked_files=0)
         return {(variant.name, number): why for (variant, number), why in missing.items()}
 
     def make(self):

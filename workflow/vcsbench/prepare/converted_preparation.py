@@ -26,6 +26,7 @@ class ConvertedPreparation(Preparation):
     """
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
+        """Load a source into a git repository, convert that, verify the result, and return facts on it."""
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
         git = staging / "history.git"

@@ -79,7 +79,7 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 
 def read_content(root: Path) -> Content:
     """Return one digest of all files of a repository, and the state of each folder when it was read."""
-    # A sum of the digests of files is the same for each order of files. So two copies have the same digest.
+    # The sum of the files' digests is the same in any order of the files, which may differ between copies.
     total = 0
     state: dict[str, str] = {}
     for folder, entries in folder_states.walk(root):
@@ -88,7 +88,7 @@ def read_content(root: Path) -> Content:
             if stat.S_ISDIR(status.st_mode):
                 continue
             relative = folder_states.join(folder, name)
-            # Without the path in each digest, an exchange of two files would not change the sum.
+            # The path is a part of the digest. Without it, an exchange of two files would not change the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
             for chunk in read_chunks(f"{root}/{relative}", status.st_size):
                 digest.update(chunk)
@@ -144,10 +144,11 @@ def interleave(
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
     # By step first, and then by copy: (step, index of the copy's job, file).
-    steps = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
+    files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
-    with progress.stage("copying", len(steps), "files") as at:
-        for at.done, (number, index, file) in enumerate(steps):
+    with progress.stage("copying", len(files), "files") as at:
+        # The progress display shows `at.done`, the number of finished files.
+        for at.done, (number, index, file) in enumerate(files):
             step = (number, index)
             # A step has several files: the revision, and its properties.
             if fragmentation_kib and previous_step not in (None, step):
@@ -241,8 +242,8 @@ def _plan_jobs(
 ) -> dict[tuple[Variant, int], CopyJob]:
     """Return a job for each missing copy in a work folder, by variant and number of the copy.
 
-    The source of a job is the loaded or packed repository, or else the first intact copy of the variant. If
-    neither exists, remove the metadata of all copies of the variant, and raise UserError.
+    The source of a job is the loaded or packed repository. If that is gone, it is the first intact copy of
+    the variant. If no copy is intact, remove the metadata of all of them, and raise UserError.
     """
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     jobs = {}
@@ -251,10 +252,10 @@ def _plan_jobs(
         if not source:
             source = _find_intact_copy(folder, variant, settings.copies, missing)
         if not source:
-            # The plan of a run checks only a sample of files, and may have found these copies intact. Without
-            # metadata, the next plan finds them missing, and the run loads the repository again.
-            for other in range(1, settings.copies + 1):
-                copy = repository.copy_path(folder, variant.name, other)
+            # The plan of a run checks only a sample of files, and may have found these copies intact. For the
+            # next plan, copies without metadata are missing, so its run loads the repository again.
+            for copy_number in range(1, settings.copies + 1):
+                copy = repository.copy_path(folder, variant.name, copy_number)
                 repository.metadata_file(copy).unlink(missing_ok=True)
             raise UserError(
                 f"{folder}: no copy of {variant.name} is intact, and the loaded repository is "
@@ -278,7 +279,7 @@ def _find_intact_copy(
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
-    # An incomplete copy has no metadata. So they are removed first.
+    # A copy without metadata is incomplete. So the metadata are removed first.
     workdir.remove(REPOSITORIES, repository.metadata_file(copy).name)
     workdir.remove(REPOSITORIES, copy.name)
 
@@ -327,8 +328,8 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
     Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
     damaged. After an error, all copies of the jobs are removed.
     """
-    # The source of an intact copy was verified when the copy was made. So only those sources are verified
-    # that are in the folder of a load.
+    # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
+    # loads are verified here.
     load_folders = {Path(loads[variant.repo, variant.format]["path"]) for variant, _ in jobs}
     source_folders = {job.source.parent for job in jobs.values()}
     batch = list(jobs.values())
@@ -341,9 +342,9 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
                 fragmentation_kib=settings.fragmentation_kib,
                 seed=settings.seed,
             )
-        # If the storage was unmounted since the run began, the copies are on the disk below it.
+        # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is an intact copy must have the digest that it had when it was made.
+        # A source that is itself a copy must still have the digest in its metadata.
         for job, content in zip(batch, contents, strict=True):
             _check_copied_again(job.source, content)
         for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):
@@ -362,8 +363,8 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
 def _check_copied_again(source: Path, content: Content) -> None:
     """Raise UserError if a source is itself a copy, and has other bytes now than when it was made.
 
-    `content` was read from a new copy of the source. The metadata of the source are removed, so that it is
-    made again.
+    `content` was read from a new copy of the source. Before the error, the metadata of the source are
+    removed, so that the next run makes it again.
     """
     metadata = repository.read_metadata(source)
     if metadata and metadata["digest"] != content.digest:

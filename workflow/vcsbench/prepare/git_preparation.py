@@ -48,7 +48,7 @@ class GitPreparation(Preparation):
     """The preparation of bare git repositories."""
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source as it is, into the repository `git.as-is`."""
+        """Load a source into the repository `git.as-is`, and return facts about it (loader.load_source)."""
         begun = time.monotonic()
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
@@ -58,7 +58,7 @@ class GitPreparation(Preparation):
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
                 facts = import_history(source, path)
-                # fast-import searches no deltas.
+                # fast-import stores whole objects. A repack with -f searches deltas between them.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
@@ -96,7 +96,7 @@ def import_history(source: Source, path: Path) -> Facts:
     settings = {"pack.compression": "1", "core.compression": "1"}
     arguments = ("fast-import", "--quiet", "--done")
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
-        # If git fails, it ends early, and nothing can be written. Its messages, read below, have the reason.
+        # If git fails, it ends early, so writing fails. Its messages, which are read below, have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
         program.close_input()
@@ -121,6 +121,7 @@ def make_state(loaded: Path, state: GitState) -> Path:
     for old in (path, new):
         remove_path(old)
     try:
+        # MIDX_BITMAP is MANY_PACKS with an index. If that state exists, a copy of it is faster than pushes.
         many = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
         has_many_packs = not GitStore().mismatch(many, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
         if state.upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
@@ -129,9 +130,10 @@ def make_state(loaded: Path, state: GitState) -> Path:
             _push_in_parts(loaded, new, is_geometric=state.upkeep == Upkeep.GEOMETRIC)
         else:
             shutil.copytree(loaded, new)
-        # Bitmaps and commit-graphs are made for the refs that there are.
+        # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
         _keep_up(new, state.upkeep)
+        # The refs of a state may lead to fewer commits than those of the loaded repository.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
@@ -147,7 +149,7 @@ def make_state(loaded: Path, state: GitState) -> Path:
 def _keep_up(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep."""
     if upkeep in (Upkeep.ONE_PACK, Upkeep.BITMAP, Upkeep.COMMIT_GRAPH, Upkeep.CHANGED_PATHS):
-        # The user's repository may have graphs and indices. They describe other packs than the new one.
+        # The user's repository may have graphs and indices. They would describe packs that a repack removes.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
@@ -175,11 +177,13 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     if len(commits) < 2:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
     parts = min(PUSHES, len(commits))
+    # The index of the last commit of each part.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits so far that are no parent of another one. They lead to all commits so far.
+    # The commits so far that have no child yet. A push of them pushes all commits so far.
     heads: dict[str, None] = {}
     number = 0
     with progress.stage("pushing", len(commits), "commits") as at:
+        # The progress display shows `at.done`, the number of pushed commits.
         for at.done, (commit, parents) in enumerate(commits):
             for parent in parents:
                 heads.pop(parent, None)
@@ -189,7 +193,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 if is_geometric and number % PUSHES_PER_REPACK == 0:
                     run_git(path, *GEOMETRIC_REPACK)
-    # Tags with a message are objects of their own.
+    # Last, all refs: tags with a message are objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])
 
 
@@ -210,7 +214,7 @@ def _list_commits(path: Path) -> list[tuple[str, list[str]]]:
 def verify_git(path: Path, failure: str = "") -> None:
     """Check all objects, packs, indices and refs of a repository. Raise UserError if it is damaged.
 
-    `failure` begins the error, instead of the failed command.
+    The error begins with `failure`, or with the failed command if that is "".
     """
     settings = {f"fsck.{name}": "ignore" for name in TOLERATED_FAULTS}
     arguments = ("fsck", "--full", "--no-dangling", "--no-progress")

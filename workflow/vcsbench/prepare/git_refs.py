@@ -20,7 +20,7 @@ class StoredRef(NamedTuple):
 
 
 def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
-    """Give the repository at `path` the refs of a state. `loaded` has the refs of the history.
+    """Give the repository at `path` the refs of a state, in its storage. `loaded` has the history's refs.
 
     A state with a number of refs has the branch of HEAD, further refs of the history, and added tags.
     """
@@ -32,6 +32,7 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
     if state.ref_storage == git_store.PACKED_REFS:
         run_git(path, "pack-refs", "--all")
+    # A symbolic ref is set after the ref that it names.
     for ref in refs:
         if ref.symbolic:
             run_git(path, "symbolic-ref", ref.name.decode(), ref.symbolic.decode())
@@ -47,10 +48,12 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
     head = (loaded / "HEAD").read_bytes().removeprefix(b"ref: ").strip()
     # Symbolic refs cannot be packed, so they are left out.
     plain = [ref for ref in refs if not ref.symbolic]
+    # The branch of HEAD comes first, and then the others by name.
     plain.sort(key=lambda ref: (ref.name != head, ref.name))
     chosen = plain[:number]
     if len(chosen) < number:
         commits = run_git(loaded, "rev-list", "--first-parent", "HEAD").split()
+        # The added tags name the commits on the first-parent line of HEAD, in turn.
         for i in range(number - len(chosen)):
             name = ADDED_TAG.format(i + 1).encode("ascii")
             chosen.append(StoredRef(name, commits[i % len(commits)], b""))
@@ -58,18 +61,22 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
 
 
 def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
-    """Remove all refs of a repository, and prepare the given storage. HEAD becomes that of `loaded`."""
+    """Remove all refs of the repository at `path`, and prepare a storage of refs, such as REFTABLE.
+
+    HEAD becomes that of the repository `loaded`.
+    """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
-    digests = object_format(loaded)
+    hash_name = object_format(loaded)
+    # A repository without commits, whose files of this storage are moved to `path`.
     fresh = path / "fresh"
-    git_store.create_bare(fresh, digests, storage)
+    git_store.create_bare(fresh, hash_name, storage)
     (fresh / "config").replace(path / "config")
     head = (loaded / "HEAD").read_bytes()
     if storage == git_store.REFTABLE:
         # git itself makes the files of an empty reftable, and keeps HEAD in it.
         remove_path(fresh)
-        init_reftable(fresh, digests)
+        init_reftable(fresh, hash_name)
         (fresh / "reftable").replace(path / "reftable")
         head = (fresh / "HEAD").read_bytes()
     (path / "HEAD").write_bytes(head)

@@ -57,8 +57,8 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
 
     `kinds` has the positions of packed copies, and those of others: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
     12288}} is interleaved. The verdict is INTERLEAVED if all copies are in the largest group of their kind,
-    PARTLY if some are, and APART if none is. It is ALONE if no kind has two copies, and UNKNOWN without
-    comparable files.
+    PARTLY if only some are, and APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no
+    files can be compared.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:
@@ -77,7 +77,7 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         other_step_gaps |= gaps_of_kind
         together |= _largest_group(positions, gaps_of_kind)
-    # No step occurs in two copies that have several steps each.
+    # Without gaps, no step is in two copies that have several steps each.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
@@ -149,8 +149,8 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
     groups: list[set[str]] = []
     for copy in sorted(positions):
-        # Not every two copies have sampled steps in common. So a copy joins a group if it lies together with
-        # one member. With members of several groups, it joins these groups into one.
+        # Two copies may have no sampled step in common. So a copy joins a group if it lies together with one
+        # member. If it does with members of several groups, these groups become one.
         joined = {copy}
         separate = []
         for group in groups:
@@ -164,14 +164,14 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
 
 def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
-    """Return the positions of the sampled steps of the copies of each kind (Steps).
+    """Return the positions of the sampled steps of copies, for each kind such as packed copies (Steps).
 
     Example of one kind: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, with the bytes of revisions 0 and 50.
     """
     steps = {copy: store.steps(copy) for copy, store in copies.items()}
     kinds: dict[str, dict[str, dict[int, int]]] = {}
     for copy, steps_of_copy in steps.items():
-        # Only the same step of two copies can be compared, so all copies get the same sample.
+        # Only the same step of two copies can be compared. So all copies of a kind get the same sample.
         sample = _sample(other.ends.get(steps_of_copy.kind, 0) for other in steps.values())
         positions = kinds.setdefault(steps_of_copy.kind, {})
         positions[copy.name] = _locate(steps_of_copy, sample)

@@ -52,31 +52,32 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
-    `repositories` has the number of copies that each storage gets in addition. Raise UserError if a storage
-    has too little space for its copies, or if no work folder has space for the load.
+    `repositories` has the number of repositories of the loaded size that each storage gets later, such as
+    copies. Raise UserError if a storage has too little space for them, or no work folder has enough for the
+    load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages: then it is listed once.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     devices = {workdir: os.stat(workdir.make()).st_dev for workdir in workdirs}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
-    # Work folders on one device share its space. So the bytes of copies are counted for each device.
-    need: dict[int, int] = dict.fromkeys(devices.values(), 0)
+    # By device, the bytes of the later repositories: work folders on one device share its space.
+    later_bytes: dict[int, int] = dict.fromkeys(devices.values(), 0)
     for workdir, number in repositories.items():
-        need[devices[workdir]] += size * number
+        later_bytes[devices[workdir]] += size * number
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     print_progress(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
-    # Without space for the copies, the load is in vain. The error comes now, and not after hours of loading.
+    # Without space for the copies, the load is useless. So the error is raised before hours of loading.
     for workdir in repositories:
-        needed = need[devices[workdir]]
+        needed = later_bytes[devices[workdir]]
         if needed > free[workdir]:
             raise _too_small(workdir, needed, free[workdir])
 
-    # The first work folder wins that has space for the load beyond the copies on its device.
+    # The load takes the first work folder whose device has space for it next to the later repositories.
     for workdir in workdirs:
-        if need[devices[workdir]] + size <= free[workdir]:
+        if later_bytes[devices[workdir]] + size <= free[workdir]:
             if workdir is not scratch:
                 print_progress(
                     f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer"
@@ -84,7 +85,7 @@ def choose_staging(
             return workdir
     # None has enough space. The error names the last one.
     last = workdirs[-1]
-    raise _too_small(last, need[devices[last]] + size, free[last])
+    raise _too_small(last, later_bytes[devices[last]] + size, free[last])
 
 
 def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:

@@ -40,9 +40,9 @@ class Preparation:
 def describe_load(
     source: Source, facts: Facts, state: str, commits: int, begun: float
 ) -> LoadRecord:
-    """Return the record of a load whose repository has commits and no exported folder, and print its time.
+    """Return the record of a load by git, Mercurial or Fossil, and print the time that the load took.
 
-    `begun` is the time of time.monotonic() at which the load began.
+    The load began at `begun`, a time of time.monotonic(). `state` is such as "as-is".
     """
     seconds = round(time.monotonic() - begun, 1)
     print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
@@ -51,6 +51,7 @@ def describe_load(
         "packing": state,
         "revisions": commits,
         "notes": list(facts.notes),
+        # Only Subversion has options of a load, and exports a folder of the tree.
         "load_options": [],
         "tree": "",
         "folder": "",

@@ -36,7 +36,8 @@ class PreparedRepositories:
         dumps: Mapping[str, int],
         fragmentation_kib: float,
     ) -> None:
-        # The variants that cells read, by storage, sorted: params of rules have to be the same in each run.
+        # The variants (repositories in a format and state) that cells read, by storage. They are sorted,
+        # because params of rules have to be the same in each run.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
         # The configured folder of each storage.
@@ -119,8 +120,8 @@ class PreparedRepositories:
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
-        # A variant that was never made has changed another param of the rule. So it needs no new token.
-        # `identity` identifies the source from which the copies were made.
+        # The identity of the source from which the copies of each variant were made. A variant without copies
+        # of its present source is a change of another param of the rule, so it needs no new token.
         made_identities = {
             name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
         }
@@ -162,8 +163,8 @@ class PreparedRepositories:
     def load_token(self, repo: str, fmt: str) -> str:
         """Return the time of a load as text, from its record; the present time if it has to be loaded again.
 
-        The latter is so without a record, or if the loaded repository is gone or changed, and something has
-        to be made from it: copies of a variant without any intact copy, or the dump file.
+        It has to be loaded again without a record. If the loaded repository is gone or changed, it is loaded
+        again only if something has to be made from it: copies of a variant without any, or the dump file.
         """
         record = self.read_load(repo, fmt)
         if not record:
@@ -172,7 +173,7 @@ class PreparedRepositories:
         for variant in self._without_copies(repo, fmt):
             if record["identity"] != variant.identity:
                 return self._now
-            # The packed repository, or another state, can be made again while the loaded one exists.
+            # Copies are made from `staged_path`. A packed one that is gone is made again from the loaded one.
             can_be_made = bool(loaded) and variant.is_made
             can_be_copied = staged_path(record, variant) is not None
             if not can_be_made and not can_be_copied:
@@ -213,27 +214,27 @@ class PreparedRepositories:
         return not record or self.load_token(repo, fmt) != record["made"]
 
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return where a load is kept, and how many repositories of its size each storage needs space for.
+        """Return where a load is kept, and the space that it needs: a number of repositories of its size.
 
-        Example: {"home": "/var/tmp", "repositories": {"/var/tmp": 7}} for five missing copies, the packed
-        repository and the loaded one.
+        The number is given by the folder of the storage: {"home": "/var/tmp", "repositories": {"/var/tmp":
+        7}} for five missing copies, the packed repository and the loaded one.
         """
         record = self.read_load(repo, fmt)
-        # The request is a param: another number of copies would load the repository again. So if nothing has
-        # to be loaded, it is the request of the last load.
+        # Snakemake loads again if the request changes, because it is a param. So while a load is up to date,
+        # its own request stays, also if fewer copies are missing by now.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
         numbers: dict[str, int] = {}
         for storage, variants in self.needed.items():
-            loaded = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
-            if not loaded:
+            wanted = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
+            if not wanted:
                 continue
-            copies = sum(variant in loaded for variant, _ in self.missing(storage))
+            copies = sum(variant in wanted for variant, _ in self.missing(storage))
             # The packed repository, and each other state, is made next to the loaded one.
-            made = sum(variant.is_made for variant in loaded)
+            states = sum(variant.is_made for variant in wanted)
             folder = self.folders[storage]
             # Two storages may be one folder.
-            numbers[folder] = numbers.get(folder, 0) + copies + made
+            numbers[folder] = numbers.get(folder, 0) + copies + states
         # The loaded repository is kept on the first storage with its copies, or on any for a dump alone.
         home = next(iter(numbers), "") or next(iter(self.folders.values()))
         numbers[home] = numbers.get(home, 0) + 1
@@ -241,9 +242,10 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
-        """Return the missing or changed copies on a storage, by a sample of files (missing_copies).
+        """Return the missing or changed copies on a storage, each with the reason (missing_copies).
 
-        Raise UserError if they are missing because the storage is not mounted.
+        A sample of their files is checked. Raise UserError if they are missing because the storage is not
+        mounted.
         """
         workdir = self.workdir(storage).path
         missing = missing_copies(
@@ -300,12 +302,12 @@ def missing_copies(
     variants: Sequence[Variant],
     copies: int,
     fragmentation_kib: float,
-    files: float = math.inf,
+    checked_files: float = math.inf,
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    About `files` files of all copies are checked, in random shards (folders of revisions); by default all. A
-    copy that was made with another `fragmentation_kib` counts as missing.
+    About `checked_files` files of all copies are checked, in random shards (folders of revisions); by default
+    all. A copy that was made with another `fragmentation_kib` counts as missing.
     """
     metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -316,12 +318,13 @@ def missing_copies(
 
     missing = {}
     for (variant, number), metadata in metadata_of.items():
-        # None checks all shards. Otherwise, the same part of each copy's shards is checked.
+        # The number of shards to check, None for all. For 100 of 1,000 files: a tenth of the shards of each
+        # copy.
         shards = None
-        if total_files > files:
+        if total_files > checked_files:
             is_shard = variant.system.store.is_sampled
             all_shards = [folder for folder in metadata.get("state", {}) if is_shard(folder)]
-            shards = math.ceil(files / total_files * len(all_shards))
+            shards = math.ceil(checked_files / total_files * len(all_shards))
         path = repository.copy_path(workdir, variant.name, number)
         problem = repository.problem_with(path, metadata, variant, number, shards)
         if not problem and metadata.get("fragmentation_kib") != fragmentation_kib:

@@ -66,15 +66,15 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     other formats are not packed.
     """
     begun = time.monotonic()
-    value = formats.parse_format(fmt)
-    if value.loaded_as == formats.AS_IS:
+    format_value = formats.parse_format(fmt)
+    if format_value.loaded_as == formats.AS_IS:
         if not isinstance(source, SvnSource):
             raise UserError(
                 f"{source.describe()}: an exact copy needs a local repository. Use its path."
             )
         copy, facts = hotcopy(source.repository, staging)
-        # The copy is named by its packing, such as as-is.pack. It is renamed to its format, which may be
-        # as-is-to-f8: a copy that is upgraded below.
+        # The copy is `as-is.<packing>`. It gets the name of its format, which may be as-is-to-f8: such a copy
+        # is upgraded below.
         packing = copy.name.rpartition(".")[2]
         repository = copy.rename(staging / f"{fmt}.{packing}")
         # This raises an error if the copy has later commits than the source had when the run began.
@@ -82,17 +82,18 @@ def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
     else:
         packing = formats.NOT_PACKED
         repository = staging / f"{fmt}.{packing}"
-        facts = _load_stream(source, repository, value)
-    if value.is_upgraded:
-        fsfs.upgrade(repository, value)
+        facts = _load_stream(source, repository, format_value)
+    if format_value.is_upgraded:
+        fsfs.upgrade(repository, format_value)
     print_progress(
         f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
     )
-    # Another svnadmin may make another format, and all results would be about this wrong format.
+    # An svnadmin of another release may make another format. All results would be about this wrong format.
     mismatch = fsfs.mismatch(repository, fmt, packing)
     if mismatch:
         raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
     tree = source.tree(repository)
+    # The folder with the most entries, and the numbers of paths that not every system can check out.
     folder, odd_paths = summarize_tree(repository, tree)
     return {
         "packing": packing,
@@ -125,13 +126,14 @@ def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return the copy's path and facts.
 
-    Deltas, packing and settings stay as they are. The path ends with the packing of the copy, such as
-    as-is.pack. The repository is only read, and none of its hooks runs. Raise UserError if svnadmin fails.
+    Deltas, packing and settings stay as they are, but unreadable dates and servers of memcached are removed.
+    The path ends with the packing of the copy, such as as-is.pack. The repository is only read, and none of
+    its hooks runs. Raise UserError if svnadmin fails.
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files. So
-    # it gets a view of the source: a folder with a link to db, and with empty folders of these names.
+    # svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So it gets a
+    # view of the source: a folder with a link to `db`, and with empty folders in place of the others.
     for name in ("locks", "hooks", "conf"):
         (view / name).mkdir(parents=True)
     (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
@@ -143,7 +145,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         facts = _remove_bogus_dates(copy)
         facts.notes.extend(notes)
     except UserError as error:
-        # svnadmin's message names our folder `view`, which the user does not know.
+        # svnadmin's message names the folder `view`, which the user does not know.
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
@@ -172,7 +174,7 @@ def _make_readable(copy: Path) -> None:
     The modes of the copy come from the user's repository, which may keep others out. Raise UserError for a
     link, which somebody may have made since the repository was checked.
     """
-    # The mode of a file behind a link must not change. So links are not followed.
+    # Links are not followed, because the mode of a file outside of the copy must not change.
     for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
         os.fchmod(descriptor, 0o755)
         for name in [*names, *files]:
@@ -181,7 +183,8 @@ def _make_readable(copy: Path) -> None:
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             if stat.S_ISREG(mode):
-                # A moment later, the name may belong to another file. So the open file gets the mode.
+                # The name may belong to another file by now. So the mode is that of the file that is opened,
+                # and no link is opened.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)
@@ -215,19 +218,19 @@ def _stream(source: Source, path: Path) -> Facts:
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, and nothing can be written. Its messages have the reason.
+        # If svnadmin fails, it ends early, so writing fails. Its messages have the reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
         if load.process.wait() != 0:
-            # This raises OSError if the messages say that the storage is full.
+            # This raises OSError if the messages report a full storage.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
-    # Without facts, svnadmin ended before it had read everything, but without an error.
+    # Without facts, svnadmin ended without an error before it had read everything.
     if facts is None:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
-    # svnadmin load may take damage for the end of the stream, and end without an error. So revisions are
-    # counted.
+    # svnadmin load may take damage for the end of the stream, and end without an error. So the loaded
+    # revisions are counted.
     loaded = fsfs.youngest(path)
     if loaded != facts.revisions:
         raise UserError(
@@ -298,8 +301,8 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        # Somebody may have put a hard link to another file there, which would be overwritten. So the mode "x"
-        # makes a new file.
+        # A file that somebody has put there may be a hard link to a file that must not be overwritten. So the
+        # mode "x" makes a new file.
         with path.open("xb") as file:
 
             def write(output: IO[bytes]) -> None:

@@ -77,7 +77,7 @@ def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
         _verify(plain, stop, METADATA_ONLY)
     else:
         _compare_bytes(plain, packed, shape.packed, stop)
-    # No checksum of Subversion covers the properties of revisions, such as log messages. So compare them.
+    # No checksum of Subversion covers the properties of revisions (log messages). So they are compared.
     if _digest_of_properties(plain) != _digest_of_properties(packed):
         raise UserError(
             f"{packed}: differs from {plain.name} in the properties of a revision. {AGAIN}"
@@ -102,7 +102,7 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
     `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed.
     """
     # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999, one
-    # after another. The youngest revisions are not packed, and have the same files in both.
+    # after another. The youngest revisions are not packed: both repositories have the same files of them.
     size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
@@ -113,7 +113,7 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
             check_stop(stop)
             first = shard * size
             at.done = first
-            # The files that svnadmin pack has joined to one.
+            # svnadmin pack has joined these files.
             parts = [revision_file(plain, revision) for revision in range(first, first + size)]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
         # The revisions after the last packed shard.

@@ -26,7 +26,7 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
     """Verify loaded repositories in threads while the `with` block runs, and wait for both at its end.
 
     Each folder of `staging` has one loaded repository, and perhaps its packed copy: f7.nopack and f7.pack.
-    Raise DamagedError at the end of the block if a repository is damaged. An error of the block stops the
+    After the block, raise DamagedError if a repository is damaged. An error of the block stops the
     verification.
     """
     stop = threading.Event()
@@ -34,7 +34,7 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
         try:
             futures = []
             for folder in staging:
-                # f7.nopack may be compared with f7.pack. So the tasks of one format belong together.
+                # A task may compare f7.nopack with f7.pack. So the tasks are listed by format, not by file.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in preparation_of(fmt).list_tasks(folder, fmt, stop):
@@ -45,8 +45,8 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
             for future in futures:
                 future.result()
         finally:
-            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs the
-            # tasks. With `stop` set, they end when svnadmin prints its next line.
+            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs their
+            # results. With `stop` set, a task ends when svnadmin prints its next line.
             stop.set()
 
 
