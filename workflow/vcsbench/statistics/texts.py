@@ -92,9 +92,10 @@ REASON_TEXTS = {
     ReasonCode.NOT_IN_TURNS: "not in turns: sides measured at different times, use --forcerun cell",
     ReasonCode.ALL_PUBLISHED: "published over all {published}: {shown}",
 }
-# What to do about a possible reason of a difference: one sentence each.
+# What to do about a reason of a verdict: one sentence each.
 PUBLISHED_STORAGE = "Measure on the published kind of storage (keys `storage` and `storages`)."
 ACTION_TEXTS = {
+    ReasonCode.NEEDS_ROUNDS: "Continue with more time: `make report` with a larger `MINUTES=`.",
     ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
