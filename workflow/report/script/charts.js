@@ -10,6 +10,7 @@ async function drawChart(place, specification) {
   return view;
 }
 
+// Draws each chart next to its image, which the style sheet then hides.
 async function drawCharts() {
   const specifications = document.getElementById("charts");
   if (!window.vegaEmbed || !specifications) return;
@@ -26,6 +27,7 @@ async function drawCharts() {
   document.documentElement.dataset.charts = "drawn";
 }
 
+// Sets the parameters of all charts, such as pick_access, to the picks. "any" is chart_specs.ANY.
 function filterCharts(values) {
   document.documentElement.classList.toggle("picked", Object.keys(values).length > 0);
   for (const { view, parameters } of views) {

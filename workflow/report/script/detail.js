@@ -31,6 +31,7 @@ function commandsOf(cells) {
   return commands;
 }
 
+// A table: the first text of each row is its heading, the others are aligned as numbers.
 function tableOf(headings, rows, caption) {
   const heads = headings.map((text) => Object.assign(made("th", text), { scope: "col" }));
   const lines = rows.map(([first, ...rest]) => made("tr", "", Object.assign(made("th", first), { scope: "row" }),
@@ -40,6 +41,7 @@ function tableOf(headings, rows, caption) {
   return table;
 }
 
+// The runs of a cell: [{ round: 1, value: 1.24, flags: "" }, ...]. They are next to each other in the columns of all runs.
 function runsOf(cell, metric) {
   const [start, count] = pageData.cells[cell].runs;
   return Array.from({ length: count }, (_, n) => ({
@@ -56,6 +58,7 @@ function written(value, unit) {
   return `${text} ${value === 1 ? unit.replace(/(?<=\w{3})s$/, "") : unit}`.trim();
 }
 
+// The runs of both sides as a chart and as a table. `sides` are [{ cell: "log/...", name: "f7" }, ...].
 function runsShown(sides, table) {
   const withRuns = sides.map((side) => ({ ...side, runs: runsOf(side.cell, table.metric).filter(({ value }) => value !== null) }));
   if (!withRuns.some(({ runs }) => runs.length)) return [made("p", "No run has this value.")];

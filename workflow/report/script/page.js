@@ -51,6 +51,7 @@ function showAnswer(values) {
   }
 }
 
+// Opens the commands of the advised value, and hides those that a reader with these picks does not need.
 function showCard(card, values, kind, value) {
   card.className = `card ${kind.replaceAll(" ", "-")}`;
   const axis = card.dataset.axis;

@@ -4,6 +4,7 @@
 
 // The keys of the address that are no axes.
 const OTHER_KEYS = ["only", "marks", "number", "revisions"];
+// Each function applies the address to a part of the page.
 const listeners = [];
 
 // Returns a text of an address that any reader can have written. One that is no valid encoding stays as it is.
@@ -66,6 +67,7 @@ document.addEventListener("click", (event) => {
 window.addEventListener("popstate", update);
 window.addEventListener("hashchange", goToAnchor);
 
+// Returns a new element with a text and children.
 function made(tag, text = "", ...children) {
   const element = document.createElement(tag);
   element.textContent = text;
@@ -77,10 +79,12 @@ function commandOf(text) {
   return Object.assign(made("pre", text), { className: "command" });
 }
 
+// The axis values in the attribute data-of: { access: "http", format: "f7" }.
 function keysOf(element) {
   return Object.fromEntries(new URLSearchParams(element?.dataset.of ?? ""));
 }
 
+// The content of an element with gzipped JSON in base64, null without the element.
 async function unpacked(id) {
   const packed = document.getElementById(id);
   if (!packed) return null;

@@ -3,6 +3,8 @@
 const filter = document.getElementById("filter");
 const selected = document.getElementById("selected");
 
+// A table with its headings (each with its first column and its span) and its rows of places. A place is a cell with
+// its column, its axis values and a name, which the script writes into data-name.
 function gridOf(table) {
   const columns = [...table.querySelectorAll("col")].slice(1).map(keysOf);
   const section = table.closest("section.table");
