@@ -5,7 +5,7 @@ import pytest
 from unit.report_files import default_grid, make_files, results_of
 from unit.synthetic import AXES
 from vcsbench.errors import UserError
-from vcsbench.report.results import CSV_FILES, MEASURED, read_records
+from vcsbench.report.results import MEASUREMENT_COLUMNS, REQUIRED_COLUMNS, read_records
 from vcsbench.statistics import comparisons
 
 SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -52,9 +52,9 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
 
 def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    required = {f"{kind}/{made.name}": columns for kind, columns in CSV_FILES.items()}
+    required = {f"{kind}/{made.name}": columns for kind, columns in REQUIRED_COLUMNS.items()}
     required[f"tables/{made.name}/f6-vs-f7"] = comparisons.list_columns([])
-    required[f"measurements/{made.name}"] = MEASURED
+    required[f"measurements/{made.name}"] = MEASUREMENT_COLUMNS
     for stem, (*others, missing) in required.items():
         path = made.results / f"{stem}.csv"
         path.parent.mkdir(exist_ok=True)

@@ -75,20 +75,20 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
 
 
 def shown_flags(results: Results) -> set[str]:
-    """Return the flags that the rows of cards may name. A flag is a code of a doubt about runs.
+    """Return the flags that the rows of cards may name: `{"apart"}`. A flag is a code of a doubt about runs.
 
-    Flags are left out if more than NEARLY_ALL of the comparisons have them, because a mark on each row tells
-    a reader nothing. So are PLAIN_FLAGS. The page has one sentence on the runs that other programs
-    disturbed (flags BUSY_FLAGS).
+    A flag of more than NEARLY_ALL of the comparisons is left out, because a mark on each row tells a reader
+    nothing. So are PLAIN_FLAGS, BUSY_FLAGS (the page has one sentence on the runs that other programs
+    disturbed), and those DOUBTS that no aggregate card has.
     """
     number_of_pairs = 0
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
-        unnamed = () if card.question.aggregate else DOUBTS
+        uncounted = () if card.question.aggregate else DOUBTS
         for case in card.cases:
             for pair in case.pairs:
                 number_of_pairs += 1
-                counts.update(flag for flag in pair.flags if flag not in unnamed)
+                counts.update(flag for flag in pair.flags if flag not in uncounted)
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
     return shown - PLAIN_FLAGS - BUSY_FLAGS
 
@@ -99,13 +99,13 @@ def _make_card_view(
     """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags)."""
     axis = card.question.axis
     # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-    tested = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
+    answering = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
     return CardView(
         card=card,
         anchor=anchor_of(card),
         rows=_make_rows(card, results, flags),
-        left=_name_side(axis, unique_values(pair.baseline for pair in tested)),
-        right=_name_side(axis, unique_values(pair.candidate for pair in tested)),
+        left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
+        right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
         actions=_find_actions(card),
         lines=_make_lines(card, results),
         opposites=_describe_opposites(card, opposites),
@@ -143,9 +143,10 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 
 def _make_lines(card: Card, results: Results) -> list[str]:
-    """Return the remarks of a card: its own, then values that the grid lacks, then those without a result.
+    """Return the remarks of a card as sentences: `This run did not measure f8.`
 
-    Example: `This run did not measure f8.`
+    First come its own remarks, then values that the grid lacks, comparisons that do not count, and values
+    without a result.
     """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
@@ -218,6 +219,7 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     """
     axis = card.question.axis
     axes = list(results.order)
+    # The values of all axes identify a cell.
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = _list_pairs(card)
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
@@ -232,9 +234,9 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         # A case has the values of all axes except that of the question. With a side's value, it is a cell.
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
-        side = _label_sides(axis, pair, names_candidate, names_baseline)
+        sides = _label_sides(axis, pair, names_candidate, names_baseline)
         row = make_card_row(
-            card, case, pair, sides=side, shown_flags=flags, runs_of_sides=runs_of_sides
+            card, case, pair, sides=sides, shown_flags=flags, runs_of_sides=runs_of_sides
         )
         rows.append(row)
     return rows

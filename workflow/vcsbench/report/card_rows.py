@@ -16,7 +16,7 @@ from vcsbench.report.results import Rows, unique_values
 
 # The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
 # answer, so they have UNDECIDED_STYLE. "reference" is a faster baseline.
-STYLES = {
+ROW_STYLES = {
     Call.FASTER: "candidate",
     Call.SLOWER: "reference",
     Call.EQUAL: "equal",
@@ -69,7 +69,7 @@ def make_card_row(
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)
     label = labels.case_label(case.where, card.shown)
-    # Exact counts and single rounds have no interval.
+    # Exact counts and single rounds have no interval. The outcome takes its place: `f7 equal`.
     has_interval = 0 < pair.low < pair.high
     interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
@@ -79,14 +79,16 @@ def make_card_row(
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
     return CardRow(
         pair=pair,
+        # "" is the value of an axis that does not apply to the case.
         where={axis: value for axis, value in case.where.items() if value},
         label=f"{sides}: {label}" if sides else label,
+        # An aggregate card has an answer for each candidate. Other cards name the faster side.
         text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
         # An unknown time is 0.
         times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
         interval=f"{candidate} {interval}",
         note="; ".join(notes),
-        style=STYLES.get(pair.call, UNDECIDED_STYLE),
+        style=ROW_STYLES.get(pair.call, UNDECIDED_STYLE),
         flags=flags,
     )
 

@@ -28,16 +28,17 @@ class CellDetails(TypedDict):
     counted: Sequence[float | None]  # the median of each count
     evidence: Sequence[str]  # sentences
     rounds: int  # the number of its rounds
-    runs: tuple[
-        int, int
-    ]  # the index of its first run in the columns of runs, and the number of its runs
+    runs: tuple[int, int]  # the index of its first run in the columns of runs, and their number
 
 
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers, for JSON: the parts of the dialog by name."""
+    """Return the details of all numbers for JSON: facts of cells, runs and tables, and parts of commands.
+
+    `cells` has CellDetails by path, `runs` the columns of all runs, `tables` the facts of tables by anchor.
+    `counted` has the unit of each count: `{"Read by system calls": "MiB"}`. `of` has arguments of commands.
+    """
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    # A cell has only the index of its first run and its number of runs, so its runs must be next to each
-    # other.
+    # The runs of a cell must be next to each other, because CellDetails.runs is an index and a number.
     runs = [run for members in runs_by_cell.values() for run in members]
     metrics = {
         section.anchor: metric_in(results.study.tables[section.name]) for section in sections
@@ -71,7 +72,10 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
 def _describe_cells(
     results: Results, runs_by_cell: Mapping[str, Rows], counts: Sequence[Metric]
 ) -> dict[str, CellDetails]:
-    """Return the facts of each cell by its path. `counts` are the metrics of CellDetails.counted."""
+    """Return the facts of each cell by its path. `counts` are the metrics of CellDetails.counted.
+
+    `runs_by_cell` has the runs in the order of the columns of runs.
+    """
     names = name_cells(results)
     cells = {}
     first_run = 0
@@ -144,9 +148,10 @@ def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     """
     ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
     clearing = words.enumeration([way for way in ways if way])
-    sentences = ["No cache was cleared before a run."]
     if clearing:
         sentences = [f"The caches were cleared before a run, by {clearing}."]
+    else:
+        sentences = ["No cache was cleared before a run."]
     shares = []
     for when in ("before", "after"):
         numbers = _read_numbers(runs, f"resident_{when}")
@@ -217,9 +222,11 @@ def summarise_times(runs: Rows) -> list[float | None]:
         return []
     # Each round has the same weight, also if some of its runs are invalid.
     rounds = grouped_by(valid, lambda run: run["round"]).values()
-    elapsed = geometric_mean(geometric_mean(_read_numbers(r, "elapsed_s")) for r in rounds)
+    means = [geometric_mean(_read_numbers(members, "elapsed_s")) for members in rounds]
+    elapsed = geometric_mean(means)
     client = _median_of_means(_sum_client_cpu(members) for members in rounds)
     server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
+    # A local command has no server (None), so only the client computes.
     waiting = None if client is None else elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
 

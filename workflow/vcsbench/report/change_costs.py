@@ -31,11 +31,14 @@ class LoadEstimate(TypedDict):
 
 
 def make_estimate(results: Results) -> LoadEstimate | None:
-    """Return the basis of an estimate from the load with the most revisions. Return None without a load."""
-    timed = [load for load in _find_loads(results).items() if load[1].get("seconds")]
-    if not timed:
+    """Return the time and the bytes of the load with the most revisions, None without a timed load.
+
+    The script of the page scales both to the number of revisions of a reader's repository.
+    """
+    loads = [(name, load) for name, load in _find_loads(results).items() if load.get("seconds")]
+    if not loads:
         return None
-    repository, load = max(timed, key=lambda item: int(item[1]["revisions"]))
+    repository, load = max(loads, key=lambda item: int(item[1]["revisions"]))
     sizes: dict[str, dict[str, int]] = {}
     for facts in (context["repository"] for context in results.contexts):
         if facts.get("name") == repository and facts.get("bytes"):
@@ -79,11 +82,12 @@ def describe_costs(results: Results, axis: str) -> list[str]:
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
-        work = f"Packing {revisions}"
-        seconds = load.get("pack_seconds")
         if axis == FORMAT_AXIS:
             work = f"Loading {revisions}, all formats at once,"
             seconds = load.get("seconds")
+        else:
+            work = f"Packing {revisions}"
+            seconds = load.get("pack_seconds")
         if seconds:
             duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
             place = " in memory. A disk takes longer" if _is_in_memory(load) else ""
@@ -98,15 +102,19 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     packed, they take more on disk.`
     """
     subject = "Size of the files"
-    # Formats are compared without packing.
-    compared: Mapping[str, int] = {
-        name: packings["nopack"] for name, packings in sizes.items() if "nopack" in packings
-    }
     if axis == PACKING_AXIS:
         # Packings are compared in the first format that has both.
         with_both = [(name, packings) for name, packings in sizes.items() if len(packings) > 1]
-        name, compared = with_both[0] if with_both else ("", {})
-        subject += f" of {name}" if name else ""
+        if not with_both:
+            return []
+        name, compared = with_both[0]
+        if name:
+            subject += f" of {name}"
+    else:
+        # Formats are compared without packing.
+        compared = {
+            name: packings["nopack"] for name, packings in sizes.items() if "nopack" in packings
+        }
     if len(compared) < 2:
         return []
     texts = [

@@ -35,8 +35,8 @@ BAND = "#e3e6ea"
 LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
 # More lines than colours differ by the shapes of their points.
 LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-# By the style of a row (card_rows.STYLES): the colours of the dot's line and of its inside. "candidate" is a
-# faster candidate, "reference" a faster baseline.
+# By the style of a row (card_rows.ROW_STYLES): the colours of the dot's line and of its inside. "candidate"
+# is a faster candidate, "reference" a faster baseline.
 DOT_COLOURS = {
     "candidate": (BLUE, BLUE),
     "reference": (ORANGE, ORANGE),
@@ -69,8 +69,8 @@ def factor_ticks(low: float, high: float) -> list[float]:
     """
     decades = math.log10(high / low)
     digits = [1.0, 2.0, 5.0]
-    # With 1, 2 and 5, the labels of more than three decades would overlap. Half a decade would have one
-    # label, so it gets more digits.
+    # With 1, 2 and 5, the labels of more than three decades would overlap, and less than half a decade would
+    # have one label or none.
     if decades > 3:
         digits = [1.0]
     elif decades < 0.5:
@@ -199,10 +199,12 @@ def forest_chart(
     """
     records = [_forest_record(row) for row in rows]
     baseline, candidate = sides
+    # An unknown end of an interval is 0, which has no effect on the axis.
     ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
     x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
     y = _row_axis(records)
-    # The page explains the colours below the chart.
+    # Each style of a row has a colour for the dot's line and one for its inside. The page explains them below
+    # the chart, so the chart needs no legend.
     strokes, fills = zip(*DOT_COLOURS.values(), strict=True)
     styles = list(DOT_COLOURS)
     stroke_scale = altair.Scale(domain=styles, range=list(strokes))
@@ -285,9 +287,10 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors."""
     records = [_finding_record(dot) for dot in dots]
     ends = [end for dot in dots for end in _ends_of(dot)]
-    titles = ("statement", "verdict", "expected", "published", "measured", "interval")
-    tooltip = _tooltip({f"{name}:N": name.capitalize() for name in titles})
+    fields = ("statement", "verdict", "expected", "published", "measured", "interval")
+    tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
 
+    # These layers have no data of their own: they take the data of the whole chart, set at the end.
     base = altair.Chart().encode(y=_row_axis(records))
     expected = base.mark_bar(color=BAND, height=24).encode(
         x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
@@ -328,8 +331,8 @@ def _finding_record(dot: FindingDot) -> Record:
     "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5, "published_at": 2.0, "measured_at":
     1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
     """
-    # An axis of this finding alone. `at least 2` has no upper end, and `at most 2` no lower one: their bars
-    # end where this axis ends. An end of 0 counts as open, because a logarithmic axis has no 0.
+    # The ends of an axis for this finding alone: the bar of `at least 2` ends where this axis ends, and that
+    # of `at most 2` begins where it begins. An end of 0 counts as open, because a logarithmic axis has no 0.
     axis_low, axis_high = factor_domain(_ends_of(dot))
     has_range = bool(dot.expected_low or dot.expected_high)
     return {

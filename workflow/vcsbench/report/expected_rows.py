@@ -35,8 +35,8 @@ def expected_rows(
     """Return the rows that the cells of a grid give in a table, in the order of the grid.
 
     A table that compares has a row for each pair of cells, otherwise one for each cell. Duplicates (second
-    measurements for the noise) and cells that the table does not select are left out. Each file of rows is
-    one of results.Results.
+    measurements for the noise) and cells that the table does not select are left out. `axes` are those of the
+    study. `grid`, `failures` and `measurements` are the rows of results.Results.
     """
     failures_of_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_of_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -51,15 +51,16 @@ def expected_rows(
         flags = {flag for run in runs for flag in run["flags"].split()}
         # An outdated result is listed as a failure, but nothing went wrong: the next run measures it again.
         is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
-        row = ExpectedRow(
+        expected_row = ExpectedRow(
             keys=keys,
             cells=paths,
             skip=next((cell["skip"] for cell in cells if cell["skip"]), ""),
-            failures=tuple(f"round {each['round']:.0f}: {each['reason']}" for each in failed),
+            # Numbers of CSV files are floats.
+            failures=tuple(f"round {row['round']:.0f}: {row['reason']}" for row in failed),
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
         )
-        rows.append(row)
+        rows.append(expected_row)
     return rows
 
 
@@ -83,8 +84,8 @@ def _rows_of_grid(
     for cell in grid:
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
-            # The compared axis is none of the study: it is the time. A saved baseline has no cells in this
-            # grid, so the only cell is the cell of this run.
+            # The table compares this run with a saved baseline, so the compared axis is the time. The
+            # baseline has no cells in this grid, so the only cell is the cell of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
             # A candidate without a baseline in the grid has no row.

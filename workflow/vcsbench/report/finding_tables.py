@@ -130,8 +130,10 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
     """Return a table of reversed comparisons (Reversal), None without any. The largest factor is first.
 
-    Those in a place that a finding covers are left out, because the finding itself is shown as reversed.
+    Those in a place that a finding covers are left out, because the finding itself is shown as reversed. A
+    row has the texts of _reversal_texts().
     """
+    # The name of a table with the axis values that the finding covers there.
     tables_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
@@ -144,10 +146,10 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     if not reversals:
         return None
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
-    opposite = "more result is the opposite of the published one"
-    opposites = "more results are the opposite of the published ones"
+    singular = "more result is the opposite of the published one"
+    plural = "more results are the opposite of the published ones"
     return PlainTable(
-        title=words.count_of(len(reversals), opposite, opposites),
+        title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
         rows=[_reversal_texts(results, reversal) for reversal in reversals],
         numbers_from=1,
@@ -210,8 +212,10 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
 
 
 def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
-    """Return `cold log over svn (ruby): f7 against f6`, `1.3x slower` (published), `1.2x faster` (measured),
-    and its 95 % interval `1.1x to 1.3x faster`.
+    """Return the row of a reversed comparison: its case, both results, and the interval of the measured one.
+
+    Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.1x to 1.3x
+    faster"]`.
     """
     comparison = reversal.comparison
     axis = reversal.section.compared

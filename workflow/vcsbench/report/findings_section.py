@@ -199,8 +199,9 @@ def _make_view(
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
+    # The words of the file, such as `least of 12 cells`. For a mean, the reader also sees how far its pairs
+    # differ.
     pairs = row["over"]
-    # For a mean, the reader sees how far its pairs differ. Otherwise `least of 12 cells` is enough.
     if section and expect.get("over") == "mean":
         pairs = _describe_pairs(finding, section, where) or pairs
     note, flags = _describe_flags(results, finding, named_flags)
@@ -286,7 +287,7 @@ def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
-        # The other codes do not cause a difference.
+        # Only EXPLAINING_CODES can cause a difference.
         if is_different and reason.code not in verdicts.EXPLAINING_CODES:
             notes.append(f"{text}.")
         else:
@@ -338,17 +339,15 @@ def _describe_value(finding: Finding) -> str:
     """
     metric = metric_in(finding.definition)
     sides = finding.sides
-    if sides:
-        baseline = value_label(sides.axis, sides.baseline)
-        candidate = sides.candidate_label
-        is_better = metric.words.is_better
-        # `gain` is -1 if a higher value is better, such as requests per second. Above 1x, the baseline is the
-        # higher one, so the candidate is lower.
-        if metric.gain < 0:
-            is_better = f"{metric.words.verb}lower"
-        ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate}"
-        return f"{ratio}: above 1x, {candidate} {is_better}"
-    return str(finding.row["unit"]) if finding.is_factor else metric.title
+    if not sides:
+        return str(finding.row["unit"]) if finding.is_factor else metric.title
+    baseline = value_label(sides.axis, sides.baseline)
+    candidate = sides.candidate_label
+    # `gain` is -1 if a higher value is better, such as requests per second. Above 1x, the baseline is the
+    # higher one, so the candidate is lower.
+    meaning = f"{metric.words.verb}lower" if metric.gain < 0 else metric.words.is_better
+    ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate}"
+    return f"{ratio}: above 1x, {candidate} {meaning}"
 
 
 def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
@@ -394,10 +393,11 @@ def _describe_flags(
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
+    # In a comparison of accesses, some commands of svnbench do less work over svn than over the others.
     if sides and "svn" in sides:
-        with_less = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
-        if with_less:
-            parts.append(f"{' or '.join(unique_values(with_less))}: {LESS_CLIENT_WORK}")
+        less_work = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
+        if less_work:
+            parts.append(f"{' or '.join(unique_values(less_work))}: {LESS_CLIENT_WORK}")
     parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
 

@@ -88,7 +88,7 @@ class Label:
 class GridRow:
     """A row of a grid."""
 
-    group: str  # rows with the same one stand below a heading of their own, "" without groups
+    group: str  # rows with the same group stand below its heading, "" without groups
     labels: Sequence[Label]
     points: Sequence[Point | None]  # None where the study's grid has no cell
     slug: str  # the end of the row's anchor
@@ -97,7 +97,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of numbers: one sheet of a table."""
+    """A grid of numbers. A table has one or more."""
 
     title: str
     headings: Sequence[Sequence[Heading]]  # a line for each column axis
@@ -105,7 +105,7 @@ class Grid:
     rows: Sequence[GridRow]
     group_axis: str  # the axis of the rows' groups, "" without groups
     constant: Sequence[tuple[str, str]]  # the row axes with only one value, and that value
-    sheet_keys: Mapping[str, str]  # the values of axes in neither rows nor columns
+    grid_keys: Mapping[str, str]  # the values of axes in neither rows nor columns
     column_keys: Sequence[Mapping[str, str]]  # the axis values of each column
     column_labels: Sequence[str]  # for a narrow window without headings: `cold, tuned settings`
 
@@ -134,7 +134,7 @@ class Layout:
     def column_of(self, point: Point) -> tuple[str, ...]:
         return values_in(point.keys, self.columns)
 
-    def sheet_of(self, point: Point) -> tuple[str, ...]:
+    def grid_of(self, point: Point) -> tuple[str, ...]:
         """Return the values that select the grid of a point, such as ("ruby",)."""
         return values_in(point.keys, self.rest)
 
@@ -202,6 +202,7 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     compared = compare["axis"] if compare else ""
     order_of_keys = dict(order)
     keys = [axis for axis in order if axis != compared]
+    # Columns that a table uses like axes, such as `run`.
     keys += definition.get("by", [])
     if "each" in definition:
         # A table of several counts has them side by side, as if they were an axis.
@@ -219,28 +220,30 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
     """Return the points outside of empty rows and columns, and how many of both are left out.
 
-    A row or column is empty if no point in it has a number. This is decided for each grid of the table.
+    A row or column is empty if no point in it has a number. A row may be empty in one grid of the table only,
+    so each grid is looked at alone.
     """
     shown = []
     empty_rows = 0
     empty_columns = 0
-    for sheet in grouped_by(points, layout.sheet_of).values():
-        numbers = [point for point in sheet if point.value is not None]
-        rows = {layout.row_of(point) for point in numbers}
-        columns = {layout.column_of(point) for point in numbers}
-        empty_rows += len({layout.row_of(point) for point in sheet} - rows)
+    for grid in grouped_by(points, layout.grid_of).values():
+        filled = [point for point in grid if point.value is not None]
+        rows = {layout.row_of(point) for point in filled}
+        columns = {layout.column_of(point) for point in filled}
+        empty_rows += len({layout.row_of(point) for point in grid} - rows)
         # A grid without any number is left out with all its rows, which is all that readers need to know.
-        if numbers:
-            empty_columns += len({layout.column_of(point) for point in sheet} - columns)
-        in_filled_row = [point for point in sheet if layout.row_of(point) in rows]
+        if filled:
+            empty_columns += len({layout.column_of(point) for point in grid} - columns)
+        in_filled_row = [point for point in grid if layout.row_of(point) in rows]
         shown += [point for point in in_filled_row if layout.column_of(point) in columns]
     return shown, LeftOut(empty_rows, empty_columns)
 
 
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
     """Return a grid for each combination of values of the keys that are in neither rows nor columns."""
-    sheets = grouped_by(points, layout.sheet_of)
-    return [_make_grid(sheets[s], layout) for s in layout.ordered_values(points, layout.rest)]
+    points_by_grid = grouped_by(points, layout.grid_of)
+    in_order = layout.ordered_values(points, layout.rest)
+    return [_make_grid(points_by_grid[values], layout) for values in in_order]
 
 
 def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
@@ -251,6 +254,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     """
     row_values = layout.ordered_values(points, layout.rows)
     column_values = layout.ordered_values(points, layout.columns)
+    # Labels need axes: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
     block_starts = _find_block_starts(column_values)
@@ -260,11 +264,9 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     # The first axis groups the rows, if another one distinguishes the rows of a group.
     group_axis = varying_axes[0] if len(varying_axes) > 1 else ""
     label_axes = [axis for axis in varying_axes if axis != group_axis]
-    first_row = rows_by_axis[0].items()
 
-    keys_of_columns = [dict(zip(column_axes, values, strict=True)) for values in column_values]
     point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
-    sheet_values = layout.sheet_of(points[0])
+    grid_values = layout.grid_of(points[0])
     rows = []
     above: Mapping[str, str] = {}
     for values, by_axis in zip(row_values, rows_by_axis, strict=True):
@@ -272,11 +274,14 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
             group=by_axis.get(group_axis, ""),
             labels=_make_labels(by_axis, above, label_axes),
             points=[point_at.get((values, column)) for column in column_values],
-            slug=words.slug(" ".join(sheet_values + values)),
+            slug=words.slug(" ".join(grid_values + values)),
             keys=dict(zip(layout.rows, values, strict=True)),
         )
         rows.append(row)
         above = by_axis
+    # All rows have the same value of an axis that does not vary.
+    first_row = rows_by_axis[0].items()
+    columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
     return Grid(
         title=_make_title(points[0], layout),
         headings=_make_headings(column_values, column_axes, block_starts),
@@ -284,9 +289,9 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
         rows=rows,
         group_axis=group_axis,
         constant=[(axis, value) for axis, value in first_row if value and axis not in varying_axes],
-        sheet_keys=dict(zip(layout.rest, sheet_values, strict=True)),
+        grid_keys=dict(zip(layout.rest, grid_values, strict=True)),
         column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
-        column_labels=[values_label(keys, column_axes) for keys in keys_of_columns],
+        column_labels=[values_label(by_axis, column_axes) for by_axis in columns_by_axis],
     )
 
 
@@ -361,8 +366,8 @@ def align_published(
     A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
     values are names of repositories.
     """
-    # By axis: the published repositories, if the user measured only other ones, such as his own. Then each
-    # measured place gives a place for each of them.
+    # By axis: the published repositories, if the user measured only other ones, such as his own. Then the
+    # place of a measured one gives a place for each of these.
     published_names: dict[str, list[str]] = {}
     for axis in repository_axes:
         names = unique_values(point.keys.get(axis, "") for point in published)
@@ -392,9 +397,9 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
     100 %. The points are grouped by grid and column, no longer in the order in which they came.
     """
     formatted = []
-    for sheet in grouped_by(points, layout.sheet_of).values():
-        largest = max((point.value for point in sheet if point.value is not None), default=0.0)
-        for column in grouped_by(sheet, layout.column_of).values():
+    for grid in grouped_by(points, layout.grid_of).values():
+        largest = max((point.value for point in grid if point.value is not None), default=0.0)
+        for column in grouped_by(grid, layout.column_of).values():
             decimals = words.decimals((point.value for point in column), unit)
             formatted += [_format_number(point, decimals, largest) for point in column]
     return formatted

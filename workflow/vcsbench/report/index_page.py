@@ -13,10 +13,10 @@ from vcsbench.external import open_regular
 from vcsbench.report.findings_section import FindingFacts
 from vcsbench.report.rendering import render
 
-INDEX = "index.html"
+INDEX_FILE = "index.html"
 # The facts are before the style sheet, so no page is read to its end.
 HEAD_CHARACTERS = 65536
-FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
+FACTS_PATTERN = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,17 @@ class StudyView:
 
 
 def read_entries(folder: Path) -> Entries:
-    """Return the facts of each page in a folder, the last measured one first.
+    """Return the facts of each page in a folder by the page's file, the last measured page first.
 
-    A file without facts is no page of vcsbench, so it is left out.
+    The facts are None if another version of vcsbench wrote them. A file without facts is no page of vcsbench,
+    so it is left out.
     """
     entries: Entries = {}
     for path in sorted(folder.glob("*.html")):
-        if path.name == INDEX:
+        if path.name == INDEX_FILE:
             continue
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
-            match = FACTS.search(file.read(HEAD_CHARACTERS))
+            match = FACTS_PATTERN.search(file.read(HEAD_CHARACTERS))
         if not match:
             continue
         try:

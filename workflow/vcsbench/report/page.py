@@ -58,9 +58,9 @@ from vcsbench.report.table_sections import (
     table_sections,
 )
 
-OWN_REPOSITORY = "make report REPO=/path/to/repository"
+OWN_COMMAND = "make report REPO=/path/to/repository"
 # The prefixes of the names of line plots (page_charts).
-LINE_CHARTS = ("level", "history")
+LINE_CHART_PREFIXES = ("level", "history")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class AnswerSection:
     # The states of the caches with their meanings.
     states: Sequence[tuple[str, str]]
     legend: Sequence[LegendEntry]
+    # True if the cards compare operations, so that there is a table of changes.
     has_operations: bool
+    # The best combination of values in each situation, and sentences on fewer bytes, calls or instructions.
     situations: Sequence[SituationRow]
     less_work: Sequence[str]
     # Such as `8 % of the runs`, "" if other programs disturbed none; and True if that is much.
@@ -145,8 +147,10 @@ class Page:
     tables: TablePart
     # By the chart's name.
     charts: Mapping[str, Chart]
+    # The saved baselines.
     history: PlainTable | None
     setup: Setup
+    # Sentences on the use of time, and one on the noise.
     time: Sequence[str]
     noise: str
     quality: Sequence[PlainTable]
@@ -154,6 +158,7 @@ class Page:
     remarks: Sequence[str]
     # The file of all timed runs.
     raw: Download | None
+    # Sentences on the limits of the numbers, the words with their meanings, and the facts to cite by name.
     limits: Sequence[str]
     words: Mapping[str, str]
     citation: Mapping[str, str]
@@ -175,7 +180,7 @@ class Page:
     @property
     def lines(self) -> list[str]:
         """Return the names of the charts in the section Plots, which are line plots."""
-        return [name for name in self.charts if name.startswith(LINE_CHARTS)]
+        return [name for name in self.charts if name.startswith(LINE_CHART_PREFIXES)]
 
     @property
     def specifications(self) -> dict[str, Mapping[str, object]]:
@@ -236,7 +241,9 @@ def describe_page(results: Results) -> Page:
         quality=quality_section.make_quality_tables(results),
         remarks=quality_section.describe_quality(results),
         raw=make_download(
-            results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"
+            results,
+            path=f"measurements/{study.name}.csv",
+            name=f"{study.name}-measurements.csv.gz",
         ),
         limits=page_texts.describe_limits(results, setup),
         words=list_words(results),
@@ -261,6 +268,7 @@ def _describe_answers(
     cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
+    # originals() leaves out duplicates, which are second measurements of cells for the noise.
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
     operations = find_operations(results, cards)
     pick_answers = make_pick_answers(
@@ -292,11 +300,11 @@ def _describe_answers(
         situations=label_situations(results),
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
-        is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED,
+        is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
         uncertain=page_texts.describe_uncertain(results, number_in_cards, next_steps),
         next_steps=next_steps,
         commands=_list_commands(results),
-        own_command="" if results.own_repository else OWN_REPOSITORY,
+        own_command="" if results.own_repository else OWN_COMMAND,
     )
 
 
@@ -331,7 +339,8 @@ def _describe_findings(
 ) -> FindingSection:
     """Return the section of findings and expectations.
 
-    Without a finding, the page has no table of other reversed comparisons either.
+    Without a finding, the page has no table of other reversed comparisons either. Findings are published
+    statements, expectations those of the user (`results.checks`).
     """
     views = make_finding_views(results, results.findings, results.definitions, tables)
     expectations = make_finding_views(results, results.expectations, results.checks, tables)

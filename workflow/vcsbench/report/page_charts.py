@@ -17,7 +17,7 @@ from vcsbench.report.results import Results, Rows, grouped_by, values_label, var
 from vcsbench.report.summary import describe_verdicts
 
 # The words of the steps in an account, if they differ from its keys.
-STEPS = {"waiting": "waiting between cell-rounds"}
+STEP_LABELS = {"waiting": "waiting between cell-rounds"}
 OTHER_STEPS = "start, analysis and report"
 
 
@@ -47,6 +47,7 @@ def make_charts(
             charts.append(chart)
     dots = [view.dot for view in findings if view.dot]
     if dots:
+        # In the order of the table of verdicts: reversed findings are first.
         verdicts = [str(verdict) for verdict in MEANINGS]
         chart = chart_specs.findings_chart(sorted(dots, key=lambda d: verdicts.index(d.verdict)))
         charts.append(replace(chart, key=f"{chart.key}{_describe_undrawn(findings)}"))
@@ -106,7 +107,8 @@ def _make_history_charts(results: Results) -> list[Chart]:
     """Return a line plot for each block: elapsed seconds at the time of each saved baseline and of this run.
 
     A block is a group of cells that are compared with each other, such as the cells of one repository. Return
-    [] for fewer than two times.
+    [] for fewer than two times. Example of a point of the history: `{"time": "before-upgrade", "host":
+    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
     """
     study = results.study
     points = results.history.get("points", [])
@@ -160,21 +162,20 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
     dots = []
     for runs in grouped_by(valid, lambda run: run["cell"]).values():
         # By the number of a round: the mean of ln(seconds). Its exponential is the geometric mean.
-        logs = {}
+        log_means = {}
         for number, members in grouped_by(runs, lambda run: run["round"]).items():
-            logs[int(number)] = math.fsum(math.log(run["elapsed_s"]) for run in members) / len(
-                members
-            )
+            logs = [math.log(run["elapsed_s"]) for run in members]
+            log_means[int(number)] = math.fsum(logs) / len(logs)
         # Each round has the same weight, also if some of its runs are invalid.
-        mean = math.fsum(logs.values()) / len(logs)
+        cell_mean = math.fsum(log_means.values()) / len(log_means)
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
-        for number, log in logs.items():
+        for number, log_mean in log_means.items():
             dot = RoundDot(
                 label=labels.case_label(where, label_axes),
                 where=where,
                 number=number,
-                deviation_pct=100 * math.expm1(log - mean),
-                seconds=labels.seconds(math.exp(log)),
+                deviation_pct=100 * math.expm1(log_mean - cell_mean),
+                seconds=labels.seconds(math.exp(log_mean)),
             )
             dots.append(dot)
     return dots
@@ -188,7 +189,7 @@ def _split_time(account: Account) -> Mapping[str, float]:
     """
     if not account.spent_s:
         return {}
-    seconds = {STEPS.get(step, step): spent_s for step, spent_s in account.spent_s.items()}
+    seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in account.spent_s.items()}
     # The account has no step for the start of Snakemake, the analysis and the report.
     seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
     return seconds

@@ -25,7 +25,7 @@ WHY_ENDED: Mapping[str, str] = {
     StopReason.TIME_IS_UP: "the time limit{limit} was reached",
     StopReason.UNREACHABLE: "more rounds cannot answer the rest",
 }
-SIDE_BY_SIDE = (
+SIDE_BY_SIDE_LIMIT = (
     "Times of different machines, published ones included, are shown side by side only. "
     "Verdicts compare ratios and shares."
 )
@@ -83,9 +83,7 @@ def _list_build_versions(results: Results) -> list[str]:
             # A local command has no server.
             sides = [side for side in (build.get("client"), build.get("server")) if side]
             versions[name] += [side["version"] for side in sides if side.get("version")]
-    return [
-        f"{name} {', '.join(unique_values(found))}" for name, found in versions.items() if found
-    ]
+    return [f"{name} {', '.join(unique_values(same))}" for name, same in versions.items() if same]
 
 
 def describe_condition(results: Results, setup: Setup) -> str:
@@ -216,6 +214,7 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for name, command in study.commands.items():
         if name in measured_commands and command.caveat:
             limits.append(f"{name}: {command.caveat}")
+    # A limit of an axis can depend on the values of others, so all values are collected first.
     measured = {}
     for axis in study.axes:
         values = unique_values(cell.get(axis, "") for cell in results.grid)
@@ -223,16 +222,16 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for axis, present in measured.items():
         if present:
             limits += axis_of(axis).limits(present, sorted(setup.hypervisors), measured)
-    limits.append(SIDE_BY_SIDE)
+    limits.append(SIDE_BY_SIDE_LIMIT)
     return limits
 
 
 def make_history_table(history: Row) -> PlainTable | None:
     """Return a table of the saved baselines and this run; None for fewer than two of them.
 
-    A row is a baseline or this run. It has the outcomes of its comparisons with the baseline before (`4
-    faster, 2 equal`), and the changes since then. `history` is the file results/history/<study>.json
-    (baseline_comparison.make_history).
+    A row is a baseline or this run, with the outcomes of its comparisons with the baseline before, and the
+    changes since then: `("now", "21 November 2026", "here", "old", "4 faster, 2 equal", "kernel 6 to 7")`.
+    `history` is the file results/history/<study>.json (baseline_comparison.make_history).
     """
     times = history.get("times", [])
     if len(times) < 2:

@@ -23,7 +23,7 @@ from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by
 
 # The CSS classes of chips, which are coloured texts in a table.
-STYLES = {
+CHIP_STYLES = {
     ChangeEffect.FASTER: "candidate",
     ChangeEffect.SLOWER: "reference",
     ChangeEffect.EQUAL: "equal",
@@ -171,12 +171,12 @@ def make_pick_answers(
     """
     # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    # A cost, such as that of https, is no reason to change.
-    choices = [card for card in cards if not card.question.is_cost]
+    # A cost, such as that of https, is no reason to change. Only the other cards can advise a change.
+    advising_cards = [card for card in cards if not card.question.is_cost]
     margin = 1 + advice.min_effect_pct / 100
     answers = []
     for picks in combinations:
-        plan = steps.plan_steps(choices, picks, margin, advice.workload)
+        plan = steps.plan_steps(advising_cards, picks, margin, advice.workload)
         table = _make_table(advice, plan, operations, margin)
         views = [_make_change_view(table, change, opposites) for change in table.changes]
         answer = PickAnswer(
@@ -185,7 +185,7 @@ def make_pick_answers(
             open_axes=[labels.axis_label(axis) for axis in axes if axis not in picks],
             operations=[_label_operation(operation) for operation in table.operations],
             changes=views,
-            remarks=_make_remarks(plan, choices, picks, margin),
+            remarks=_make_remarks(plan, advising_cards, picks, margin),
             cards=[_make_card_answer(card, picks, table) for card in cards],
         )
         answers.append(answer)
@@ -323,7 +323,7 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
         text = _describe_effect(effect, members, margin)
         if len(members) < len(outcomes):
             text += f" in {len(members)} of {len(outcomes)}"
-        chips.append(Chip(text, STYLES[effect], _describe_times(members)))
+        chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(members)))
     return chips
 
 
@@ -354,6 +354,7 @@ def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
 
     If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
     """
+    # The first axis that explains the range is used.
     for axis in outcomes[0].where:
         # All outcomes have the same command and cache.
         if axis in (COMMAND_AXIS, CACHE_AXIS):

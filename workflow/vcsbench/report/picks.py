@@ -61,7 +61,7 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 
     They are the axes with at least two values that can be measured here, without the command, the repository
     and COMPARED_AXES. The first axes are taken until there are MAX_COMBINATIONS combinations. Return [] if
-    all cards are aggregates: their one answer over all cells follows no pick.
+    all cards are aggregates: these have one answer over all cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
@@ -123,9 +123,9 @@ def list_command_lines(
     arguments = dict(commands)
     lines = {}
     for operation in operations:
-        argv = arguments.get(operation.get(COMMAND_AXIS, ""), "")
+        command_line = arguments.get(operation.get(COMMAND_AXIS, ""), "")
         # The first word in braces is a program, `{svn}`. The others are places that each cell fills in.
-        program, _, rest = argv.partition(" ")
+        program, _, rest = command_line.partition(" ")
         places = re.sub(r"\{(\w+)\}", lambda word: word[1].upper(), rest)
         line = f"{program.strip('{}')} {places}".strip()
         lines[labels.case_label(operation, list(operation))] = line

@@ -35,12 +35,12 @@ METHOD = (
     "findings."
 )
 PROMISE = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
-FIXED_COST = (
+FIXED_COST_NOTE = (
     "Start and connection: the time of the same command on an empty repository, equal for each packing. "
     "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
     "server are idle. Share: of the cell's median time. Over half, the cell is too small to compare."
 )
-SAME_WORK = "Only cells with equal output are compared."
+SAME_WORK_NOTE = "Only cells with equal output are compared."
 NO_DUPLICATES = (
     "No cell has a duplicate with at least two rounds, so the systematic noise is unknown and nothing is "
     "called a difference. Set duplicates to 1 or more."
@@ -209,14 +209,16 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
         # All runs of a cell have the same fixed cost.
-        cell = members[0]
-        total_s = float(cell["fixed_cost_s"])
+        first_run = members[0]
+        total_s = float(first_run["fixed_cost_s"])
         waits_s = median(acknowledgement_s(run) for run in members)
         parts_s = (total_s - waits_s, waits_s, total_s)
-        share = f"{100 * cell['fixed_share']:.0f} %"
-        rows.append((case_label(cell, shown), *map(seconds, parts_s), share))
+        share = f"{100 * first_run['fixed_share']:.0f} %"
+        rows.append((case_label(first_run, shown), *map(seconds, parts_s), share))
     heads = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
-    return PlainTable("Fixed cost", heads, rows, numbers_from=1, note=FIXED_COST, is_folded=True)
+    return PlainTable(
+        "Fixed cost", heads, rows, numbers_from=1, note=FIXED_COST_NOTE, is_folded=True
+    )
 
 
 def _make_work_table(results: Results) -> PlainTable:
@@ -229,10 +231,11 @@ def _make_work_table(results: Results) -> PlainTable:
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
     rows = []
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
+        # The work of a run is a text that identifies its output, "" if unknown.
         works = {number: run.get("work", "") for number, run in enumerate(members)}
+        # The numbers of the runs with the most frequent output, so any of them has it. There are none if two
+        # outputs are equally frequent, or if no output is known.
         agreeing = same_work.majority(works)
-        # No run agrees if two outputs are equally frequent, or if no output is known. Otherwise any of the
-        # agreeing runs has the usual output.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
         rows.append((*values, output, str(len(agreeing)), str(len(works) - len(agreeing))))
     return PlainTable(
@@ -240,7 +243,7 @@ def _make_work_table(results: Results) -> PlainTable:
         heads=[*(axis.capitalize() for axis in axes), "Output", "Runs", "Runs with other output"],
         rows=rows,
         numbers_from=len(axes) + 1,
-        note=SAME_WORK,
+        note=SAME_WORK_NOTE,
         is_folded=True,
     )
 
@@ -255,10 +258,10 @@ def _describe_duplicates(results: Results) -> str:
     # Standard deviations of logarithms, which need two rounds of a cell and its duplicate.
     deviations = []
     for name, table in results.tables.items():
-        # Only tables that compare with a saved baseline have notes. These say nothing about duplicates.
+        # Tables that compare with a saved baseline are the keys of `notes`. They compare no duplicates.
         if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT_METRIC:
-            found = [row.get("duplicate_sd") for row in table]
-            deviations += [deviation for deviation in found if words.is_number(deviation)]
+            column = [row.get("duplicate_sd") for row in table]
+            deviations += [deviation for deviation in column if words.is_number(deviation)]
     if not duplicates or not deviations:
         return NO_DUPLICATES
     verb = "has" if len(duplicates) == 1 else "have"

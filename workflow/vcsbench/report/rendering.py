@@ -37,6 +37,7 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
     style = read_style()
     return environment.get_template(template).render(
         **content,
+        # Functions and texts that the templates use.
         label=value_label,
         values_label=values_label,
         factor=factor,

@@ -56,13 +56,13 @@ NUMBER_COLUMNS = {
 # A file that must have both columns has a row for each run, so that neither is ever empty in it.
 RUN_COLUMNS = frozenset({"round", "run"})
 # The columns that each file has at least.
-CSV_FILES = {
+REQUIRED_COLUMNS = {
     "grid": ("cell", "skip"),
     "failures": ("cell", "round", "reason"),
     "findings": verdicts.FINDING_COLUMNS,
     "expectations": verdicts.EXPECTATION_COLUMNS,
 }
-MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
+MEASUREMENT_COLUMNS = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 DELETE_AND_RUN = "Delete the file and run again."
 REASONS = TypeAdapter(list[verdicts.Reason])
 
@@ -182,8 +182,9 @@ def read_records(
 ) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, [] if it is missing: `{"repo": "007", "ratio": 1.5, "low": None}`.
 
-    NUMBER_COLUMNS without `texts` become floats, or None for an empty, infinite or NaN number. Raise
-    UserError for another text in them, for a missing one of the `columns`, and for a file that is not CSV.
+    Values of NUMBER_COLUMNS become floats, or None if empty, infinite or NaN. Those of the columns `texts`
+    stay texts. Raise UserError for another text in a column of numbers, for a missing one of the `columns`,
+    and for a file that is not CSV.
     """
     if not Path(path).exists():
         return []
@@ -231,7 +232,7 @@ def read_results(
         # The table of a baseline is laid out as the study's table of elapsed time.
         definitions_of_tables[table_name(baseline)] = table_definition(study.tables, baseline)
     study = study.model_copy(update={"tables": definitions_of_tables})
-    measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
+    measurements = read_records(folder / "measurements" / f"{name}.csv", MEASUREMENT_COLUMNS)
     return Results(
         study=study,
         order=order,
@@ -265,13 +266,13 @@ def read_cells(folder: Path, study: str) -> list[dict[str, Any]]:
     `skip` is "" for a cell that can be measured. Cells of the empty repository are left out: they only
     measure the fixed cost (start-up) of other cells.
     """
-    cells = read_records(folder / "grid" / f"{study}.csv", CSV_FILES["grid"])
+    cells = read_records(folder / "grid" / f"{study}.csv", REQUIRED_COLUMNS["grid"])
     return [cell for cell in cells if cell.get("repo") != EMPTY]
 
 
 def read_failures(folder: Path, study: str) -> list[dict[str, Any]]:
     """Return a row for each cell-round of a study without a result: the columns cell, round and reason."""
-    return read_records(folder / "failures" / f"{study}.csv", CSV_FILES["failures"])
+    return read_records(folder / "failures" / f"{study}.csv", REQUIRED_COLUMNS["failures"])
 
 
 def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
@@ -299,7 +300,7 @@ def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
     `kind` is "findings" or "expectations".
     """
     path = folder / kind / f"{study}.csv"
-    rows = read_records(path, CSV_FILES[kind])
+    rows = read_records(path, REQUIRED_COLUMNS[kind])
     for row in rows:
         text = row["reasons"] or "[]"
         try:

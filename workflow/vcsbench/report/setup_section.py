@@ -111,7 +111,10 @@ def describe_setup(results: Results) -> Setup:
 def _list_facts(
     results: Results, conditions: SetupConditions, starts: Sequence[datetime]
 ) -> list[Fact]:
-    """Return the facts in the order of the page, each with a value or more."""
+    """Return the facts in the order of the page, each with a value or more.
+
+    Cell-rounds add their values to the same facts. Example: `Fact("Storage", ["disk: ext4, ...", ...])`.
+    """
     contexts = results.contexts
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
     cell_rounds = words.count_of(len(contexts), "cell-round")
@@ -129,7 +132,7 @@ def _list_facts(
         facts += [(f"Build {build}", text) for text in _list_programs(contexts, build)]
     facts += [("Your repository", text) for text in results.repository_notes]
     facts += [("Your server's log", text) for text in results.server_log_notes]
-    known = unique_values(fact for fact in facts if fact[1])
+    known = unique_values((heading, text) for heading, text in facts if text)
     by_heading = grouped_by(known, lambda fact: fact[0])
     return [Fact(heading, [text for _, text in same]) for heading, same in by_heading.items()]
 
@@ -296,9 +299,9 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     for name, members in contexts_by_name.items():
         started: dict[str, str] = {}
         for server in (context["server"] for context in members if context["server"]):
-            # The first command line stands for all, which differ by their ports.
-            # sshd itself has no option of the configuration: svnserve has them.
+            # sshd starts svnserve, whose command line has the options of the configuration.
             argv = server.get("subversion_argv") or server.get("argv", [])
+            # The command lines of a kind of server differ by their ports, so the first one stands for all.
             started.setdefault(server["kind"], shlex.join(argv))
         # svnserve and httpd read different files of a configuration, so a context has only some of its files.
         files = unique_values(

@@ -20,11 +20,11 @@ from vcsbench.statistics import texts
 
 MORE_ROUNDS = "More rounds"
 # A larger share of disturbed runs is a reason to measure again on a quiet machine.
-MUCH_DISTURBED = 0.05
+MUCH_DISTURBED_SHARE = 0.05
 # No user is advised to measure for longer than that.
 DAY_S = 24 * 3600
 # A longer run has repositories of a scale multiplied by this factor, and its time grows by the same factor.
-LARGER = 4
+LONGER_FACTOR = 4
 LARGER_FILE = "larger.yaml"
 
 
@@ -92,7 +92,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
 
-    if disturbed_share(results.valid_runs) > MUCH_DISTURBED:
+    if disturbed_share(results.valid_runs) > MUCH_DISTURBED_SHARE:
         taken = words.duration(results.account.taken_s)
         effect = f"on a quiet machine, this measures all cells again, in {taken}"
         again = command.with_arguments("--forcerun cell")
@@ -105,8 +105,8 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     gain = _describe_gain(results, has_more_rounds=more_rounds is not None)
     repositories = _enlarge_repositories(results)
     if gain and repositories:
-        taken = words.duration(LARGER * results.account.taken_s)
-        effect = f"runs {LARGER} times as long {gain}, in up to {taken}"
+        taken = words.duration(LONGER_FACTOR * results.account.taken_s)
+        effect = f"runs {LONGER_FACTOR} times as long {gain}, in up to {taken}"
         # The shell writes the file that the run then reads.
         write = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
         run = command.with_arguments(f"--configfile {LARGER_FILE}").text()
@@ -135,6 +135,7 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     # More rounds decide nearly equal comparisons, too.
     if account.count_results()[Result.BOUNDED]:
         kind = f"{texts.RESULTS[Result.BOUNDED]} or {kind}"
+    # The first run is the present state.
     total = runs[0].undecided
     if chosen.undecided:
         decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
@@ -210,7 +211,7 @@ def _enlarge_repositories(results: Results) -> list[str]:
     for name, definition in config.get("repositories", {}).items():
         if name not in grid_values or definition.get("scale", 1) >= 1:
             continue
-        scale = float(f"{min(1, LARGER * definition['scale']):.3g}")
+        scale = float(f"{min(1, LONGER_FACTOR * definition['scale']):.3g}")
         entry = {name: {**definition, "scale": scale}}
         text = yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=math.inf)
         # In flow style, the entry itself is in braces: {ruby: {scale: 0.48}}

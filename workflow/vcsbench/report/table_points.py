@@ -36,14 +36,14 @@ ABSENT_TEXTS = {
 }
 # Shorter texts of places whose cells did other work, by flag.
 OTHER_WORK_TEXTS = {same_work.UNKNOWN: "unknown", same_work.OTHER: "other work"}
-CORRECTED = (
+CORRECTION_NOTE = (
     "The interval is of this number alone. The call is corrected for all comparisons of its table, "
     "because some are far out by chance."
 )
 # The factors at which the next colour begins: 10 % shows, and 10 times does not drown it.
 COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 # The CSS class of a number that is called no difference.
-NO_DIFFERENCE = "same"
+NO_DIFFERENCE_STYLE = "same"
 # A deviation of 9.95 % is rounded to two digits: +10, not +10.0.
 NO_DECIMALS_PCT = 9.95
 
@@ -60,9 +60,10 @@ def measured_points(
     give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
     printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    # Without the file of the grid, no row is expected, and all rows of the file are shown.
-    keys = expected[0].keys if expected else comparisons.keys_of(rows[0] if rows else {})
-    key_names = list(keys)
+    # All rows of a table have the same keys. Without the file of the grid, no row is expected, and all rows
+    # of the table's file are shown.
+    first_keys = expected[0].keys if expected else comparisons.keys_of(rows[0] if rows else {})
+    key_names = list(first_keys)
     rows_of_place = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
@@ -130,21 +131,22 @@ def _point_of_row(
 def _with_comparison(
     point: Point, comparison: ComparisonRow, metric: Metric, prints_factors: bool
 ) -> Point:
-    """Return the point with the ratio of its comparison, a colour, and the mark of the outcome.
+    """Return the point of a comparison: its deviation in per cent (`value`), the printed ratio, a colour, and
+    the mark of the outcome.
 
-    The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE) unless the
-    comparison is called a difference.
+    The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless
+    the comparison is called a difference.
     """
     ratio = ratio_of(comparison)
     deviation_pct = 100 * (ratio - 1)
     text = per_cent_text(ratio)
     if prints_factors:
         text = labels.change(ratio, factor_words(metric))
-    colour = NO_DIFFERENCE
+    colour = NO_DIFFERENCE_STYLE
     if comparisons.is_difference(comparison.call):
         colour = colour_class(deviation_pct, metric.gain)
     call_mark = ""
-    # One round has the mark of its flag `low-n` instead, which is why the call is undecided.
+    # A call that is undecided for too few rounds has no `~`, because its flag `low-n` has the mark `?`.
     if comparison.call and comparison.why_undecided != WhyUndecided.FEW_ROUNDS:
         call_mark = CALL_MARKS.get(comparison.call, "")
     return replace(
@@ -250,18 +252,19 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences that the pointer shows on the number of a row of a table.
 
-    Without a comparison, there is one: `1.24 s, the geometric mean over 5 rounds.` Those of a comparison
-    also have its interval and its outcome (_comparison_sentences).
+    The number of a cell has one: `1.24 s, the geometric mean over 5 rounds.` A comparison has several, with
+    its interval and its outcome (_comparison_sentences).
     """
     if "compare" in definition:
         return _comparison_sentences(row, definition)
     metric = metric_in(definition)
-    statistic = "geometric mean" if metric.is_duration else "median"
-    rounds = words.count_of(int(row["n"] or 0), "round")
-    basis = f"the {definition.get('reduce', statistic)} over {rounds}"
-    # Some counts, such as of system calls, come from one separate run, so no round repeats them.
     if metric.once:
+        # Some counts, such as of system calls, come from one separate run, so no round repeats them.
         basis = "counted once"
+    else:
+        statistic = "geometric mean" if metric.is_duration else "median"
+        rounds = words.count_of(int(row["n"] or 0), "round")
+        basis = f"the {definition.get('reduce', statistic)} over {rounds}"
     return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]
 
 
@@ -274,7 +277,6 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     metric = metric_in(definition)
     comparison = ComparisonRow.of_record(row)
     rounds = words.count_of(comparison.n, "round")
-    basis = "counted once" if metric.once else f"over {rounds}"
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
     baseline, _ = side_labels(definition)
     ratio = ratio_of(comparison)
@@ -282,12 +284,12 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     change = f"{candidate}: {labels.change(ratio, change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
     if not has_interval(comparison):
+        basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]
 
     call_sentence = _call_sentence(comparison, candidate, metric)
     if comparison.is_exact:
-        if not metric.once:
-            basis = f"exact: all {rounds} count the same"
+        basis = "counted once" if metric.once else f"exact: all {rounds} count the same"
         return [f"{change}, {basis}. {quotient}", call_sentence]
 
     interval = labels.change_between(comparison.low, comparison.high, change_words)
@@ -295,7 +297,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     excludes_1 = not comparison.low <= 1 <= comparison.high
     # An interval such as 1.02x to 1.3x excludes 1, and readers wonder why that is not called a difference.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and excludes_1:
-        sentences.append(CORRECTED)
+        sentences.append(CORRECTION_NOTE)
     if math.isfinite(comparison.detectable):
         detectable = labels.detectable_text(comparison.detectable)
         sentences.append(f"The smallest detectable difference is {detectable}.")

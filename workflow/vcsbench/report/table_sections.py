@@ -110,9 +110,8 @@ class TableSection:
     not_measured: str  # why the whole table has no number
     nothing_published: str  # a sentence
     left_out: str  # the number of rows and columns without a result
-    withheld: Mapping[
-        str, Sequence[str]
-    ]  # by reason: `cold log over svn (ruby, f7)`, measured without number
+    # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
+    withheld: Mapping[str, Sequence[str]]
     download: Download | None
     notes: Sequence[str]
     compared: str  # the axis of which it compares the value `baseline` with other ones
@@ -211,7 +210,7 @@ def _make_section(results: Results, name: str) -> TableSection:
     definition = study.tables[name]
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # Ratios are printed as published, in per cent, or else as factors: `1.2x faster`.
+    # Ratios are printed as published, in per cent, otherwise as factors: `1.2x faster`.
     has_published = _has_published_numbers(results, name)
     expected = expected_rows(
         definition,
@@ -250,7 +249,9 @@ def _make_section(results: Results, name: str) -> TableSection:
             for reason, same in withheld.items()
         },
         download=make_download(
-            results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"
+            results,
+            path=f"tables/{study.name}/{name}.csv",
+            name=f"{study.name}-{name}.csv",
         ),
         notes=_make_notes(results, name, layout.compared, points),
         compared=layout.compared,
@@ -351,14 +352,14 @@ def _pair_grids(
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
-    published_of_sheet = grouped_by(published, layout.sheet_of)
+    published_by_grid = grouped_by(published, layout.grid_of)
     pairs = []
     for grid in _make_grids(measured, layout, definition):
-        of_sheet = published_of_sheet.get(layout.sheet_of(grid.points[0]), [])
-        aligned = grids.align_published(of_sheet, grid.points, layout, repository_axes)
+        in_grid = published_by_grid.get(layout.grid_of(grid.points[0]), [])
+        aligned = grids.align_published(in_grid, grid.points, layout, repository_axes)
         published_grid = None
         if any(point.kind == PointKind.PUBLISHED for point in aligned):
-            # All aligned points are of one sheet.
+            # All aligned points are of one grid.
             (published_grid,) = _make_grids(aligned, layout, definition)
         pairs.append(SideBySide(grid.title, grid, published_grid))
     return pairs
@@ -373,7 +374,7 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     metric = metric_in(definition)
     if "compare" not in definition:
         reduction = definition.get("reduce", "median")
-        # The reading of a metric is about means.
+        # The reading of a metric describes the default reduction, but no other.
         if reduction == "median":
             return metric.reading
         return f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
@@ -416,9 +417,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     # The ratios are baseline / candidate: from 1/4 over 1/1.05 and 1.05 to 4.
     for ratio in (*(1 / step for step in reversed(steps)), *steps):
         deviation_pct = 100 * (ratio - 1)
-        edge = factor(at_least_1(ratio))
-        if has_published:
-            edge = words.percentage(deviation_pct)
+        edge = words.percentage(deviation_pct) if has_published else factor(at_least_1(ratio))
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
     # The swatch in the middle has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))

@@ -64,7 +64,7 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         name = results.study.name
         if len(studies) > 1:
             lines.append(name)
-        # Answers over all cells, as on builds, follow no pick.
+        # HEADER is about picks. Answers of aggregate cards, as on builds, are the same for all picks.
         if any(not card.question.aggregate for card in results.advice.cards):
             lines += HEADER
         steps = suggest_next_steps(results, replace(command, study=name))
