@@ -49,8 +49,8 @@ def read_published(
 
     A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: the axes and
     the columns `by` as text ("" if missing), and for each metric the number and half of its last digit (NaN
-    if nothing was published). read_published_rows() explains the other arguments, checks the files, and
-    raises UserError if one is damaged.
+    if nothing was published). `fixed` has axis values of a whole file, by path, and `inapplicable` the axes
+    that a command (a value of `command_axis`) lacks. Raise UserError if a file is damaged.
     """
     keys = [*axes, *by]
     rows_by_path = read_published_rows(paths, axes, by, fixed, inapplicable, command_axis)
@@ -110,8 +110,8 @@ def add_key_columns(
     """Turn the columns `by` into keys that identify rows; return the frame and the values of each, in order.
 
     Axes identify rows and are text, so these columns become text, too; a column that the frame lacks becomes
-    "". Example: the column `clients` with 10.0, 2.0 and NaN gives `{"clients": ["2", "10"]}`. Numbers are
-    ordered by size if all rows have one, otherwise values stay in the order of the rows.
+    "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. Numbers are ordered
+    by size. If a row has none (NaN, the text ""), values stay in the order of the rows.
     """
     order: dict[str, list[str]] = {}
     for name in by:
@@ -119,9 +119,9 @@ def add_key_columns(
         numbers = pd.to_numeric(column, errors="coerce")
         texts = column.map(_text_of)
         frame = frame.assign(**{name: texts})
-        if numbers.notna().all():
-            texts = texts[numbers.sort_values(kind="stable").index]
-        order[name] = [text for text in dict.fromkeys(texts) if text]
+        by_size = numbers.sort_values(kind="stable").index
+        in_order = texts[by_size] if numbers.notna().all() else texts
+        order[name] = [text for text in dict.fromkeys(in_order) if text]
     return frame, order
 
 
@@ -147,10 +147,10 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 
 
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Reduce the runs of each round to one value; return a row per cell, host and round.
+    """Return a row per cell, host and round, in which the runs of the round are reduced to one value.
 
-    `frame` has measurements, without whose duplicates (second copies of a cell, which measure noise) and
-    invalid runs the rows are made; or published numbers, which become one round on the host "". `reduce` is
+    `frame` has a row per run. Invalid runs do not count, and duplicates (second copies of a cell, which
+    measure noise) get no rows. Published numbers become one round on the host "". `reduce` is the statistic:
     MEAN (geometric), MEDIAN, BEST or `worst`.
 
     A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "low-n clock",
@@ -187,9 +187,10 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    """Reduce the valid runs of a frame, and return a row per combination of the values of `keys`.
+    """Return the rows of by_round() or duplicates_by_round(): one per combination of the values of `keys`.
 
-    Rows are in the order in which the combinations first appear.
+    The valid runs of `frame` are reduced by the statistic `reduce`. Rows are in the order in which the
+    combinations first appear.
     """
     runs = valid_runs(frame)
     # A frame may lack these columns. Their values are unknown then.
@@ -200,15 +201,15 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     # An axis may be the host or the round, and pandas cannot group by the same column twice.
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
-    # A cell whose rounds did different work must not be compared. So each round gets the works of all rounds
-    # of its cell, and whoever sees one round sees the difference.
+    # A cell whose rounds did different work must not be compared. So each row of the cell gets the works of
+    # all its rounds: any single row then shows the difference to same_work.refusal().
     cell_keys = [key for key in keys if key not in ("host", "round")]
     works = group_rows(rounds, cell_keys)["work"]
     return rounds.assign(work=works.transform(same_work.join_works))
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Reduce the rows of by_round() to a row per cell.
+    """Return a row per cell, to which the statistic `reduce` reduces the rows of by_round().
 
     A row has the columns of by_round(), but no round, and `hosts` (separated by blanks) instead of `host`. A
     metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
@@ -217,7 +218,7 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     if reduce == MEAN and is_measured(rounds):
         rounds = _with_logs(rounds)
     groups = group_rows(rounds, axes)
-    hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
+    hosts = groups["host"].agg(lambda names: " ".join(sorted(set(names))))
     return _aggregate(rounds, groups, reduce).assign(hosts=hosts).reset_index()
 
 
@@ -243,14 +244,15 @@ def pair_rows(
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs with a column for each metric, and for each part of it that is aggregated separately.
 
-    A metric that is published itself, such as a percentage whose times were not published, stays as it is.
-    One whose columns are missing is left out. Example: a run with the elapsed time 2.0 s, the user time 0.4 s
+    A metric that was published itself, such as a percentage without its times, stays as it is. A metric whose
+    columns (`needs`) are missing is left out. Example: a run with the elapsed time 2.0 s, the user time 0.4 s
     and the system time 0.1 s gets `client_cpu_pct/cpu_s` 0.5, `client_cpu_pct/elapsed_s` 2.0 and
     `client_cpu_pct` 25.0.
     """
     added: dict[str, Column] = {}
     for metric in METRICS.values():
-        # A metric that needs only itself is in `needs`, so its column does not show that it was published.
+        # The metric elapsed_s is computed from its own column, so that column shows nothing. But a column of
+        # `client_cpu_pct`, which is computed from others, means that the metric is there already.
         is_published_itself = metric.name in frame and metric.name not in metric.needs
         if is_published_itself or not set(metric.needs) <= set(frame.columns):
             continue
@@ -275,8 +277,9 @@ def _part_column(metric: Metric, part: str) -> str:
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
     """Return a row per group, with the metrics and their parts reduced by a statistic.
 
-    `groups` are the groups of the rows of `frame`, which has columns of add_metrics(). Flags of a group are
-    joined, its fixed_share is the largest. `reduce` is one of:
+    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(): a part is, for
+    example, `client_cpu_pct/cpu_s`. Flags and works of a group are joined, its fixed_share is the largest.
+    `reduce` is one of:
 
     - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
     - BEST or `worst`: the smallest or largest value of the metric, whichever is better or worse.
@@ -295,8 +298,10 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
         if reduce not in (MEDIAN, MEAN):
             # The best run is a single run. So its metric is taken as it is: computed from the best values
             # of each part, it would mix several runs.
-            is_smallest = (metric.better == LOW) == (reduce == BEST)
-            values[metric.name] = groups[metric.name].agg("min" if is_smallest else "max")
+            best, worst = "max", "min"
+            if metric.better == LOW:
+                best, worst = "min", "max"
+            values[metric.name] = groups[metric.name].agg(best if reduce == BEST else worst)
         elif has_parts:
             parts = {}
             for part, column in columns.items():
@@ -310,10 +315,10 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
-    """Return the geometric mean of a column in each group, or its median.
+    """Return the geometric mean of a column in each group, or the median unless `reduce` is MEAN.
 
-    It is the median unless `reduce` is MEAN. Counts have no column of logarithms (_with_logs), and always get
-    the median: it is a count again, and 0 is a usual count.
+    Counts have no column of logarithms (_with_logs), and always get the median: a geometric mean with a count
+    of 0 would be 0.
     """
     log_column = _log_column(column)
     if reduce == MEAN and log_column in frame:
@@ -326,9 +331,9 @@ def _log_column(column: str) -> str:
 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the logarithms of the parts of all metrics that are no counts.
+    """Return runs with a column `log <metric>/<part>` for each part of the metrics that are no counts.
 
-    The column of a logarithm is `log <metric>/<part>`: `log elapsed_s/elapsed_s`.
+    Example: `log elapsed_s/elapsed_s` has the natural logarithm of `elapsed_s/elapsed_s`.
     """
     logs = {}
     # The logarithm of a time that was rounded to 0 is minus infinity, which numpy warns about. exp() of a

@@ -115,13 +115,13 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     saved_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
     for study, description in descriptions.items():
-        saved = baselines.csv_path(name, study)
-        saved.parent.mkdir(parents=True, exist_ok=True)
+        csv_path = baselines.csv_path(name, study)
+        csv_path.parent.mkdir(parents=True, exist_ok=True)
         # A baseline is found by its CSV file, and cannot be read without its description. So the description
         # is written first, in case that the command is stopped between both.
         write_json(baselines.description_path(name, study), {"saved_at": saved_at, **description})
-        write_bytes(saved, (folder / saved.name).read_bytes())
-        sentences.append(_describe_saved(saved, description))
+        write_bytes(csv_path, (folder / csv_path.name).read_bytes())
+        sentences.append(_describe_saved(csv_path, description))
     return sentences
 
 
@@ -145,10 +145,10 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
         )
     path = results / "measurements" / f"{study}.csv"
-    saved = baselines.csv_path(name, study)
-    if saved.exists() or baselines.description_path(name, study).exists():
+    csv_path = baselines.csv_path(name, study)
+    if csv_path.exists() or baselines.description_path(name, study).exists():
         raise UserError(
-            f"{saved}: the file exists, and a baseline is never overwritten. Use another NAME, or remove "
+            f"{csv_path}: the file exists, and a baseline is never overwritten. Use another NAME, or remove "
             f"the file."
         )
     current = load_current(study, results) if path.is_file() else None
@@ -160,12 +160,12 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
 def pair_cells(
     before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
 ) -> pd.DataFrame:
-    """Compare each current cell with the same cell of a saved baseline, and return a row per current cell.
+    """Return a row per current cell, which compares it with the same cell of a saved baseline.
 
     A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
-    with the columns of a table without calls (tables.rows_frame). The ratio 1.2 (saved / now) means that the
-    cell became faster. `refused` are codes that say why the cells are not compared, `hosts` are those of both
-    sides. `duplicate_sd` is the same in all rows (NaN without duplicates).
+    with the columns of tables.rows_frame(). The ratio 1.2 (saved / now) means that the cell became faster.
+    `refused` has codes why the two are not compared, `hosts` the hosts of both. `duplicate_sd`, the noise
+    between cells with the same settings, is the same in all rows (NaN if it is unknown).
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     # Runs that the baseline contains would be compared with themselves.
@@ -190,6 +190,7 @@ def pair_cells(
             ratios.append(estimates.NO_ESTIMATE)
             rows.append(_row_of_one(point, current, code))
     for row, ratio in zip(rows, _moderated(ratios), strict=True):
+        # The columns of the ratio stay empty in a row that must not be compared.
         if not row["refused"]:
             row |= tables.ratio_columns(noise.with_error(ratio))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
@@ -224,7 +225,7 @@ def _cells_by_key(
     """
     rounds = by_round(frame, axes, MEAN)
     logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT_METRIC])), axes)["logs"].agg(list)
-    # Both have the cells in the same order.
+    # `records` has the cells in the same order as `logs`.
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
     for columns, logs_of_cell in zip(records, logs, strict=True):
@@ -239,18 +240,19 @@ def _noisier_day(
 ) -> Noise:
     """Return the noise of duplicates of the day on which they differ more.
 
-    Duplicates are cells with the same settings that are measured twice, so their difference is noise. Two
-    cells of two days differ at least by the noise of the worse day. A day without duplicates does not count.
-    If neither day has duplicates, the variance is unknown (NaN).
+    Duplicates are second copies of cells, with the same settings, so their difference is noise. Cells of two
+    days differ by chance at least as much as on the worse day. A day without duplicates does not count. If
+    neither day has duplicates, the variance is unknown (NaN).
     """
-    variances = []
+    # Each is a variance with its degrees of freedom.
+    duplicates_of_days = []
     for day in (before, now):
         duplicates = noise_by_metric(day.frame, axes, block)(DEFAULT_METRIC).duplicates
         if not math.isnan(duplicates.variance):
-            variances.append(duplicates)
-    if not variances:
+            duplicates_of_days.append(duplicates)
+    if not duplicates_of_days:
         return Noise()
-    return Noise(duplicates=max(variances, key=lambda duplicates: duplicates.variance))
+    return Noise(duplicates=max(duplicates_of_days, key=lambda each: each.variance))
 
 
 def _row_of_both(
@@ -260,9 +262,10 @@ def _row_of_both(
 
     `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The codes of `refusals`
     become the columns `withheld` and `refused`, and flags. `value` is by how many per cent the saved time is
-    longer than the current one: 20 for 1.2 s and 1.0 s. The caller adds the ratio and its `n`.
+    longer than the current one: 20 for 1.2 s and 1.0 s.
     """
     numbers: dict[str, Any] = {
+        # pair_cells() replaces the 0, and adds the ratio, if both may be compared.
         "n": 0,
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
         "baseline_mean": math.exp(float(np.mean(saved.logs))),
@@ -293,9 +296,10 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
 
 
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
-    """Return the ratios in the same order, with errors that all cells together estimate (moderation.py).
+    """Return the ratios in the same order, with moderated errors and degrees of freedom.
 
-    A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
+    Moderated means averaged with the usual variance of all cells (moderation.py). A ratio without rounds
+    (NO_ESTIMATE) keeps its error NaN.
     """
     # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
     # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
@@ -303,11 +307,11 @@ def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     degrees = np.array([ratio.degrees for ratio in ratios], float)
     moderated, moderated_degrees = moderation.moderate(variances, degrees)
     estimated = []
-    for ratio, variance, own_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
+    for ratio, variance, new_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
         # A cell without a counterpart has 0 rounds. Its variance is NaN, and so must be its error: max()
         # prevents only the division by 0.
         error = math.sqrt(variance / max(ratio.n, 1))
-        estimated.append(replace(ratio, error=error, degrees=own_degrees))
+        estimated.append(replace(ratio, error=error, degrees=new_degrees))
     return estimated
 
 
@@ -316,10 +320,10 @@ def _all_hosts(*results: CellResult) -> list[str]:
 
 
 def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
-    """Return all codes that forbid to compare a saved with a current result of a cell.
+    """Return all codes that forbid to compare a saved with a current result of a cell, and the detail.
 
-    The codes are empty if one host measured both, with the same command line, repository and method, and if
-    both did the same work. `command` is the cell's command, with which the text of a difference begins.
+    There are no codes if one host measured both, with the same command line, repository and method, and if
+    both did the same work. The detail begins with the cell's `command`, such as `log: 6,000 revisions ...`.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
@@ -346,7 +350,7 @@ def make_baseline_table(
     """Return the table of the current cells against a baseline: a row for each row of pair_cells().
 
     A row is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio": 1.2,
-    "call": "faster", ...}`. Its call is the outcome of the comparison. A ratio of few rounds has the flag
+    "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of few rounds gets the flag
     `low-n`. `order` has the axes with their values in the order of the rows.
     """
     row_flags = []
@@ -394,10 +398,11 @@ def list_baseline_notes(
 def make_history(
     names: Sequence[str], study: str, results: Path, settings: StudySettings
 ) -> dict[str, list[Any]]:
-    """Return the history of a study: its saved baselines in the order of time, and the current results.
+    """Return the history of a study: its saved baselines in the order of time, then the current results.
 
-    The key `times` has a record per baseline, the oldest first (_time_record), `points` one per baseline,
-    cell and host (_history_points). A baseline that cannot be read is left out, and the error is printed.
+    The key `times` has a record for each of them (_time_record), `points` one for each of them, cell and host
+    (_history_points); [] for a single time. `names` are the baselines that have the study. A baseline that
+    cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
     times = []
@@ -447,14 +452,15 @@ def _time_record(
 
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
-    baseline that it is compared with. Without one, the last three are "", {} and [].
+    baseline that it is compared with, `calls` counts the cells by the outcome. Without an earlier baseline,
+    the last three are "", {} and [].
     """
-    numbers: Counter[str] = Counter()
+    number_by_call: Counter[str] = Counter()
     changes: list[str] = []
     if before:
         pairs = pair_cells(before, snapshot, settings.axes, settings.block)
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
-        numbers.update(table["call"])
+        number_by_call.update(table["call"])
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
         "name": snapshot.name,
@@ -462,7 +468,7 @@ def _time_record(
         "last": snapshot.description["last"],
         "hosts": list(snapshot.description["hosts"]),
         "before": before.name if before else "",
-        "calls": {call: numbers[call] for call in Call if numbers[call]},
+        "calls": {call: number_by_call[call] for call in Call if number_by_call[call]},
         "changed": changes,
     }
 
@@ -476,9 +482,10 @@ def _history_points(
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
     `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
-    # By host and cell: the result in the last snapshot that has it, and the number of changes so far. A chart
-    # must not join times that are not comparable, so each change begins another line of the chart.
-    latest: dict[CellKey, CellResult] = {}
+    # By host and cell, such as ("host#1a2b", "log", "cold"): the result in the last snapshot that has the
+    # cell, and the number of changes so far. Each change begins another line of the chart, because a line
+    # must not join times that are not comparable.
+    last_results: dict[CellKey, CellResult] = {}
     changes: Counter[CellKey] = Counter()
     points = []
     for snapshot in snapshots:
@@ -489,14 +496,14 @@ def _history_points(
             # by_round() gives all rounds of a cell the same work: the joined works of all of them.
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
-            before = latest.get((host, *key))
-            if before and _refusals(before, result, same_work.name_of(cell, axes)).codes:
+            last = last_results.get((host, *key))
+            if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
                 changes[host, *key] += 1
-            latest[host, *key] = result
+            last_results[host, *key] = result
             number = 1 + changes[host, *key]
             label = f"settings {number}" if number > 1 else ""
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
-            # Of logarithms, this is the geometric mean.
+            # The values are logarithms, so the result is the geometric mean.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             points.append({**point, "value": seconds})
     return points

@@ -69,8 +69,8 @@ def table_name(baseline: str) -> str:
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of the table that compares the current times with a baseline's times.
 
-    It has the rows and columns of the first of the study's tables (`definitions`) of elapsed times, or none.
-    The compared "axis" is the time of measuring, with the name of the baseline and `now` as its values.
+    Its rows and columns are those of the study's first table of elapsed times in `definitions`; [] without
+    one. The compared "axis" is the time of measuring, with the name of the baseline and `now` as its values.
     """
     rows: list[str] = []
     columns: list[str] = []
@@ -106,11 +106,11 @@ def saved_baselines(root: Path) -> dict[str, list[str]]:
 def describe_baseline(
     study: str, rounds: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
-    """Describe when, where and how measurements were made, by the contexts of their cell-rounds.
+    """Return when, where and how measurements were made, by the contexts of their cell-rounds.
 
     `rounds` has the cell, number and start of the cell-round (a round of a cell) of each run: ("log/f6/cold",
     1, "2026-11-21T07:00:00Z"). The contexts are files in the folder `results`. Raise UserError if one is
-    missing, damaged or of another start.
+    missing or damaged, or has another start: then the cell-round was measured again.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
@@ -191,10 +191,10 @@ def cell_settings(context: Context) -> CellSettings:
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
     for run in context["runs"]:
-        way = run["evidence"].get("cache_cleared_by")
+        method = run["evidence"].get("cache_cleared_by")
         # A hot run clears no cache.
-        if way:
-            cleared_by.add(way)
+        if method:
+            cleared_by.add(method)
     return {
         "command": context["argv_template"],
         "repository": {
@@ -237,8 +237,8 @@ def list_changes(before: Description, now: Description) -> list[str]:
         ("CPU governor", before["governor"], now["governor"]),
         ("storage", before["storage"], now["storage"]),
     ]
-    # A program or server file that one description lacks is left out: the measured grid changed, and not the
-    # program.
+    # A program or server file that only one description has is left out: other cells were measured, and the
+    # program did not change.
     for program, versions in before["versions"].items():
         current_versions = now["versions"].get(program)
         if versions and current_versions:

@@ -87,12 +87,11 @@ def list_comparisons(
     for name, table in tables.items():
         definition = definitions[name]
         table = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # Holm's procedure makes the level of a test depend on how many rows are not called a difference yet.
-        # In the table's own calls, a difference that start-up can explain is `too small`, although the
-        # procedure has counted that row as a difference. So the calls are made again here.
+        # The level of a test depends on how many rows Holm's procedure calls no difference. The table's own
+        # calls hide some differences as `too small` (start-up can explain them), so rows are called again.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
-        number_not_rejected = sum(not is_difference(call) for call in calls)
-        level = holm_level(number_not_rejected)
+        number_without_difference = sum(not is_difference(call) for call in calls)
+        level = holm_level(number_without_difference)
         axis = definition["compare"]["axis"]
         for row in comparison_rows(table.to_dict("records")):
             needed = rounds_to_decide(row, level, limits)
@@ -116,10 +115,10 @@ def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> froze
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    It is at least Limits.min_rounds, and infinite without duplicates. `level` is the level of the row's test
-    for a difference (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At
-    the level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error
-    of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
+    It is at least Limits.min_rounds, and infinite without duplicates. `level` is the largest p-value of a
+    difference (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At the
+    level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of
+    0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
     """
     # A row is too small if start-up alone can explain its difference, and more rounds do not change that. One
     # round has neither an error nor a variance of duplicates, so nothing can be forecast from it.
@@ -128,12 +127,12 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # Both half widths in standard errors. A row is precise enough if it meets one of the two conditions at
-    # the top of this file. So the larger one of the two errors that they allow counts.
-    difference = t_quantile(row.degrees, 1 - level)
-    equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
-    error_for_margin = math.log(limits.margin) / (difference + equivalence)
-    error_for_ratio = abs(math.log(row.ratio)) / 2 / difference
+    # The half widths of the two tests in standard errors. A row is precise enough if it meets one of the two
+    # conditions at the top of this file, so the larger one of the errors that they allow is enough.
+    t_difference = t_quantile(row.degrees, 1 - level)
+    t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
+    error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
+    error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
     largest_error = max(error_for_margin, error_for_ratio)
     # All of the error is taken to shrink, although the part of duplicates does not. After few rounds, that
     # part is mostly chance, and would make most comparisons unreachable.
@@ -177,23 +176,25 @@ class BlockGroup:
 def undecided_over_time(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float]
 ) -> list[tuple[float, Counter[str]]]:
-    """Forecast how many comparisons of each table are still undecided after so many seconds from now.
+    """Return a forecast: after how many seconds from now how many comparisons of each table are undecided.
 
     Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`: ten minutes more decide three of five, and no
-    more within a year. An entry is added whenever the numbers change. `round_s` has the seconds of a round of
-    each block.
+    more within a year. There is an entry for each change of the numbers. `round_s` has the seconds of a round
+    of each block.
     """
     undecided = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
     groups = _group_blocks(comparisons, round_s)
     for seconds in _assign_rounds(groups, FORECAST_S):
-        precise = set()
+        # Comparisons that the rounds so far make precise enough. A comparison that needs 0 rounds is precise
+        # already: if it is undecided, it stays undecided.
+        newly_precise = set()
         for group in groups:
             for comparison in group.comparisons:
                 if 0 < comparison.further_rounds <= group.rounds:
-                    precise.add(comparison)
+                    newly_precise.add(comparison)
         remaining = Counter(
-            comparison.table for comparison in undecided if comparison not in precise
+            comparison.table for comparison in undecided if comparison not in newly_precise
         )
         if remaining != forecast[-1][1]:
             forecast.append((seconds, remaining))
@@ -221,8 +222,9 @@ def allocate(
 def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
     """Add rounds to the groups until the time of `seconds` is used, and yield the seconds taken so far.
 
-    Each step gives rounds to the group that makes most comparisons per second precise enough. It gets as many
-    as its next comparison needs, or as fit into the time. Until then, no other group can become better.
+    Each step gives rounds to the group that makes most comparisons per second precise enough. The group gets
+    as many as its next comparison needs, or as fit into the time. Until then it stays the best: its next
+    comparison comes nearer, and the other groups do not change.
     """
     taken = 0.0
     while True:
@@ -249,15 +251,15 @@ def _group_blocks(
     groups: list[BlockGroup] = []
     for comparison in comparisons:
         # All groups so far that share a block with this comparison become one group.
-        touched = [group for group in groups if group.blocks & comparison.blocks]
+        joined = [group for group in groups if group.blocks & comparison.blocks]
         blocks = comparison.blocks
         members = []
-        for group in touched:
+        for group in joined:
             blocks |= group.blocks
             members += group.comparisons
         members.append(comparison)
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
-        groups = [group for group in groups if group not in touched]
+        groups = [group for group in groups if group not in joined]
         groups.append(BlockGroup(blocks, seconds, members))
     return groups
 
@@ -283,9 +285,9 @@ def allocate_rounds(
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
 
     A batch is the rounds that the run measures before it decides again. As long as the time can decide one of
-    the open `findings`, it is for findings only. Without rounds, the reason is TIME_IS_UP if they would help
-    a comparison, UNREACHABLE if comparisons are undecided but no number of rounds helps, and otherwise
-    ALL_DECIDED.
+    the open `findings`, the batch is for findings only. An empty batch has a reason: TIME_IS_UP if rounds
+    would help a comparison, UNREACHABLE if comparisons are undecided but no number of rounds helps, otherwise
+    ALL_DECIDED. `round_s` has the seconds of a round of each block.
     """
     # A batch takes half of the time, because the next decision has more data. But it takes a minute or more,
     # and all of the time if no round fits into half of it.
@@ -316,8 +318,8 @@ def budget_report(
     `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` the
     standard deviation of ln(time) of a run (run_scatter). Some keys: `{"taken_s": 900.0, "tables":
     {"formats": {"different": 3, ...}}, "more_rounds": [4, 9], "outlook": [{"seconds": 1200.0, "left":
-    {"formats": 3}}]}`. `more_rounds` are of the undecided comparisons that rounds can decide, `outlook` is
-    undecided_over_time().
+    {"formats": 3}}]}`. `more_rounds` has the further rounds of each undecided comparison that rounds can
+    decide, `outlook` is undecided_over_time().
     """
     tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)

@@ -59,13 +59,13 @@ TIME_FLAGS: set[str] = {
 def call_table(
     table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Decide each comparison of a table, and return the table with the decisions.
+    """Return a table of comparisons with the decision on each of its rows.
 
     A row of `table` has the columns of tables.rows_frame(), a comparison of two cells. The row with the ratio
     1.30 (1.25 to 1.35) gets the call `faster`, the result `different` (its class), `duplicate_sd`,
     `detectable` and `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a
-    ratio have "" as call and result. `duplicate_sd` is one number for ln(duplicate / original), or one per
-    row; NaN without duplicates. Then each row is undecided or too small, except constant counts.
+    ratio have "" as call and result. `duplicate_sd` is the standard deviation of ln(duplicate / original),
+    one number or one per row. With NaN, a row is undecided or too small, unless its counts are constant.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -89,7 +89,7 @@ def call_table(
 
 
 def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
-    """Test each ratio of a table, and return the table with the columns call, detectable and within.
+    """Return a table with the columns call, detectable and within, from a test of each of its ratios.
 
     A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`: `error` is the standard
     error of ln(ratio). It gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
@@ -111,7 +111,7 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     # Equality needs two one-sided tests: the ratio is below the margin, and above 1 / margin. The bound that
     # is farther from 0 decides both. If it is below the margin, the bound on the other side is, too.
     within = np.abs(mean) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
-    # The first condition that holds decides.
+    # The first condition that holds decides. By default, `margin` is 1.1 and `bound` 1.15.
     calls_by_condition = [
         (~np.isfinite(mean), ""),
         (~is_testable, Call.UNDECIDED),
@@ -145,8 +145,8 @@ def call_ratios(
     differences (faster, slower) give [faster, equal].
     """
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # The errors contain the variance of duplicates already. add_calls() tests only if duplicate_sd is NaN, so
-    # 0 stands for any size.
+    # The errors contain the variance of duplicates already. add_calls() only checks if duplicate_sd is NaN,
+    # so any number will do.
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -170,14 +170,15 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
-    order = [i for i in np.argsort(p, kind="stable") if is_testable[i]]
-    for rejected, i in enumerate(order):
-        level = holm_level(len(order) - rejected)
+    # The rows from the smallest p-value to the largest.
+    order = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
+    for number_significant, row in enumerate(order):
+        level = holm_level(len(order) - number_significant)
         # A p-value may be NaN, and any comparison with NaN is False. So `not p <= level` makes NaN
         # insignificant, and `p > level` would not.
-        if not p[i] <= level:
+        if not p[row] <= level:
             return is_significant, level
-        is_significant[i] = True
+        is_significant[row] = True
     return is_significant, ALPHA
 
 
@@ -225,6 +226,7 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
             baseline=row["share_baseline"],
             candidate=row["share_candidate"],
         )
+        # `least_factor` is how much slower the slow side is at least: NaN without an interval.
         has_interval = call and not math.isnan(shares.least_factor)
         if has_interval and comparisons.can_be_start_up(*shares):
             call = Call.TOO_SMALL
@@ -259,14 +261,15 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     if len(pairs) < MIN_COUNT_ROUNDS or not is_constant:
         return None
     quotient = float(pairs["quotient"].iloc[0])
-    return Estimate(quotient, quotient, quotient, len(pairs), 0.0, len(pairs) - 1)
+    n = len(pairs)
+    return Estimate(value=quotient, low=quotient, high=quotient, n=n, error=0.0, degrees=n - 1)
 
 
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
     Such a row has low = high (constant_ratio). Its call is `less` for a ratio above 1 and `more` below 1, its
-    smallest detectable ratio is 1, and it loses the flags about noise, which such counts do not have. A row
+    smallest detectable ratio is 1, and it loses the flags about noise, because its counts have none. A row
     that is constant, or that a test called different, becomes `equal` if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)

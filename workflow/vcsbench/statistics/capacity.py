@@ -33,11 +33,11 @@ class Capacity:
 
 
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
-    """Return the capacity in each case of a table that compares latencies of numbers of clients.
+    """Return the capacity of each case in a table that compares the latencies of numbers of clients.
 
-    A case has the same values of the other axes than `axis`. A row's `candidate` is a number of clients, and
-    its ratio is baseline / candidate. Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52
-    (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8, with the interval from 4 to 8.
+    The rows of a case are equal on all axes but `axis`. A row's `candidate` is a number of clients, and its
+    ratio is baseline / candidate. Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to
+    0.6) and 0.3 (0.25 to 0.35) have the capacity 8, with the interval from 4 to 8.
     """
     cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
     for row in rows:
@@ -48,14 +48,17 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
 
 
 def _find_capacity(where: Mapping[str, str], rows: Iterable[ComparisonRow]) -> Capacity:
-    by_number = {int(row.candidate): row for row in rows}
-    numbers = sorted(by_number)
-    factors = {number: 1 / by_number[number].ratio for number in numbers}
-    # The largest and the smallest factor of each interval. A single round has none (NaN).
-    highest = {number: 1 / by_number[number].low for number in numbers}
-    lowest = {number: 1 / by_number[number].high for number in numbers}
+    """Return the capacity of a case, from its rows, one for each compared number of clients."""
+    row_by_number = {int(row.candidate): row for row in rows}
+    numbers = sorted(row_by_number)
+    # A ratio is baseline / candidate, so its reciprocal is the latency as a multiple of the baseline's.
+    factors = {number: 1 / row_by_number[number].ratio for number in numbers}
+    # The largest and the smallest factor of each interval. A single round has none (NaN). The largest factor
+    # doubles first, so it gives the low end of the capacity.
+    highest = {number: 1 / row_by_number[number].low for number in numbers}
+    lowest = {number: 1 / row_by_number[number].high for number in numbers}
     return Capacity(
-        fewest=int(by_number[numbers[0]].baseline),
+        fewest=int(row_by_number[numbers[0]].baseline),
         most=numbers[-1],
         number=_first_doubled(factors),
         low=_first_doubled(highest),

@@ -137,7 +137,7 @@ class ComparisonRow:
 
     @classmethod
     def of_record(cls, record: Mapping[Any, Any]) -> ComparisonRow:
-        """Make a row of a record, which maps the columns of a table to their values.
+        """Return the row of a record, which maps the columns of a table to their values.
 
         The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
         floats. A missing or empty number becomes NaN, a text "", `n` 0, and `call` and `result` None. Raise
@@ -181,7 +181,7 @@ class ComparisonRow:
 
     @property
     def why_undecided(self) -> WhyUndecided | None:
-        """Return why the row is undecided; None for any other result. A row without a result counts, too."""
+        """Return why the row is undecided, or has no result yet; None for any other result."""
         if self.result not in (None, Result.UNDECIDED):
             return None
         if self.n < CALLED_ROUNDS:
@@ -206,11 +206,11 @@ def is_difference(call: str | None) -> bool:
 
 
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
-    """Return the class in which the outcome of a comparison is counted; None for "", a row without a call.
+    """Return the class in which a call (the outcome of a comparison) is counted; None for "", no call.
 
     `faster`, `slower`, `less` and `more` are counted as DIFFERENT, but a difference of times below the margin
-    (such as 1.1) as EQUAL. With `is_count`, any difference counts, because a count has no noise: 5 % fewer
-    flushes are fewer. `ratio` is baseline / candidate.
+    (such as 1.1) as EQUAL. With `is_count`, any difference is DIFFERENT, because a count has no noise: 5 %
+    fewer flushes are fewer. `ratio` is baseline / candidate.
     """
     if not call:
         return None

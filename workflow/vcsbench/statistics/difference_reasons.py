@@ -65,15 +65,16 @@ def reasons_of_difference(
 ) -> list[Reason]:
     """Return the conditions that may explain a verdict in DIFFERENT, the likeliest first; [] for another.
 
-    `ours` is the measured value with its verdict. `rounds` and `published` have the rows of by_round of the
-    measured and of the published numbers of the study.
+    `check` is of the finding, and `ours` its measured value with the verdict. `rounds` and `published` have
+    the rows of by_round of the measured and of the published numbers of the study. Example of a reason: SCALE
+    with `{"subject": "ruby", "share": 5.0}`.
     """
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
     difference: Verdict | None = ours.verdict
-    # A finding may be on values of cells ("the CPU is at least 90 % busy") that some cells reach and others
-    # do not. A condition that is the same for all cells, such as the storage, cannot explain that, so that
-    # possible_reasons() gets None and leaves such conditions out.
+    # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
+    # others. Their common storage cannot explain that. With None, possible_reasons() leaves out the storage
+    # and all other conditions that move values in one direction only.
     if not check.sides:
         expected = expected_range(check.finding["expect"], context.limits.margin)
         for _, values in group_rows(ours.values, check.keys):
@@ -86,9 +87,8 @@ def reasons_of_difference(
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
     if shrinkage.is_known:
-        # OTHER_STORAGE means here that cold results did not become faster by more than warm ones (in that
-        # case it would be FASTER_STORAGE). Only cold results read the storage, so it explains least, and its
-        # reason goes to the end: False sorts before True.
+        # If cold results had become faster by more than warm ones, the reason would be FASTER_STORAGE. They
+        # have not, and only they read the storage, so OTHER_STORAGE goes last (False sorts before True).
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
 
@@ -104,7 +104,7 @@ def possible_reasons(
 
     `difference` is weaker, stronger, gone or reversed. With None, only conditions that may change a value in
     any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is the axis of
-    repositories or trees, "" without one.
+    repositories or trees, "" without one. `shrinkage` is how much less time cells take than published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
@@ -119,7 +119,7 @@ def possible_reasons(
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
     # Only servers ran on another operating system. With the access `file`, a client reads the repository
-    # itself, without a server.
+    # without a server. So the system explains nothing if the finding has such cells.
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
@@ -135,21 +135,22 @@ def _reasons_of_storage(
     context: EvaluationContext,
     shrinkage: Shrinkage,
 ) -> Iterator[Reason]:
-    """Yield a reason if cells read another kind of storage than published, and this can explain the verdict.
+    """Yield a reason if another kind of storage than published can explain the verdict `difference`.
 
-    It is FASTER_STORAGE if cold results shrank more than warm ones, otherwise OTHER_STORAGE.
+    The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
+    OTHER_STORAGE. None is yielded if all cells have warm caches, or if the published kind was measured, too.
     """
-    # A study without the axis of caches measures commands that begin with cold ones.
+    # A study without the axis of caches measures commands that begin with cold ones ("").
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
-    # Warm caches are read instead of the storage.
+    # Commands with warm caches do not read the storage.
     if all(cache_state(cache).is_hot for cache in caches):
         return
     published = context.published.storage
     kinds = [kind for kind in context.storages if kind]
-    explained: set[Verdict] = set()
+    explained_verdicts: set[Verdict] = set()
     for kind in kinds:
-        explained |= _effects_of_storage(kind, published)
-    if published in kinds or difference not in explained:
+        explained_verdicts |= _effects_of_storage(kind, published)
+    if published in kinds or difference not in explained_verdicts:
         return
     facts: dict[str, object] = {"measured": words.enumeration(kinds), "published": published}
     if shrinkage.is_of_storage(context.limits.margin):
@@ -251,10 +252,10 @@ def shrinkage_of(
     share = pd.Series(1.0, index=cells.index)
     if subject_axis:
         share = cells[subject_axis].map(shares).astype(float).fillna(1.0)
-    factor = cells["published"] * share / cells["measured"]
+    factors = cells["published"] * share / cells["measured"]
     # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
-    is_number = np.isfinite(factor) & (factor > 0)
-    logs = pd.Series(np.log(factor.where(is_number)))
+    is_number = np.isfinite(factors) & (factors > 0)
+    logs = pd.Series(np.log(factors.where(is_number)))
     is_cold = cells[CACHE_AXIS].map(lambda name: cache_state(name).is_cold).astype(bool)
     # Without any number, the mean is NaN.
     return Shrinkage(

@@ -51,13 +51,13 @@ class DuplicatePairs:
 
 
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
-    """Return the variance of ln(duplicate / original) beyond what the scatter of rounds explains.
+    """Return the excess variance: of ln(duplicate / original), beyond what the scatter of rounds explains.
 
-    `pairs` has one pair or more. Example: pairs that differ by 2 % where their rounds explain 1 % have about
-    0.02^2 - 0.01^2, that is (1.7 %)^2, if they are several. A single pair has (1.3 %)^2, because the prior
-    still counts.
+    `pairs` has one pair or more. Example: several pairs that differ by 2 %, where their rounds explain 1 %,
+    have about 0.02^2 - 0.01^2, that is (1.7 %)^2. A single such pair has (1.3 %)^2, because the prior (the
+    usual noise of duplicates) still counts.
     """
-    # Equal rounds have the variance 0, and a division by 0 has no result.
+    # Rounds without any scatter have the variance 0, by which nothing can be divided.
     by_rounds = np.maximum(pairs.by_rounds, EXACT)
     degrees = np.minimum(pairs.degrees, MAX_DEGREES)
     pairs = DuplicatePairs(pairs.squares, by_rounds, degrees)
@@ -85,15 +85,15 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # From P_UNCERTAIN on, the posterior mean counts alone. Between both limits, the weight of the moment
     # estimate falls with ln(p). Otherwise one more round could make the intervals of a whole study jump.
     p = min(p, P_UNCERTAIN)
-    share = math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
+    moment_share = math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
-        share * moments.variance + (1 - share) * posterior.variance,
-        share * moments.degrees + (1 - share) * posterior.degrees,
+        moment_share * moments.variance + (1 - moment_share) * posterior.variance,
+        moment_share * moments.degrees + (1 - moment_share) * posterior.degrees,
     )
 
 
 def _posterior_mean(pairs: DuplicatePairs) -> Variance:
-    """Return the mean of the excess variance, given the prior and the pairs (Bayesian estimate).
+    """Return the Bayesian estimate of the excess variance: its mean, given the prior and the pairs.
 
     The integral over all possible variances is a sum over a grid of standard deviations. The degrees of
     freedom are those of the scaled inverse chi square with the same mean and variance as the posterior
@@ -111,16 +111,18 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
     # Minus the logarithms of the densities of the data (Student's t) and of the prior (half Student's t).
     # Constant factors are left out, because the weights are divided by their sum below.
-    of_data = (degrees + 1) / 2 * np.log1p(pairs.squares / degrees / total) + np.log(total) / 2
+    half_logs = np.log(total) / 2
+    minus_log_data = (degrees + 1) / 2 * np.log1p(pairs.squares / degrees / total) + half_logs
     ratios = (deviations / PRIOR_SCALE) ** 2
-    of_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)
-    logs = -of_prior - of_data.sum(axis=1)
+    minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)
+    log_posterior = -minus_log_prior - minus_log_data.sum(axis=1)
     # exp() of all logarithms could be 0. So the largest is subtracted first, which changes no proportion. The
     # steps of the grid are unequal, and each weight is multiplied by the width of its step.
-    weights = np.exp(logs - logs.max()) * np.gradient(deviations)
+    weights = np.exp(log_posterior - log_posterior.max()) * np.gradient(deviations)
     weights /= weights.sum()
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
+    # One point of the grid has all of the weight.
     if not spread:
         return Variance(mean, MAX_DEGREES)
     # A scaled inverse chi square with d degrees of freedom and the scale s^2 has the mean s^2 d / (d - 2)

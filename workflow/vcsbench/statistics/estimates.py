@@ -59,8 +59,8 @@ def interval(
 
     With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. `error` and
     `degrees` are NaN after a single round: then the ends of the interval are NaN. `level` is the chance that
-    the interval contains the truth. Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom
-    is the ratio 2.85 (2.72 to 2.98).
+    the interval contains the truth. `n` and `averaged` are only passed on (Estimate). Example: the centre
+    1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
     """
     half = t_quantile(degrees, level) * error
     if not is_ratio:
@@ -138,13 +138,15 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     # The squared standard error of the difference of both means. Welch's test (1947) allows the two sides to
     # scatter differently, as two days do.
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
-    # Without any scatter, Welch's formula of the degrees of freedom is 0 / 0. Then the side with fewer rounds
-    # gives the degrees. With one round on a side, `squared_error` is NaN, and NaN > 0 is False.
-    degrees: float = n - 1 if n > 1 else math.nan
-    # Welch-Satterthwaite: squared_error^2 / sum(side^2 / degrees of the side).
+    degrees: float
     if squared_error > 0:
+        # Welch-Satterthwaite: squared_error^2 / sum(side^2 / degrees of the side).
         denominator = math.fsum(
             side.squared_error**2 / side.degrees for side in (baseline, candidate)
         )
         degrees = squared_error**2 / denominator
+    else:
+        # Without any scatter, the formula is 0 / 0, and the side with fewer rounds gives the degrees. With
+        # one round on a side, `squared_error` is NaN, for which the comparison above is False.
+        degrees = n - 1 if n > 1 else math.nan
     return interval(baseline.mean - candidate.mean, math.sqrt(squared_error), degrees, n)

@@ -20,7 +20,7 @@ from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import METRICS, name_in
 from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
-from vcsbench.statistics.comparisons import DEFAULT_LIMITS, SIDES, Limits
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import CONFIDENCE, NO_ESTIMATE, Estimate, mean_interval
 from vcsbench.statistics.finding_verdicts import ValueVerdict, judge_value
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
@@ -181,7 +181,7 @@ class CellCheck:
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Compute the finding's value from the measured rounds, and judge it.
+        """Return the finding's value from the measured rounds, with the verdict and its reasons.
 
         `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
         least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced.
@@ -189,9 +189,9 @@ class CellCheck:
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
-        # A time of one machine must neither be divided by a time of another machine, nor averaged with it. So
-        # both cells of a pair need the same host; for values of cells, all cells do. A ratio is of one host
-        # already, so the ratios of different pairs may come from several hosts.
+        # Times of two machines must neither be divided nor averaged. So both cells of a pair (a group by
+        # `keys`) need the same host, and without pairs all cells do (one group). Different pairs may come
+        # from several hosts, because a ratio is of one host already.
         hosts = group_rows(rows, self.keys if self.sides else [])["host"]
         mixed_hosts = rows["host"][hosts.transform("nunique") > 1]
         if len(mixed_hosts):
@@ -204,7 +204,7 @@ class CellCheck:
         return self._judge(selection, rounds, noise, context)
 
     def _select_values(self, rows: pd.DataFrame, noise: Noise) -> Selection:
-        """Return the values of the rows without other work, and those that start-up cannot explain."""
+        """Return the values without other work, those that start-up cannot explain, and the reasons."""
         values, refused = self._leave_out_other_work(self.compute_values(rows))
         large = self._leave_out_start_up(values, noise)
         total, count = self.count(values), self.count(large)
@@ -217,7 +217,7 @@ class CellCheck:
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext
     ) -> Evaluation:
-        """Return the verdict on selected values, with all reasons of the selection.
+        """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
         The verdict is too small if start-up can explain each pair. It is undecided if no round has all cells
         of a mean, or if cells with other work are left out: these might contradict the finding. Otherwise the
@@ -230,23 +230,24 @@ class CellCheck:
             return Evaluation(small, Verdict.TOO_SMALL, reasons, values=selection.values)
         count = self.count(large)
         value = self.estimate_with_noise(large, noise)
-        # A mean is over complete rounds, which have all cells, and no round is complete.
+        # A mean needs at least one complete round, which has all cells, and there is none.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             reasons = [*selection.refused, incomplete, *selection.start_up]
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
-        judged = ValueVerdict(Verdict.UNDECIDED, [])
-        if not selection.refused:
+        if selection.refused:
+            judged = ValueVerdict(Verdict.UNDECIDED, [])
+        else:
             judged = self._judge_value(value, large, noise, context)
-        missing = self._remark_on_missing_cells(rounds, count, context.grid)
-        turns = []
+        remarks = self._remark_on_missing_cells(rounds, count, context.grid)
+        remarks += selection.start_up
         if not all(noise.are_in_turns(pair) for pair in self.list_pairs(large)):
-            turns.append(Reason(ReasonCode.NOT_IN_TURNS))
+            remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
             # The interval of a mean may reach below 0, and no time, share or count does. So the interval is
             # cut for the reader, after judge_value() has used all of it.
             value = replace(value, low=max(value.low, 0.0))
-        reasons = [*selection.refused, *judged.reasons, *missing, *selection.start_up, *turns]
+        reasons = [*selection.refused, *judged.reasons, *remarks]
         return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), large)
 
     def _judge_value(
@@ -293,7 +294,7 @@ class CellCheck:
         # there are cells or pairs count.
         reduced = reduced[values_by_round.count() == count]
         numbers = np.log(reduced) if is_ratio else reduced
-        # The number of cells or pairs that a round's value averages. The least of them averages none.
+        # A mean averages all cells or pairs, which makes their noise smaller. The least of them is one value.
         averaged = float(count) if is_mean else 1.0
         estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
         if estimate.n == 1:
@@ -329,14 +330,14 @@ class CellCheck:
         1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), apart from the correction below. `n` is the smallest number of
         rounds, `error` the largest one. A mean is taken here only of ratios with a saved baseline.
         """
-        # The interval of a mean is the mean of the single intervals. Averaging does not make it smaller,
-        # because all cells of a baseline share the noise of its day.
+        # The ends of the interval of a mean are means of the single ends. Averaging does not make that
+        # interval smaller, because all cells of a baseline share the noise of its day.
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
         # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are widened first.
-        # `chance` is the probability with which a single one may be wrong.
-        chance = (1 - CONFIDENCE) / (1 if is_mean else len(estimates))
-        wide = [each.with_error(each.error, each.degrees, 1 - chance) for each in estimates]
+        number_of_intervals = 1 if is_mean else len(estimates)
+        chance_of_each = (1 - CONFIDENCE) / number_of_intervals
+        wide = [each.with_error(each.error, each.degrees, 1 - chance_of_each) for each in estimates]
 
         def reduce_numbers(numbers: Sequence[float]) -> float:
             values = pd.Series(numbers)
@@ -363,11 +364,13 @@ class CellCheck:
         if not self.sides or METRICS[self.metric].exact:
             return values
         for rows, ratio in self._estimate_each(values, noise):
-            baseline, candidate = (
-                values.loc[rows, f"{FIXED_SHARE}_{side}"].max() for side in SIDES
-            )
+            # The share may differ between the rounds of a cell. The largest is the cautious one.
             shares = comparisons.start_up_shares(
-                ratio.value, low=ratio.low, high=ratio.high, baseline=baseline, candidate=candidate
+                ratio.value,
+                low=ratio.low,
+                high=ratio.high,
+                baseline=values.loc[rows, f"{FIXED_SHARE}_baseline"].max(),
+                candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
             if comparisons.can_be_start_up(*shares):
                 values = values.drop(rows)
@@ -388,19 +391,21 @@ class CellCheck:
         return is_faster and is_slower
 
     def _leave_out_other_work(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values of cells or pairs that may be compared, and each different reason of the others.
+        """Return the values of cells or pairs that may be compared, and why others are left out.
 
         A pair is left out if its cells did different or unknown work, or if a 0 in a round leaves it without
-        a ratio. A single cell is left out only if its rounds did different work.
+        a ratio. A single cell is left out only if its rounds did different work. Each reason is there once.
         """
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
-            # by_round() has put the works of all rounds of a cell into each of its rows.
+            # by_round() has put the works of all rounds of a cell into each of its rows, so the first row
+            # shows all of them.
             first = values_of_key.iloc[0].to_dict()
             refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
             if refusal and refusal.flag in self.refused_work:
                 reason = Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
             elif np.isinf(values_of_key["value"]).any():
+                # compute_values() makes a ratio with a 0 infinite.
                 reason = Reason(ReasonCode.NOT_COUNTED, {"withheld": WithheldCode.ZERO})
             else:
                 continue
@@ -410,10 +415,10 @@ class CellCheck:
         return values, refused
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        """Return the reason why no cell or pair has a value.
+        """Return the reason why no cell or pair has a value, the first one that applies.
 
-        The first that applies: the cells ran without a count of the metric (`rows` has their rounds), a side
-        of the comparison has no cell in the grid, all of its cells are skipped, or they failed.
+        The cells ran without a count of the metric (`rows` has their rounds), a side of the comparison has no
+        cell in the grid, all of its cells are skipped, or they failed.
         """
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
@@ -500,7 +505,7 @@ class PairCheck(CellCheck):
         return pairs.dropna(subset="value")
 
     def list_pairs(self, values: pd.DataFrame) -> list[CellPair]:
-        """Return the two cells of each pair of `values`, by their values of all axes.
+        """Return the two cells of each pair, by their values of all axes. `values` are of compute_values().
 
         Example: [(("log", "f6", "cold"), ("log", "f7", "cold"))] for the sides f6 and f7 of the second axis.
         """
@@ -540,19 +545,20 @@ class BaselineCheck(CellCheck):
         if is_of_two_hosts.any():
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
-        excluded = self._count_refused(pairs)
+        not_compared = self._count_refused(pairs)
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
-            return Evaluation(verdict=Verdict.UNDECIDED, reasons=excluded)
+            return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)
+        # In the order of the fields of Estimate.
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
         # The cells that are not compared may be the slower ones, so the others do not prove the statement.
-        if excluded and verdict == Verdict.REPRODUCED:
+        if not_compared and verdict == Verdict.REPRODUCED:
             verdict = Verdict.UNDECIDED
         over = self.describe_reduction(len(compared))
-        return Evaluation(value, verdict, [*reasons, *excluded], over)
+        return Evaluation(value, verdict, [*reasons, *not_compared], over)
 
     def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
         """Return a reason for each code of cells that are not compared, with their number.

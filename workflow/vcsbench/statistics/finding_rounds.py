@@ -55,7 +55,7 @@ def list_open_findings(
 ) -> list[OpenFinding]:
     """Return the findings that are undecided, and that some number of rounds should decide.
 
-    `measured` has a row per run. `context` is of the same settings (findings.make_context).
+    `measured` has a row per run. `context` has the noise and the limits of its study (findings.make_context).
     """
     keys = [*settings.axes, *settings.by]
     measured_rounds = rounds_by_statistic(measured, keys, settings.by)
@@ -69,14 +69,16 @@ def list_open_findings(
         cells = check.select_rows(rounds)
         if check.sides:
             cells = cells[cells[check.compared_axis].isin(check.sides)]
-        axes_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
+        values_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
         blocks = frozenset(
-            block_name(settings.block, dict(zip(keys, each, strict=True))) for each in axes_of_cells
+            block_name(settings.block, dict(zip(keys, values, strict=True)))
+            for values in values_of_cells
         )
         for reason in evaluation.reasons:
             if reason.code == ReasonCode.NEEDS_ROUNDS:
                 # All values of this reason are numbers of rounds.
                 numbers = cast("Mapping[str, float]", reason.values)
+                # The width of an interval shrinks with the root of the rounds, hence the square.
                 needed = numbers["needed"] / SHARE_OF_DISTANCE**2
                 further = math.ceil(needed - numbers["n"])
                 open_findings.append(OpenFinding(finding["id"], blocks, further))
@@ -92,19 +94,21 @@ def allocate_to_findings(
 ) -> Counter[str]:
     """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
 
-    The finding that takes the least time comes first. A finding that `seconds`, the rest of the run, cannot
-    decide gets no rounds. The batch takes at most `batch_s`, because the next decision has more data.
+    The quickest finding comes first. One that `seconds`, the rest of the run, cannot decide gets no rounds,
+    and neither do the slower ones. One that needs more than `batch_s`, the time of this batch, gets the
+    rounds that fit: the next batch continues it. `round_s` has the seconds of a round of each block.
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        per_round = sum(round_s[block] for block in finding.blocks)
-        fitting = min(finding.further_rounds, int((batch_s - taken_s) / per_round))
+        per_round_s = sum(round_s[block] for block in finding.blocks)
+        # Blocks that earlier findings have paid for are counted again, so the batch may end early.
+        fitting_rounds = min(finding.further_rounds, int((batch_s - taken_s) / per_round_s))
         for block in finding.blocks:
             # Findings share blocks: a block gets the most rounds that one of them needs.
-            more = max(0, fitting - rounds[block])
+            more = max(0, fitting_rounds - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]
     # `+` leaves out the blocks that got no rounds.

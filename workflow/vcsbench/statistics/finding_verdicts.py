@@ -32,9 +32,10 @@ class ValueVerdict(NamedTuple):
 def judge_value(
     finding: FindingDefinition, measured: Estimate, limits: Limits, has_duplicates: bool = True
 ) -> ValueVerdict:
-    """Return the verdict on a measured value of a finding, by its 95 % interval.
+    """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
-    Without duplicates (`has_duplicates`), a part of the noise is unknown, which is one of the reasons.
+    `has_duplicates` is False if no cell was measured twice. A part of the noise is then unknown, which the
+    reason NO_DUPLICATES says.
 
     Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
     undecided, and 1.03 (1.01 to 1.05) gone.
@@ -68,14 +69,16 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate) -> Verdic
     # A finding that compares nothing, such as "the CPU is at least 90 % busy".
     if not measured.is_ratio:
         return Verdict.STRONGER if is_above else Verdict.WEAKER
+    # `not faster` expects 0 to 1.1 (the margin). A ratio outside is above that: the candidate is faster.
     if expected.direction == Direction.NOT_FASTER:
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
     states_slower = expected.high <= 1 and expected.low < 1
     if not states_faster and not states_slower:
         return Verdict.STRONGER
-    # An effect is stronger if its ratio is farther from 1, on the same side.
-    if is_above == states_faster:
+    # A stronger effect is farther from 1: above the range of a faster candidate, below that of a slower one.
+    is_stronger = is_above if states_faster else not is_above
+    if is_stronger:
         return Verdict.STRONGER
     is_on_other_side = measured.high < 1 if states_faster else measured.low > 1
     return Verdict.REVERSED if is_on_other_side else Verdict.WEAKER
@@ -91,7 +94,7 @@ def _why_undecided(
     5 x 2^2 = 20 rounds, because it shrinks with the root of the rounds. Above MAX_ROUNDS, the reason is
     ON_BOUND.
     """
-    # More rounds make only the current part of the error smaller. That of a saved baseline stays, so no
+    # More rounds make only the current part of the error smaller. The part of a saved baseline stays, so no
     # number of rounds can be promised.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
@@ -104,6 +107,7 @@ def _why_undecided(
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:
             end = measured.high if bound > measured.value else measured.low
+            # Both are negative if the bound is below the value. The value may lie on the bound: no room.
             half_width = scale(end) - value
             room = scale(bound) - value
             shrink = max(shrink, half_width / room if room else math.inf)

@@ -54,6 +54,7 @@ def make_context(
     """
     keys = [*settings.axes, *settings.by]
 
+    # Most findings share a statistic, such as the mean, so its noise is estimated once for all of them.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
         frame, _ = add_key_columns(measured, settings.by)
@@ -99,10 +100,10 @@ def evaluate_findings(
     context: EvaluationContext | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Judge each finding, and return a row for it with the columns verdicts.FINDING_COLUMNS.
+    """Return a row per finding with its values, its verdict and the other columns of FINDING_COLUMNS.
 
-    `published` has a row per cell (read_published), `measured` a row per run. With None, the column of its
-    values is empty. `by` are further columns that identify cells as axes do. Without `context`, verdicts
+    `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of these
+    values are empty. `by` are further columns that identify cells as axes do. Without `context`, verdicts
     use no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster", "published": 2.4,
     "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict": "reproduced"}`.
     """
@@ -167,9 +168,9 @@ def _published_value(
     """Return the published value of the cells that are measured here, and remarks about other cells.
 
     `published` has the published cells, `ours` the measured value with its cells. A finding was published
-    over all cells: "1.8 times over six repositories". If only two of them are measured here, the value is the
-    published one of these two, such as 1.3, and a remark has the value over all. The value is over all cells
-    if nothing is measured, or if no measured cell was published.
+    over all cells: "1.8 times over six repositories". If only two of them are measured here, the result is
+    the published value of these two, such as 1.3, and a remark has the value over all. The result is the
+    value over all cells if nothing is measured, or if no measured cell was published.
     """
     rows = check.select_rows(published)
     values = check.compute_values(rows)
@@ -185,19 +186,19 @@ def _published_value(
     published_text = words.count_of(number_of_all, check.noun)
     unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
     value_text = f"{words.significant(over_all.value)}{unit}"
-    facts = {"published": published_text, "value": over_all.value, "shown": value_text}
-    remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts)]
+    facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
+    remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
     # If the published value of the measured cells is outside of the expected range on the same side as ours,
     # the missing cells may explain why the finding differs.
     expected = expected_range(check.finding["expect"], margin)
     is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
     if ours.verdict in DIFFERENT and is_same_side:
-        facts = {
+        facts_of_shared = {
             "measured": number_of_shared,
             "published": published_text,
             "value": over_shared.value,
         }
-        remarks.append(Reason(ReasonCode.FEWER_CELLS, facts))
+        remarks.append(Reason(ReasonCode.FEWER_CELLS, facts_of_shared))
     return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
 
 
@@ -236,11 +237,11 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
-    """Judge the expectations of the user, and return a row for each with the columns EXPECTATION_COLUMNS.
+    """Return a row per expectation of the user with its verdict, and the other EXPECTATION_COLUMNS.
 
-    An expectation holds or fails. To fail in the opposite direction (reversed) is no different from failing
-    by a little (weaker). So these verdicts become `fails`, and `reproduced` becomes `holds`. The other
-    verdicts stay, such as `undecided`.
+    An expectation holds or fails: to fail in the opposite direction (reversed) is no different from failing
+    by a little (weaker). So the verdicts in DIFFERENT become `fails`, and `reproduced` becomes `holds`. The
+    other verdicts stay, such as `undecided`.
     """
     context = replace(context, are_expectations=True)
     rows = evaluate_findings(expectations, axes, None, measured, context)

@@ -46,10 +46,10 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
     `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
     weighted average of its own value and of the prior (the example at the top of this file). Outliers,
-    variances of 0 and unknown ones stay as they are, and all of them if fit_prior() finds no prior.
+    variances of 0 and unknown ones stay as they are. Without a prior (fit_prior), all of them do.
     """
     fit = fit_prior(variances, degrees)
-    if not fit.prior:
+    if fit.prior is None:
         return variances, degrees
     prior, is_member = fit.prior, fit.is_member
     own_degrees = degrees[is_member]
@@ -65,10 +65,11 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
 
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
-    """Find the usual variance of all cells, and how much the cells' true variances scatter around it.
+    """Return the prior (the usual variance of all cells), and the variances to which it is fitted.
 
-    Members are the variances to which the prior is fitted: those above 0 with degrees of freedom that are no
-    outliers. The prior is None with fewer than MIN_VARIANCES members, or degrees below MIN_PRIOR_DEGREES.
+    The degrees of freedom of the prior show how little the true variances of cells scatter around it. The
+    members are the variances above 0 with degrees of freedom that are no outliers. The prior is None with
+    fewer than MIN_VARIANCES members, or with degrees below MIN_PRIOR_DEGREES.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
@@ -77,7 +78,7 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
-    # A variance without p-value (NaN) is no member already.
+    # No comparison with NaN is true, so a variance without p-value is no outlier; it was no member before.
     is_member &= ~(p_values < OUTLIER_P)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
@@ -100,9 +101,11 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     # The scatter is itself estimated from few cells, so the true one may be larger. Its upper limit by chi
     # square (exceeded with the chance SCATTER_LIMIT) gives the least d0.
     free = len(logs) - 1
+    # 2 x gammaincinv(free / 2, chance) is the quantile of chi square with `free` degrees of freedom.
     largest_scatter = scatter * free / (2 * special.gammaincinv(free / 2, SCATTER_LIMIT))
     likeliest_degrees = _prior_degrees(scatter, by_chance)
     least_degrees = _prior_degrees(largest_scatter, by_chance)
+    # All cells seem to have the same true variance, so its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
     half = likeliest_degrees / 2

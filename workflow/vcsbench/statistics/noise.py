@@ -63,15 +63,15 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with the error that calls and verdicts use, and with the interval by it.
+        """Return the estimate with the error of its rounds and duplicates together, and the interval by it.
 
         `pairs` are the pairs of cells whose ratios the estimate averages. Without them, and for a mean that
         is no ratio, the part of the rounds is the estimate's own error. An estimate of fewer than two rounds
-        is returned as it is. Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1
-        %. After 5 rounds, the error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
+        has no error, and is returned as it is. Example: rounds scatter by 3 % in each of two cells, and
+        duplicates differ by 1 %. After 5 rounds, the error of their ratio is
+        sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
         """
-        # A single round has no error to be corrected.
-        if not estimate.n > 1:
+        if estimate.n < 2:
             return estimate
         # More rounds make their part of the squared error smaller, and leave the part of duplicates as it is.
         duplicates = Variance(0.0)
@@ -85,6 +85,7 @@ class Noise:
             # half of it. It is also one of logarithms: the error of a value is the error of its logarithm
             # times the value, and variances are squares of errors.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
+            # Without duplicates, the estimate's own error is all that is known.
             if not duplicates.variance:
                 return estimate
         error = sum_variances([rounds, duplicates])
@@ -95,8 +96,10 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        It is the scatter of the ratio itself over its few rounds, or the sum of the variances of its cells.
-        These are known better, because all cells of the study have estimated them together.
+        It is the sum of the variances of its cells, which are known well, because all cells of the study have
+        estimated them together. For several pairs, the sum is multiplied by the factor `averages`. Cells that
+        were not measured in turns count with their drift. If the variances of the cells are unknown, it is
+        the scatter of the ratio itself over its few rounds.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
@@ -113,15 +116,15 @@ class Noise:
             return observed
         if len(pairs) == 1:
             return expected
-        # An average scatters more than independent cells would, and the factor is unknown.
+        # An average may scatter more than independent cells would, and nobody knows by which factor.
         if self.averages is None:
             return observed
         # As in moderation.py: the factor that this average shows itself (observed / expected) and the factor
         # of all averages of the study are averaged, weighted by their degrees of freedom.
         degrees = self.averages.degrees + observed.degrees
-        share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
-        factor = share * self.averages.variance
-        factor += (1 - share) * observed.variance / expected.variance
+        study_share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
+        factor = study_share * self.averages.variance
+        factor += (1 - study_share) * observed.variance / expected.variance
         # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 /
         # degrees (Satterthwaite).
         return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
@@ -141,6 +144,7 @@ class Noise:
             if self.cells[first].block != self.cells[second].block:
                 return None
             terms += [self.cells[first].variance, self.cells[second].variance]
+        # A variance with 0 degrees of freedom is unknown.
         if not terms or not all(variance.degrees for variance in terms):
             return None
         total = sum_variances(terms).scaled(1 / len(pairs) ** 2)
@@ -246,9 +250,10 @@ class _Turns:
         self.are_in_turns = cache(self._are_in_turns)
 
     def _are_in_turns(self, pair: CellPair) -> bool:
-        """Return True if at least half of the rounds of both cells have no other round of them in between.
+        """Return True if in at least half of the common rounds, one cell directly followed the other.
 
-        It is also True if fewer than two rounds are common, or if a cell is unknown.
+        "Directly" means that no other round of these two cells ran in between. It is also True if fewer than
+        two rounds are common, or if a cell is unknown.
         """
         first, second = pair
         if first not in self._starts or second not in self._starts:
@@ -266,11 +271,11 @@ class _Turns:
         events.sort()
         # If two successive events are of the same host and round, they are the two sides of this round, and
         # no other round of this pair ran between them.
-        together = 0
+        rounds_in_turn = 0
         for earlier, later in pairwise(events):
             if (earlier[0], earlier[2]) == (later[0], later[2]):
-                together += 1
-        return 2 * together >= len(common)
+                rounds_in_turn += 1
+        return 2 * rounds_in_turn >= len(common)
 
 
 def estimate_noise(table: LogTable) -> Noise:
@@ -322,7 +327,9 @@ def _cell_variances(table: LogTable) -> list[Variance]:
     # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     squares, degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
+    # A number for each row, the same for all rows of a cell. A duplicate is a cell of its own.
     cells = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
+    # bincount() adds up the rows of each cell.
     squares, degrees = np.bincount(cells, squares), np.bincount(cells, degrees)
     # A cell with one round has 0 / 0: unknown.
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -367,7 +374,7 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:
-    """Return by which factor averages over pairs vary more than their cells suggest; None if unknown.
+    """Return the factor by which averages over pairs vary more than their cells suggest; None if unknown.
 
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
@@ -398,7 +405,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
 def _contrasts(
     cells: Mapping[CellKey, int], block_positions: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield lists of pairs of cells: each list compares two values of one axis within a block.
+    """Yield lists of pairs of cells of a block: each list compares two values of one axis.
 
     `cells` has the row of each cell in the LogTable, by the cell's key, and the yielded pairs are of rows.
     Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7),
@@ -412,13 +419,14 @@ def _contrasts(
         if position in block_positions:
             continue
         # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
-        row_by_value: dict[CellKey, dict[str, int]] = defaultdict(dict)
+        rows_by_rest: dict[CellKey, dict[str, int]] = defaultdict(dict)
         for key, row in cells.items():
-            row_by_value[key[:position] + key[position + 1 :]][key[position]] = row
+            rest = key[:position] + key[position + 1 :]
+            rows_by_rest[rest][key[position]] = row
         values = dict.fromkeys(key[position] for key in cells)
         for first, second in combinations(values, 2):
             pairs = []
-            for rows in row_by_value.values():
+            for rows in rows_by_rest.values():
                 if first in rows and second in rows:
                     pairs.append((rows[first], rows[second]))
             if len(pairs) > 1:
@@ -429,8 +437,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
     The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
-    per run. Two variances are added: of the runs within a round of a cell, and of a cell's rounds without the
-    drift that a block shares, which cancels in ratios.
+    per run, `block` are the axes of a block. Two variances are added: of the runs within a round of a cell,
+    and of a cell's rounds without the drift that its block shares, which cancels in ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
@@ -440,10 +448,12 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
     blocks = _number_by_value([tuple(values) for values in block_values])
     squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # The cells of a block scatter alike, so each gets the variance of its block.
+    # The cells of a block scatter alike, so each gets the variance of its block: bincount() adds up the cells
+    # of each block, and [blocks] gives every cell the sum of its block.
     squares_of_block = np.bincount(blocks, squares)[blocks]
     degrees_of_block = np.bincount(blocks, degrees)[blocks]
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
+    # Both `cells` and `logs` are sorted by the keys of cells, so the sum below joins the right numbers.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
     # A round is the mean of n runs, so the variance of rounds includes 1 / n of the variance of the runs.
     # Only the remaining part is added.

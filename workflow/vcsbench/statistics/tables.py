@@ -35,8 +35,8 @@ class Aggregation:
     """The rows that a table selects, and their aggregates, each computed once for all tables.
 
     `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
-    whose equal values make cells run next to each other. `whole` has the same columns and more cells. It
-    gives the noise, because all cells show how noisy the machine is, also for a table of a few.
+    whose equal values make cells run next to each other. `whole` has the same columns and more cells. Its
+    noise is used, because all cells of a study show how noisy the machine is.
     """
 
     def __init__(
@@ -189,12 +189,12 @@ def _table(
     else:
         keys = rows.keys
         table = in_order(_levels(rows, definition, metric, limits), rows.order, keys)
-    empty: list[str] = []
+    empty_columns: list[str] = []
     if not rows.is_measured:
-        empty += comparisons.ROUND_COLUMNS
+        empty_columns += comparisons.ROUND_COLUMNS
     if "call" not in table:
-        empty += comparisons.CALL_COLUMNS
-    table = table.assign(**dict.fromkeys(empty, ""))
+        empty_columns += comparisons.CALL_COLUMNS
+    table = table.assign(**dict.fromkeys(empty_columns, ""))
     return finish_table(calls.without_time_flags(table, metric), name, keys)
 
 
@@ -297,11 +297,11 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def _levels(
     rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return a row per cell with the cell's own value; none for a cell without a value and a code why.
+    """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
     By default, a duration is the geometric mean of the rounds' geometric means, the numbers that comparisons
     divide. Any other metric is the median of the rounds' medians: it may be 0. `n` is the number of rounds
-    with a value.
+    with a value. A cell with neither a value nor a code has no row.
     """
     keys = rows.keys
     statistic = definition.get("reduce", MEDIAN)
@@ -398,7 +398,7 @@ class _Comparer:
         return [key for key in self.keys if key != self.axis]
 
     def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
-        """Return a table row for each pair of cells that differ only in the axis, by the values `sides`.
+        """Return a table row for each pair of cells that differ only in the axis, with the values `sides`.
 
         `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
         machine, which both sides of a round share, cancels in it. Rounds of the same number and host are
@@ -415,15 +415,16 @@ class _Comparer:
             undisturbed_ratios = _ratios_by_case(undisturbed, self.shared, self.metric)
         records = []
         for pair in cell_pairs.to_dict("records"):
-            # The values that both cells share. The case has them as a tuple, such as ("log", "cold"), by
-            # which the ratios and means are looked up.
+            # The values that both cells share. `case` has them as a tuple, such as ("log", "cold"), by which
+            # the ratios and means are looked up.
             where = {key: pair[key] for key in self.shared}
             case = tuple(where.values())
             cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
             round_flags = []
-            # Another side is faster without the disturbed runs. A comparison with NaN is False.
+            # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster.
+            # If one of them is unknown (NaN), the comparison is False.
             if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
                 round_flags.append(Flag.DISTURBED)
             if self.limits.has_few_rounds(ratio.n):
@@ -450,10 +451,10 @@ class _Comparer:
         pair: Row,
         paired_rounds: _PairedRounds,
     ) -> dict[str, Any]:
-        """Return the table row of two cells, or a row that says why they are not compared.
+        """Return the table row of two cells, with the code `withheld` if they must not be compared.
 
         `where` has the values of axes that both cells share. `pair` has the columns of both cells, with the
-        endings _baseline and _candidate.
+        endings _baseline and _candidate, and their `quotient`. `sides` is, for example, ("f6", "f7").
         """
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
@@ -464,11 +465,10 @@ class _Comparer:
             where, {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
         )
         ratio = paired_rounds.ratio
-        numbers: dict[str, float]
+        numbers: dict[str, float] = {}
         if refusal:
             # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
             row_flags.append(refusal.flag)
-            numbers = {"n": ratio.n}
         else:
             numbers = ratio_columns(ratio)
             if not self.metric.exact:
@@ -478,11 +478,9 @@ class _Comparer:
         if withheld is None:
             numbers |= paired_rounds.means
         point = {**where, "baseline": sides[0], "candidate": sides[1]}
-        # `quotient` is of the cells' own numbers. A duration takes the mean ratio of its rounds instead, if
-        # there is one. Published numbers have none.
-        quotient = pair["quotient"]
-        if self.metric.is_duration and math.isfinite(ratio.value):
-            quotient = ratio.value
+        # Counts, and durations without a ratio of rounds, take the quotient of the cells' own numbers.
+        takes_rounds = self.metric.is_duration and math.isfinite(ratio.value)
+        quotient = ratio.value if takes_rounds else pair["quotient"]
         return table_row(
             point,
             100 * (quotient - 1),
@@ -500,7 +498,7 @@ class _Comparer:
         *,
         has_several_hosts: bool,
     ) -> WithheldCode | None:
-        """Return the code why a pair must not be compared, None if it may.
+        """Return the code why a pair must not be compared; None if it may, or if `why_missing` is None.
 
         Of several reasons, the row has only the reason that the user can act on first. A missing value, for
         example, is of no interest before all cells are measured on one host.
@@ -518,10 +516,10 @@ class _Comparer:
 
 
 def _refuse_work(where: Row, works: Mapping[str, str]) -> same_work.Refusal | None:
-    """Return why the works of two sides must not be compared; None if they are equal.
+    """Return why two cells must not be compared because of their works; None if they may.
 
-    `works` is by side: `{"f6": '{"revisions": 6000}', "f7": '{"revisions": 5000}'}`. Work that is marked as
-    different by design (same_work.is_unchecked) may be compared.
+    A work identifies what a command did. `works` is by side: `{"f6": '{"revisions": 6000}', "f7":
+    '{"revisions": 5000}'}`. Work that differs by design (same_work.is_unchecked) may be compared.
     """
     if any(same_work.is_unchecked(work) for work in works.values()):
         return None
@@ -549,8 +547,7 @@ def _ratios_by_case(
     whose rounds include a 0 has the ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
-    columns = round_pairs.assign(quotient=quotients, log=np.log(quotients))
-    groups = group_rows(columns, shared)
+    groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
     # Groups of one column take a tenth of the time of groups of all columns.
     ratios = {_case_of_group(name, shared): ratio_interval(logs) for name, logs in groups["log"]}
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
@@ -642,5 +639,5 @@ def flags_of_sides(sides: Iterable[str]) -> list[str]:
     A comparison adds these itself, if they apply to the pair. `sides` has the flags of each side as a text:
     ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"].
     """
-    words = [flag for side in sides for flag in side.split()]
-    return [flag for flag in words if flag not in same_work.REFUSED]
+    all_flags = [flag for side in sides for flag in side.split()]
+    return [flag for flag in all_flags if flag not in same_work.REFUSED]
