@@ -75,8 +75,9 @@ def collect(
     traces: Mapping[str, CellTrace] | None = None,
     folder: str = "results",
 ) -> Collected:
-    """Read the results of a study. The evidence of each run is judged by the present `thresholds`.
+    """Return the results of a study from its files, with the flags that the present `thresholds` give.
 
+    - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
     - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
     - `results` are the cell-rounds with files. Any other expected cell-round becomes a failure.
@@ -84,7 +85,7 @@ def collect(
 
     Raise UserError for an export of unknown schema.
     """
-    result_of = {(result.cell, result.number): result for result in results}
+    result_by_round = {(result.cell, result.number): result for result in results}
     rows: list[RunColumns] = []
     failures: list[RunColumns] = []
     for cell in grid:
@@ -96,7 +97,7 @@ def collect(
         if traces is not None:
             trace_columns = run_columns.trace_columns(traces.get(path, {}))
         for number in range(1, rounds[path] + 1):
-            result = result_of.get((path, number))
+            result = result_by_round.get((path, number))
             try:
                 if not result:
                     raise _Failure(_why_missing(CellRound(study, path, number, folder)))
@@ -110,7 +111,8 @@ def collect(
     frame, fixed = separate_fixed_cost(all_runs, axes)
     if not frame.empty:
         frame["flags"] = comparison_flags.find_all_flags(frame, axes, thresholds["min_run_s"])
-    # Nothing is decided by the runs on the empty repository, so these are not compared with each other.
+    # The runs on the empty repository decide nothing. So they are not compared with each other, and only
+    # their lists of flags become text here.
     fixed = fixed.assign(flags=fixed["flags"].map(flags.join_flags))
     return Collected(
         frame.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
@@ -140,10 +142,10 @@ def _why_missing(cell_round: CellRound) -> str:
 
 
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
-    """Return the columns of each run of a cell-round, from its context and hyperfine's export.
+    """Return the columns of each run of a cell-round, from its context and from hyperfine's export.
 
-    Raise _Failure with the reason if a file is missing, damaged or empty, if the export has fewer runs than
-    the context, or if a run has failed.
+    The context is the JSON file with the records of the runs. Raise _Failure with the reason if a file is
+    missing, damaged or empty, if the export has fewer runs than the context, or if a run has failed.
     """
     context, export = read_context(result.context), Path(result.export)
     if not (context and export.is_file()):
@@ -180,8 +182,9 @@ def _columns_of_run(
 ) -> RunColumns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
-    `flags` is a list of words here, for example ["too-short"]. `state` has the promises about the run as
+    `flags` is a list of words here, for example ["cache-not-cold"]. `state` has the promises about the run as
     text, such as '{"os": "cold"}': only runs with the same promises are compared. collect() removes it later.
+    `limits` are the thresholds of the configuration.
     """
     evidence = record["evidence"]
     evidence_columns: RunColumns = {}
@@ -231,8 +234,10 @@ def _flags_of_run(
 ) -> list[str]:
     """Return the flags of a run that depend on no other run, in any order, some perhaps twice.
 
-    For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is 0.9.
+    For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is 0.9. `limits`
+    are the thresholds of the configuration.
     """
+    # `timed` is hyperfine's report on the run, `record` is vcsbench's.
     words: list[str] = [
         *judgement.judge(record, timed.elapsed_s, limits),
         *context["flags"],
@@ -259,36 +264,38 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     """Return the flags of a run by the disks that it read and wrote.
 
     A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk.
-    A load or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need.
+    A load or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need, and
+    `flushes-unknown` if the kernel did not count.
     """
     words: list[Flag] = []
     if record["promises"].get("os") == "cold":
-        places: list[Mapping[str, object]] = [context["storage"]]
+        # A working copy or a tree may have a file system of its own, such as an image that vcsbench made.
+        filesystems: list[Mapping[str, object]] = [context["storage"]]
         for subject in (context["working_copy"], context["tree"]):
             filesystem = subject.get("filesystem")
             if isinstance(filesystem, Mapping):
-                places.append(filesystem)
+                filesystems.append(filesystem)
         # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so
         # its blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
-        if any(place.get("cached_below") and not place.get("made") for place in places):
+        if any(each.get("cached_below") and not each.get("made") for each in filesystems):
             words.append(Flag.CACHED_BELOW)
-    # Only new revisions need flushes, so `needed` is 0 for most commands.
-    needed = same_work.count_needed_flushes(record, context)
-    counted = same_work.count_flushes(record, context)
-    if counted is None and needed:
+    # Only new revisions need flushes, so the number is 0 for most commands.
+    needed_flushes = same_work.count_needed_flushes(record, context)
+    counted_flushes = same_work.count_flushes(record, context)
+    if counted_flushes is None and needed_flushes:
         words.append(Flag.FLUSHES_UNKNOWN)
-    elif counted is not None and counted < needed:
+    elif counted_flushes is not None and counted_flushes < needed_flushes:
         words.append(Flag.TOO_FEW_FLUSHES)
     return words
 
 
 def _columns_of_cell_round(context: Context) -> RunColumns:
-    """Return the columns that all runs of a cell-round share: build, storage, host, order and times.
+    """Return the columns that all runs of a cell-round (a round of a cell) share: build, host, times, ...
 
     For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
-    # A round whose caches were not warm is measured again, and the invalid runs are kept as an attempt. Two
-    # of them give `cache-not-warm, cache-not-warm`.
+    # A round whose caches were not warm is measured again, and its invalid runs stay in the context as an
+    # attempt. Two attempts give `cache-not-warm, cache-not-warm`.
     attempts = []
     for attempt in context["set_aside"]:
         words = {flag for run in attempt["runs"] for flag in run["flags"]}
@@ -329,7 +336,8 @@ def separate_fixed_cost(
 
     The first frame gets two columns, computed from valid runs, and NaN without such runs: `fixed_cost_s`, the
     seconds that the cell's command takes to start and to connect, and `fixed_share`, their share of the
-    cell's median time in the same state. A cell with a median of 2 s and a fixed cost of 0.1 s has 0.05.
+    cell's median time in the same state (the promises, such as cold caches). A cell with a median of 2 s and
+    a fixed cost of 0.1 s has 0.05.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
@@ -343,6 +351,7 @@ def separate_fixed_cost(
     is_valid = comparison_flags.are_valid(merged)
     # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
     # So _median_starts() has no waits, and the median wait of the cell is added here.
+    # where() makes the values of invalid runs NaN, which a median leaves out.
     waits_s = _acknowledgement_s(merged).where(is_valid).groupby(state).transform("median")
     cost_s = (merged["fixed_cost_s"] + waits_s).astype(float)
     median_s = merged["elapsed_s"].where(is_valid).groupby(state).transform("median")

@@ -36,10 +36,11 @@ def are_valid(frame: pd.DataFrame) -> pd.Series:
 
 
 def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add a flag to runs whose client or server had other files in memory than most runs of their cell.
+    """Return the runs, with `libraries-differ` for other files in memory than most runs of the cell had.
 
-    Digests a, a, b of three runs give the third one the flag. Digests a, b give it to both runs: without a
-    majority, nothing shows which libraries the label of the cell stands for.
+    The files are those of client and server, of which a run has digests. Digests a, a, b of three runs give
+    the third one the flag. Digests a, b give it to both runs: without a majority, nothing shows which
+    libraries the label of the cell stands for.
     """
     flagged: set[object] = set()
     for _, rows in frame.groupby(["cell", "host"], sort=False):
@@ -56,7 +57,7 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return the flags of each run as text, such as `too-short outlier-10`.
+    """Return all flags of each run as text, such as `too-short outlier-10`.
 
     `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
     flags that a comparison with other runs gives are added. For example, 2.3 s is an `outlier-10` if the
@@ -70,6 +71,7 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 
     has_unusual_work = _have_unusual_work(frame, axes)
     is_work_known = frame["work"] != ""
+    # By flag: a column that is True for the runs which get the flag.
     is_flagged = {
         **{flag: deviation > limit for flag, limit in OUTLIERS.items()},
         Flag.TOO_SHORT: median_s < min_run_s,

@@ -39,11 +39,10 @@ Thresholds = Mapping[str, float]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
-    """Return the seconds in which delayed acknowledgements held up a run, from its WAIT_COLUMNS.
+    """Return the seconds in which delayed acknowledgements of TCP held up a run, from its WAIT_COLUMNS.
 
-    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run. For example, 3 delays
-    in a run with 0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as
-    0.
+    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run: 3 delays in a run with
+    0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as 0.
     """
 
     def number(column: str) -> float:
@@ -60,7 +59,7 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
 
 
 def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run: the ways in which its evidence contradicts what its cell promises.
+    """Return the flags of a run: how its evidence contradicts its cell's promises, and what disturbed it.
 
     `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
     promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
@@ -145,8 +144,9 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
 def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run that should have begun with empty caches.
 
-    Little of its input may be in memory before the run (`resident_before`, 0 to 1), and the run has to read
-    about as much from devices as the discarded cold run.
+    Little of its input may be in memory before the run (`resident_before`, 0 to 1; otherwise
+    `cache-not-cold`), and the run has to read about as much from devices as the discarded cold run
+    (_judge_cold_reads). `residency-unknown`: the kernel did not report the pages in memory.
     """
     flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
@@ -187,17 +187,17 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
         # The discarded run also read the programs from the device, and a timed run finds them in memory. So
         # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
         # discarded run read 4 MiB. An input of unknown size (0) sets no limit.
-        most_bytes = input_bytes or discarded_bytes
-        enough_bytes = min(most_bytes, limits["min_read_share_cold"] * discarded_bytes)
-        expected_bytes = min(most_bytes, limits["expected_read_share_cold"] * discarded_bytes)
+        ceiling_bytes = input_bytes or discarded_bytes
+        enough_bytes = min(ceiling_bytes, limits["min_read_share_cold"] * discarded_bytes)
+        expected_bytes = min(ceiling_bytes, limits["expected_read_share_cold"] * discarded_bytes)
         if 0 < read_bytes < enough_bytes:
             flags.append(Flag.TOO_FEW_DISK_READS)
         elif enough_bytes <= read_bytes < expected_bytes:
             flags.append(Flag.FEWER_DISK_READS)
 
     # After the run, pages of the input are in memory that were not there before. If they are more than client
-    # and server have read, another program has read the others, perhaps ahead of the client.
-    # A commit leaves pages of its own files, which nobody has read.
+    # and server have read, another program has read the others, perhaps ahead of the client. The files by
+    # which a commit has made its input grow are in memory, too, without a read, and are taken off.
     before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
     after_bytes = evidence.get("resident_after_bytes") or 0
     after_bytes -= evidence.get("input_grew_bytes") or 0
@@ -210,9 +210,9 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
 def _discarded_run_reads(evidence: Evidence) -> int:
     """Return the bytes that the discarded cold run read from devices; 0 if they are unknown.
 
-    All cold runs of a command on a copy of a repository share one discarded run, whose bytes are in
-    `discarded_read_bytes`. If they could not be counted, the reads of the first untimed run of this round
-    (`warming`) take their place.
+    All cold runs of a command on a copy of a repository share one discarded run, which is not timed. Its
+    bytes are in `discarded_read_bytes`. If they could not be counted, the reads of the first untimed run of
+    this round (`warming`) take their place.
     """
     discarded_bytes = evidence.get("discarded_read_bytes")
     if discarded_bytes:
@@ -236,8 +236,9 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run whose input should have been in memory.
 
-    This run may read only a little from disks: `max_read_kib_hot` (64 KiB). A client that writes files may
-    read 1 MiB more. Otherwise the run gets `cache-not-warm`.
+    `cache-not-warm`: it read more than `max_read_kib_hot` (64 KiB) from disks. Of a client that writes files,
+    up to 1 MiB of its reads is forgiven. The other two flags: the pages of the input, or the reads of the NFS
+    server, are unknown.
     """
     flags: list[Flag] = []
     if _reports_no_page_of_input(evidence):
@@ -316,7 +317,7 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
 def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     """Return True if a server with hot caches read nearly as much as in its first run.
 
-    "Nearly" is `max_read_share_hot_server`: 95 MiB again after 100 MiB is True with a share of 0.9. `rchar`
+    "Nearly" is the share `max_read_share_hot_server`: with 0.9, 95 MiB again after 100 MiB is True. `rchar`
     are bytes by system calls, also from the page cache. Return False if a count is unknown, and for a
     commit, whose new content is in no cache.
     """
@@ -359,6 +360,7 @@ def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list
 
 
 def _have_others_used_disk(evidence: Evidence, is_hot: bool, limits: Thresholds) -> bool:
+    """Return True if programs other than client and server used the disk; False if it is unknown."""
     read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
     if device_bytes is not None and read_bytes is not None:
         others_bytes = device_bytes - read_bytes

@@ -115,8 +115,8 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     if evidence.get("server_kind"):
         sides.append("server")
     counts: RunColumns = {RPCS: evidence.get(RPCS)}
-    for column, count in SUMMED_COUNTS.items():
-        values = [cast("int | None", evidence.get(f"{side}_{count}")) for side in sides]
+    for column, name in SUMMED_COUNTS.items():
+        values = [cast("int | None", evidence.get(f"{side}_{name}")) for side in sides]
         known_values = [value for value in values if value is not None]
         counts[column] = sum(known_values) if len(known_values) == len(sides) else None
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
@@ -126,16 +126,16 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
         counts["device_bytes"] = None
         counts["dirtied_bytes"] = None
     # A file system in memory has no device, so these counts are None there (counters.read_device_use).
-    for column, count in DEVICE_COUNTS.items():
-        counts[column] = evidence.get(count)
+    for column, name in DEVICE_COUNTS.items():
+        counts[column] = evidence.get(name)
     return counts
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
-    A column that does not apply is None. A command with one client has no launcher: `carried_s` is its
-    elapsed time.
+    Several clients are started by a launcher, which reports their times (`launched`). A command with one
+    client has no launcher: `carried_s` is its elapsed time. A column that does not apply is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -157,6 +157,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     columns["carried_s"] = carried_s
     cpu_s = [seconds for client in clients for seconds in (client["user_s"], client["system_s"])]
     columns["clients_cpu_s"] = sum(cpu_s)
+    # The launcher lets all clients start at once. A client then began at `went_s`, and ended at `ended_s`.
     durations_s = [client["ended_s"] - client["went_s"] for client in clients]
     starts_s = [client["went_s"] for client in clients]
     columns["slowest_client_s"] = max(durations_s)
@@ -167,17 +168,21 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
 
 
 def traffic_columns(run: RunRecord) -> RunColumns:
-    """Return TRAFFIC_COLUMNS of a run; {} for a run without traffic."""
+    """Return TRAFFIC_COLUMNS of a run, for example {"requests": 5120, "latency_p95_ms": 12.5, ...}.
+
+    Return {} for a run without traffic: many clients that send requests for some seconds.
+    """
     traffic = run.get("traffic")
     if not traffic:
         return {}
     columns: RunColumns = dict.fromkeys(TRAFFIC_COLUMNS)
     seconds = traffic["seconds"]
     kinds = (traffic["read"], traffic["commit"])
-    ended_s = [at for sent in kinds for at in sent["ended_s"]]
-    columns["requests"] = len(ended_s)
+    # In seconds since the start of the traffic.
+    ends_s = [end_s for sent in kinds for end_s in sent["ended_s"]]
+    columns["requests"] = len(ends_s)
     columns["senders"] = traffic["readers"] + traffic["committers"]
-    columns["throughput_per_s"] = sum(at <= seconds for at in ended_s) / seconds
+    columns["throughput_per_s"] = sum(end_s <= seconds for end_s in ends_s) / seconds
     reads_ms = _latencies_ms(traffic["read"], seconds)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
@@ -255,8 +260,9 @@ def read_traces(
 ) -> dict[str, CellTrace]:
     """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
-    Cells that make the same system calls share the trace of one of them. `traced` has, for each cell, the
-    path of the traced cell, and the digest that its trace must have. A cell without this trace is left out.
+    A trace has the numbers of system calls of a cell. Cells that make the same calls share the trace of one
+    of them. `traced` has, for each cell, the path of the traced cell, and the digest that its trace must
+    have. A cell without this trace is left out.
     """
     trace_by_path: dict[str, CellTrace] = {}
     for path in paths:
@@ -358,8 +364,8 @@ def build_flags(context: Context) -> list[str]:
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
     """Return the column `flags` of a table of comparisons, with `same-binaries` added to some rows.
 
-    A row of `table` compares two builds, `baseline` and `candidate`. It gets the flag if runs of both builds
-    had the same binaries. Its cells have equal values on the axes `keys`. `frame` has the measurements.
+    A row of `table` compares two builds, `baseline` and `candidate`, in cells with equal values on the axes
+    `keys`. It gets the flag if runs of both builds had the same binaries. `frame` has a row per run.
     """
     if "binaries" not in frame:
         return table["flags"]
@@ -369,7 +375,7 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
         point = [row[axis] for axis in keys]
         baseline = digests.get((*point, row["baseline"]), set())
         candidate = digests.get((*point, row["candidate"]), set())
-        # A row without a build has "", which is no digest.
+        # The digest "" means that the binaries are unknown, so two of them are not the same.
         is_same = bool((baseline & candidate) - {""})
         words.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
     return table.assign(flags=words)["flags"]

@@ -79,8 +79,9 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    `sides` has the works of each cell (join_works) by its value of the compared axis: {"f6": ..., "f7": ...}.
-    Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
+    `sides` has the works of each cell by its value of the compared axis: {"f6": '{"revisions":6000}', "f7":
+    ...}; rounds with different works give several lines (join_works). Example of a reason: "log: 6,000
+    revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
     works_by_name: dict[str, list[str]] = {}
@@ -102,10 +103,10 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
             return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
 
     # Works that are known to differ are a better reason than one that is unknown.
-    first = next(iter(works_by_name), "")
+    first_name = next(iter(works_by_name), "")
     for name, works in works_by_name.items():
-        if works != works_by_name[first]:
-            different = difference(works_by_name[first][0], works[0], (first, name))
+        if works != works_by_name[first_name]:
+            different = difference(works_by_name[first_name][0], works[0], (first_name, name))
             return Refusal(OTHER, f"{prefix}{different}")
     if names_without_work:
         cells = " and ".join(names_without_work) or "it"
@@ -205,9 +206,10 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 
     The client has then read the repository's files itself. The server has to send at least half of the bytes
     that it sent in the checked run (SENT_SHARE), and a small share of the bytes that the client printed or
-    wrote: 20 kB for a log of 1 MB, for example.
+    wrote: 20 kB for a log of 1 MB, for example. Return False without a server, or if a count is unknown.
     """
     evidence, work = run["evidence"], run["work"]
+    # The kernel counts what these servers read, but not what they send.
     if evidence.get("server_kind") in UNCOUNTED_SENDERS:
         return _has_server_without_reads(run, context)
     sent_bytes = evidence.get("server_wchar")

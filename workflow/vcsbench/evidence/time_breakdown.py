@@ -51,9 +51,9 @@ def break_down_time(
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
-    The time of replaced results, and pauses between sessions, do not count. `block` has the axes whose values
-    make a block, for example ["command", "repo"]. `records` are the files about prepared repositories, with
-    the `seconds` of each preparation.
+    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run.
+    `block` has the axes whose values make a block, for example ["command", "repo"]. `records` are the files
+    about prepared repositories, with the `seconds` of each preparation.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
     runs = frame.dropna(subset=["cell_round_s"])
@@ -77,6 +77,7 @@ def break_down_time(
     for name, rows in cell_rounds.groupby("block", sort=False):
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
+        # The block has `len(rows) / rounds` cells.
         round_s = seconds / rounds + usual_wait_s * len(rows) / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
     return TimeBreakdown(
