@@ -55,6 +55,7 @@ def test_why_unmounted_reads_fstab(tmp_path, monkeypatch, name):
     (tmp_path / "link").symlink_to(tmp_path)
     lines = ["# /dev/x / ext4", "", "/dev/a / ext4", "/dev/b none swap sw 0 0", "short"]
     lines.append(f"/dev/c\t{tmp_path}/link/{name.replace(' ', chr(92) + '040')}\text4 noauto 0 2")
+    lines.append(f"#/dev/d {tmp_path}/off ext4 defaults 0 2")
     (tmp_path / "fstab").write_text("\n".join(lines))
     monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "fstab")
     inside = tmp_path / name / "below"
@@ -63,6 +64,7 @@ def test_why_unmounted_reads_fstab(tmp_path, monkeypatch, name):
     with project.mounted(tmp_path / name) as point:
         assert why_unmounted(point) == why_unmounted(inside) == ""
     assert why_unmounted(tmp_path) == why_unmounted(f"{tmp_path}/{name}s") == ""
+    assert why_unmounted(tmp_path / "off") == "", "a comment"
     monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "none")
     assert why_unmounted(inside) == ""
 

@@ -161,8 +161,10 @@ class CellFilesystem:
         processes.run_program([*mount, "-o", "nodiscard", self.device, self.inside])
 
     def _attach(self) -> None:
-        """Make an image on the storage, and attach it to a loop device. Raise UserError without room."""
-        # The caller finds the device in `device` and `_loop`.
+        """Attach a new image on the storage to a loop device, and set `device` and `_loop`.
+
+        Raise UserError without room.
+        """
         image = self.folder / "image"
         if filesystems.free_bytes(self.folder) < self.size:
             raise UserError(

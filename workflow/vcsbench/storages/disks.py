@@ -177,7 +177,7 @@ def is_cached_below(path: str | Path) -> bool:
         # With direct I/O, it depends on the disk that has the image. The kernel marks an image whose file was
         # removed while the device is in use.
         folder = os.path.dirname(disk.image.removesuffix(DELETED))
-        # The folder does not exist here, so the image is in another mount namespace, and nothing is known
+        # If the folder does not exist here, the image is in another mount namespace, and nothing is known
         # about its disk. A cold run must not read from memory, so the unknown disk counts as cached.
         if not os.path.isdir(folder):
             return True

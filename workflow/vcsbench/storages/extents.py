@@ -77,6 +77,7 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
                 shared.append(extent)
             else:
                 exclusive += extent.length
+    # Each file reports the extents that it shares, so `shared` has them several times.
     return DiskUsage(exclusive, _covered_bytes(shared))
 
 

@@ -63,23 +63,23 @@ def entries(
     nested deeper than MAX_DEPTH.
     """
     # A stack of iterators: the remaining entries of each folder from `root` down to the present folder.
-    waiting = [_scan(os.fspath(root))]
-    while waiting:
-        entry = next(waiting[-1], None)
+    stack = [_scan(os.fspath(root))]
+    while stack:
+        entry = next(stack[-1], None)
         if entry is None:
-            waiting.pop()
+            stack.pop()
         elif entry.name in ADMINISTRATIVE_FOLDERS:
             if left_out is not None:
                 left_out[entry.name] += 1
         else:
             yield entry.path, entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
-                if len(waiting) > MAX_DEPTH:
+                if len(stack) > MAX_DEPTH:
                     raise UserError(
                         f"{printable(os.fspath(root))}: folders are nested deeper than {MAX_DEPTH}. Choose a "
                         "folder further down, or remove the deepest folders."
                     )
-                waiting.append(_scan(entry.path))
+                stack.append(_scan(entry.path))
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
@@ -188,9 +188,9 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     """
     subjects = {recipe["input"], recipe["output"]}
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
+    working_copies = subjects & {"working_copy", "changed_working_copy"}
     # To count the paths of a large repository takes minutes. So they are counted only for a cell that writes
     # a tree. A `log` writes none.
-    working_copies = subjects & {"working_copy", "changed_working_copy"}
     if not writes_target and not working_copies and not subjects & {"tree", "built_tree"}:
         return ""
     # An export can write paths named .svn, which a working copy cannot hold.

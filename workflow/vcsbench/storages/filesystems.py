@@ -66,8 +66,8 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 def why_unmounted(path: str | os.PathLike[str]) -> str:
     """Return in a clause which mount of /etc/fstab is missing at a path; "" if none is.
 
-    Example: "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". vcsbench would then
-    measure the disk that has the empty folder under the name of the missing disk.
+    Example: "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". Without this check,
+    vcsbench would measure the disk that holds the empty folder, and call it the missing one.
     """
     try:
         table = os.fsdecode(FSTAB.read_bytes())
@@ -76,9 +76,10 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
     real = Path(os.path.realpath(path))
     mounted = mount_of(path).point
     for line in table.split("\n"):
-        # device, mount point, type, options; a comment has few or many words
+        # device, mount point, type, options
         fields = line.split()
-        if len(fields) < 2 or not fields[1].startswith("/"):
+        is_comment = line.lstrip().startswith("#")
+        if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
         # A longer mount point is nearer to the path than the mount that holds the path now.
@@ -110,9 +111,12 @@ def mounted_at(folder: str | Path) -> list[str]:
 
 
 def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str = "") -> None:
-    """Raise UserError if a folder is on another mount than `expected`: its mounted_at() when `since`."""
+    """Raise UserError if a folder is on another mount than `expected`, its mounted_at() at an earlier moment.
+
+    The error names this moment by `since`, such as "the workflow run began", and ends with `remedy`.
+    """
     mounted = mounted_at(folder)
-    # There is no expectation of a file system that vcsbench makes itself.
+    # For a file system that vcsbench makes itself, nothing is expected ([]).
     if not expected or mounted == [*expected]:
         return
     kind, point = mounted
@@ -213,7 +217,7 @@ def is_full(folder: str | Path) -> bool:
 
 @contextlib.contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Name a folder in the errors of a block that writes there.
+    """Name a folder in the errors of the `with` block that writes there.
 
     An OSError without a path, as of a write to a full disk, gets the path of the folder. After an unmount of
     the folder's file system, a UserError about this cause is raised instead.

@@ -63,17 +63,17 @@ def changed_folder(
 ) -> str:
     """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). Of the folders for which
-    `is_sampled` is true, `sample` random ones are checked, or all if it is None. In the others of them, added
-    and removed files are noticed, but not changed ones.
+    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). A repository may have very
+    many folders for which `is_sampled` is true. Of these, `sample` random ones are checked, or all if it is
+    None. In the unchecked ones, added and removed files are noticed, but not changed ones.
     """
     if not state:
         return "."
     sampled = [folder for folder in state if is_sampled(folder)]
     if sample is not None and sample < len(sampled):
         sampled = random.sample(sampled, sample)
-    # Other folders are few, and always checked. One of them is around the sampled folders. Its state has
-    # their times, which change if a file is added to one of them or removed from it.
+    # All other folders are checked. One of them contains the sampled folders, and its state has their times,
+    # which change if a file is added to one of them or removed from it.
     folders = [folder for folder in state if not is_sampled(folder)]
     for folder in folders + sorted(sampled):
         try:

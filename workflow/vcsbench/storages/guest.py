@@ -155,6 +155,7 @@ def run_in_guest(
         has_begun = (out / "began").exists()
         if not panics or has_begun:
             break
+    # The reasons: the last output of the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
 
@@ -198,7 +199,10 @@ def _kernel_argv(linux: Path, memory_mib: int, init: str | Path, *options: str) 
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
-    """Boot a guest with a first program and an image, and wait until it ends. `log` gets its messages."""
+    """Boot a guest, wait at most `limit_s` for its end, and write its messages to `log`.
+
+    `init` is its first program, and `image` has its file system.
+    """
     # On several processors, the guest's clock drifts.
     on_one_processor = ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
     argv = on_one_processor + _kernel_argv(_kernel(tools), MEMORY_MIB, init, f"ubd0={image}")

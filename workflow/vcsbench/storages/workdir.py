@@ -66,7 +66,7 @@ def _marker(folder: int) -> Path:
 
 
 def _lacks_marker(folder: int) -> bool:
-    """Return True if an open folder of this user has only names of vcsbench, and no marker.
+    """Return True if an open folder of this user has only names of vcsbench, and no marker or an empty one.
 
     A run was killed before it wrote the marker, or systemd-tmpfiles removed the marker because nothing had
     read it for 30 days.
@@ -106,7 +106,7 @@ class WorkDir:
         self.path = self.storage / f"vcsbench-{name}"
 
     def make(self, *below: str) -> Path:
-        """Make the missing of the work folder and the folders `below` it, and return the path of the last.
+        """Make the work folder and those `below` it, as far as they are missing. Return the path of the last.
 
         make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Raise UserError if the folder cannot be made,
         or is not this checkout's.
@@ -114,7 +114,7 @@ class WorkDir:
         if not self.storage.is_dir():
             raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
         try:
-            # Nobody else may enter it before _protect() has set its group.
+            # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             with self._open() as folder:
@@ -140,7 +140,7 @@ class WorkDir:
         # A checkout in another container may have the same path, and so the same work folder.
         try:
             with self._open() as folder:
-                # A file that is open for writing keeps its file system from being made read-only.
+                # Not for writing: such a file would keep its file system from being made read-only.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
                 marker = os.open(FOLDER_MARKER, flags, dir_fd=folder)
         except (UserError, OSError):
@@ -169,6 +169,7 @@ class WorkDir:
         server_ids = server_user.server_ids()
         # Without a user of their own, the servers run as this user, so no group needs access.
         group = server_ids[1] if server_ids else status.st_gid
+        # grant() leaves the rights of the group out, too.
         mode = MODE if server_ids else MODE & 0o700
         is_granted = (status.st_gid, stat.S_IMODE(status.st_mode)) == (group, mode)
         # The folder may inherit an access-control list from the storage, which can let other users in.
@@ -289,7 +290,7 @@ def _remove_while_written(path: Path, above: int) -> None:
             # A job has a message of its own for a storage that became read-only, so this error is passed on.
             if error.errno == errno.EROFS:
                 raise
-            # A process made a file between listing a folder and removing the folder. It will end soon.
+            # A process, which will end soon, made a file between listing a folder and removing the folder.
             is_being_written = error.errno == errno.ENOTEMPTY
             if not is_being_written or time.monotonic() > deadline:
                 raise _not_removed(path, error) from None
