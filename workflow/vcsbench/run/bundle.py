@@ -51,7 +51,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"{OPTION_BY_KEY['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
-    # Studies share files, such as the files of findings.
+    # A set, because studies share files, such as the file of findings.
     files: set[Path] = set()
     for study in studies:
         files.update(_files_of_study(study, root))
@@ -61,13 +61,13 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     if path.exists():
         raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
     path.parent.mkdir(exist_ok=True)
-    # A run that is killed while it packs leaves no archive that looks complete.
-    new = path.with_suffix(".new")
-    # Links are refused by the import, so files behind links are packed as plain files.
-    with tarfile.open(new, "w:gz", dereference=True) as archive:
+    # The archive gets its name when it is complete: this process may be killed while it packs.
+    unfinished = path.with_suffix(".new")
+    # The import refuses links. So the files behind links are packed as plain files.
+    with tarfile.open(unfinished, "w:gz", dereference=True) as archive:
         for file in sorted(files):
             archive.add(root / file, f"{INSIDE}/{file}", filter=_without_owner)
-    return new.rename(path)
+    return unfinished.rename(path)
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -93,9 +93,11 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     Raise a UserError if the study has no report.
     """
     page = Path("reports") / f"{study}.html"
-    made_with = Path("results/page") / f"{study}.json"
+    params_file = Path("results/page") / f"{study}.json"
     if not (
-        BASELINE_NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()
+        BASELINE_NAME.fullmatch(study)
+        and (root / page).is_file()
+        and (root / params_file).is_file()
     ):
         raise UserError(
             f"{OPTION_BY_KEY['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
@@ -108,9 +110,10 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
         # A name that begins with a dot belongs to a temporary file, which a run is writing now.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
-    baselines = read_json(root / made_with).get("baselines")
+    # The page was made with these params.
+    baselines = read_json(root / params_file).get("baselines")
     if not isinstance(baselines, list):
-        raise UserError(f"{made_with}: the file is damaged. `make report` makes it again.")
+        raise UserError(f"{params_file}: the file is damaged. `make report` makes it again.")
     for baseline in baselines:
         yield Path("baselines") / baseline / f"{study}.csv"
         yield Path("baselines") / baseline / f"{study}.json"
@@ -185,7 +188,7 @@ def _extract(archive: Path, target: Path) -> None:
     """
     if not hasattr(tarfile, "data_filter"):
         raise UserError("make import: Python is too old. Install Python 3.11.4 or later.")
-    again = "Ask for the bundle again."
+    remedy = "Ask for the bundle again."
     try:
         with tarfile.open(archive, "r:gz") as opened:
             unpacked_bytes = 0
@@ -193,16 +196,16 @@ def _extract(archive: Path, target: Path) -> None:
                 unpacked_bytes += member.size
                 if unpacked_bytes > UNPACKED_BYTES:
                     limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"
-                    raise UserError(f"{archive}: {limit}. {again}")
+                    raise UserError(f"{archive}: {limit}. {remedy}")
                 # The data filter refuses paths and links that lead out of the folder, except through links to
                 # links (CVE-2025-4517). A bundle has no links, so each one is refused.
                 if not (member.isreg() or member.isdir()):
                     member_name = one_line(repr(member.name))
-                    raise UserError(f"{archive}: {member_name} is no plain file. {again}")
+                    raise UserError(f"{archive}: {member_name} is no plain file. {remedy}")
                 opened.extract(member, target, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise UserError(
-            f"{archive}: cannot be read as a bundle: {one_line(error)}. {again}"
+            f"{archive}: cannot be read as a bundle: {one_line(error)}. {remedy}"
         ) from None
     except OSError as error:
         raise UserError(sentence_of(error, archive)) from None
@@ -213,9 +216,9 @@ def _make_pages(folder: Path, studies: Sequence[str]) -> None:
     pages = folder / REBUILT
     pages.mkdir(exist_ok=True)
     for study in studies:
-        made_with = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
+        params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
         definition = load_study(folder / "config/studies" / f"{study}.yaml")
-        results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
+        results = read_results(definition, folder / "results", folder / FINDINGS, **params)
         page = build_page_with_charts(results, folder / "results/charts" / study)
         write_text(pages / f"{study}.html", page)
     write_text(pages / "index.html", build_index(read_entries(pages)))

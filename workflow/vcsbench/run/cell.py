@@ -69,7 +69,8 @@ def main(
     """Measure a round, write its export and context, and return the exit code: 0, or 1 without a result.
 
     All arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
-    and `thresholds` is JSON. `export` and `context` are the files to write.
+    which `seed` has shuffled, and `thresholds` JSON with the limits of flags. `export` (the times) and
+    `context` (facts about the round) are the files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -86,9 +87,10 @@ def main(
 
 
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
-    """Write the number of system calls of a cell with a digest of its command, or why the number is unknown.
+    """Write the number of system calls of a cell to the file `output`, or why the number is unknown.
 
-    Return the exit code: 0, or 1 after an error.
+    `digest` is of the cell's command, and is stored with the number. Return the exit code: 0, or 1 after an
+    error.
     """
     # The import is here because no measurement needs strace.
     from vcsbench.measure import syscalls
@@ -121,8 +123,8 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     except errors.UserError as error:
         sentence = _add_remedy(error, recipe)
         # A program that failed on a full disk shows that only by its message, "No space left on device".
-        full = errors.full_errno(sentence)
-        return fail(root, sentence, full=full, is_alone=_has_disk_alone(root, recipe))
+        number = errors.full_errno(sentence)
+        return fail(root, sentence, full_errno=number, is_alone=_has_disk_alone(root, recipe))
     except OSError as error:
         return _fail_by_system(root, recipe, error)
     except Exception as error:
@@ -152,7 +154,7 @@ def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
     is_of_output = str(error.filename).startswith(recipe["targets"])
     is_alone = is_of_output and _has_disk_alone(root, recipe)
     place = error.filename or tempfile.gettempdir()
-    return fail(root, f"{place}: {os.strerror(number)}", full=number, is_alone=is_alone)
+    return fail(root, f"{place}: {os.strerror(number)}", full_errno=number, is_alone=is_alone)
 
 
 def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
@@ -167,18 +169,20 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
 
 
-def fail(root: Path, sentence: str, *, full: int = 0, is_alone: bool = False) -> int:
+def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = False) -> int:
     """Print why the result is missing, and return the exit code 1.
 
-    `full` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends the
-    whole run, because all further cells would fail, unless only this cell writes to the disk (`is_alone`).
+    `full_errno` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends
+    the whole run, because all further cells would fail, unless only this cell writes to it (`is_alone`).
     """
-    ends_run = full != 0 and not is_alone
+    ends_run = full_errno != 0 and not is_alone
     if ends_run:
-        sentence += f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full]}, and run again."
-    elif full == errno.EDQUOT:
+        sentence += (
+            f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
+        )
+    elif full_errno == errno.EDQUOT:
         # A quota can apply to the output alone.
-        sentence += f". {errors.REMEDY_BY_ERRNO[full]}, and run again."
+        sentence += f". {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
     streams = [sys.stderr]
     if ends_run:
         # Standard error goes to the log, which may be on the full disk.
@@ -222,7 +226,8 @@ def _measure_here(
 ) -> MeasuredRound:
     """Measure a round on this machine, and check that its subjects, such as a repository, have not changed.
 
-    Raise ChangedError if one has changed, and UserError or OSError for any other failure.
+    `folder` is the private folder of the round, and `lock` the descriptor of the machine's lock. Raise
+    ChangedError if a subject has changed, and UserError or OSError for any other failure.
     """
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
@@ -246,8 +251,8 @@ def _measure_and_judge(
 ) -> MeasuredRound:
     """Measure a round, judge its runs, and return it. A round whose caches were not warm is measured again.
 
-    After at most MAX_RETRIES repetitions, the export has the last attempt. The context keeps the runs of the
-    earlier attempts (`set_aside`).
+    There are at most MAX_RETRIES repetitions. The export has the last attempt, and the context also the runs
+    of the earlier ones (`set_aside`).
     """
     with ExitStack() as stack:
         cell_round.open(stack)
@@ -259,7 +264,7 @@ def _measure_and_judge(
             cell_round.set_runs_aside()
             cell_round.measure(lock)
             _judge_runs(cell_round, thresholds)
-        # The server still runs here: the context has facts about its process.
+        # Inside of the block, the server still runs. The context has facts about its process.
         context = cell_round.describe()
     return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
 
@@ -281,7 +286,8 @@ def _measure_in_guest(
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
 
-    # All that the command reads and writes has to fit into the image.
+    # prepare() makes templates on the host. Only one of the two subjects has files on the file system in the
+    # image. The other one needs 0 bytes.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
@@ -299,14 +305,14 @@ def _measure_in_guest(
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
     # The folders of the host that the guest reads.
-    sides = (recipe["build"]["client"], recipe["build"]["server"])
-    prefixes = [side["prefix"] for side in sides if side["prefix"]]
+    builds = (recipe["build"]["client"], recipe["build"]["server"])
+    prefixes = [build["prefix"] for build in builds if build["prefix"]]
     reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"], *prefixes]
     workdir = WorkDir(recipe["filesystem"]["scratch"], root)
-    place = (TARGETS, str(os.getpid()))
+    image_folder = (TARGETS, str(os.getpid()))
     # A killed process with the same id may have left this folder.
-    workdir.remove(*place)
-    image = workdir.make(*place) / "image"
+    workdir.remove(*image_folder)
+    image = workdir.make(*image_folder) / "image"
     try:
         image.touch()
         # The file is sparse: it takes space on the disk only where the guest writes.
@@ -315,7 +321,7 @@ def _measure_in_guest(
         delay = recipe.get("delay", "")
         guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
     finally:
-        workdir.remove(*place)
+        workdir.remove(*image_folder)
     return _read_guest_result(out, guest.GUEST_REMEDY)
 
 

@@ -159,24 +159,25 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     Example: {"fsfs-san-2014/log": "n1"}. Ratios compare cells of one block, which must not come from two
     nodes. So results of an incomplete block are taken from the present node only, which will complete it.
     """
-    present = NodeAssignment.read(root, job).node
+    present_node = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # The present node comes last. So a block that is complete on another node is taken from there.
-    nodes = sorted(folders, key=lambda node: (node == present, node))
+    # The present node comes last, so a block that is complete on another node is taken from there.
+    nodes = sorted(folders, key=lambda node: (node == present_node, node))
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
         for node in nodes:
             if all(work.is_measured(folders[node], export) for export in exports):
                 node_by_block[block] = node
                 break
-        source = node_by_block.get(block, present)
+        source = node_by_block.get(block, present_node)
         # Before its first start, a job has no node and no folder.
         if source in folders:
             for export in exports:
                 _take(folders[source], root, export, work)
-    if present in folders:
+    if present_node in folders:
+        # Counts of system calls, which belong to no block.
         for file in work.others:
-            _copy(folders[present] / file, root / file)
+            _copy(folders[present_node] / file, root / file)
     return node_by_block
 
 
@@ -239,7 +240,7 @@ class Cluster:
     """The jobs of a run and their nodes."""
 
     def __init__(self, plan: Plan) -> None:
-        """Raise UserError for a folder that is not the same path on each node."""
+        """Read the nodes, and the block of each cell. Raise UserError for a relative path of a storage."""
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
@@ -281,24 +282,24 @@ class Cluster:
         """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node."""
         blocks: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
-        others = []
+        count_files = []
         for cell in self.plan.cells:
             block = self._block_by_cell[cell.study, cell.path]
             if self.jobs[block] != job:
                 continue
             blocks.setdefault(block, []).extend(self.plan.exports_of(cell))
             digests[f"{cell.study}/{cell.path}"] = self.plan.digest(cell.study, cell.path)
-            # Only cells that are traced for others have a file.
+            # Several cells share one count of system calls. Only the traced one of them has the file.
             traces = self.plan.trace_files(cell.study)
             if cell.path in traces:
-                others.append(traces[cell.path])
+                count_files.append(traces[cell.path])
         # The node measures these blocks only, in the rounds of the whole run.
         rounds = self.plan.config.settings.rounds
         config = {**self.plan.config.content, "rounds": rounds, "blocks": list(blocks)}
         return NodeWork(
             digests=dict(sorted(digests.items())),
             blocks=blocks,
-            others=sorted(others),
+            others=sorted(count_files),
             head=os.uname().nodename,
             config=config,
         )
@@ -349,7 +350,8 @@ class Cluster:
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    # Snakemake asks for the resources of all jobs at once, and again for each attempt, minutes later.
+    # Snakemake asks for the resources of all jobs at once, so one answer of Slurm serves all of them. It asks
+    # again for each attempt, minutes later.
     period = int(time.monotonic() / SINFO_VALID_S)
     states = _states_of_nodes(period).get(node, [])
     if not states:
@@ -360,7 +362,10 @@ def is_lost(node: str) -> bool:
 
 @cache
 def _states_of_nodes(period: int) -> dict[str, list[str]]:
-    """Return the states of each node, in each of its partitions. They are asked for once in a period."""
+    """Return the states of each node, one for each of its partitions, such as {"n1": ["idle"]}.
+
+    `period` is a number that changes after SINFO_VALID_S seconds, so that the cache asks Slurm again.
+    """
     # A line is, for example, "n1 idle".
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]
     # Slurm finds its cluster by variables. Without Slurm, nothing is printed.
@@ -387,7 +392,10 @@ def clean_nodes(root: Path) -> list[str]:
 
 
 def _clean_node(root: Path, folder: Path) -> list[str]:
-    """Clean a node by a process there, because its storages are its own. Remove its folder after that."""
+    """Clean a node, remove its folder, and return the lines to print. Its storages are seen only there.
+
+    If cleaning fails, the folder stays, and the line has the command to run by hand.
+    """
     arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
     command = [sys.executable, *arguments]
     if folder.name != node_name():

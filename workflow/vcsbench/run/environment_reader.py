@@ -46,6 +46,7 @@ def open_environment(
         },
         builds=builds.read(),
         servers=server_names(config.root),
+        # `blocks` is set in the configuration of a node of a cluster.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
 

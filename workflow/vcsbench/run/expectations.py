@@ -34,7 +34,7 @@ class Expectations:
     def _read_expectations(
         self, params_of: Callable[[str], StudyParams]
     ) -> dict[str, list[definitions.FindingDefinition]]:
-        """Return the expectations in all files of the user by study, also by studies without a measurement.
+        """Return the expectations in all files of the user by study, also of studies that are not measured.
 
         Raise UserError for a missing file and an unknown study.
         """
@@ -49,6 +49,7 @@ class Expectations:
             for study in definitions.read_definitions(file):
                 if study not in known:
                     raise UserError(f"{file}: no study `{study}`. Use one of {', '.join(known)}.")
+                # read_expectations() reads those of a study from all files at once.
                 if study not in by_study:
                     choices = self._choices(params_of(study).definition)
                     by_study[study] = definitions.read_expectations(

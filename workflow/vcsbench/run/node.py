@@ -26,7 +26,7 @@ CONFIG = ".vcsbench/node.json"
 # The workflow on the node is another one.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
 # How many unfinished blocks an error names.
-NAMED = 5
+MAX_NAMED_BLOCKS = 5
 
 
 def main(root: Path, number: str, attempt: str, record: str) -> int:
@@ -46,15 +46,17 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     try:
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
+        # The reason of an earlier workflow run no longer counts.
         assignment.fail("")
         folder = _enter(root, node, work, assignment)
+        # Blocks that are complete on another node are not measured here.
         node_by_block = cluster.collect_job(root, job, work)
         _run(folder, _missing_files(folder, work, node_by_block, node))
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
-            names = words.enumeration(unfinished[:NAMED])
-            more = ", ..." if len(unfinished) > NAMED else ""
+            names = words.enumeration(unfinished[:MAX_NAMED_BLOCKS])
+            more = ", ..." if len(unfinished) > MAX_NAMED_BLOCKS else ""
             reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
             assignment.fail(reason)
             raise UserError(reason)
@@ -89,6 +91,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
         )
+    # Here the job is a workflow of its own, with the configuration of the login node for these blocks only.
     folder = cluster.make_node_folder(root, assignment.job, node)
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
@@ -100,6 +103,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
+    # If the job comes from a lost node, the assignment notes the blocks that are unfinished.
     node_by_block = cluster.collect_job(root, assignment.job, work)
     assignment.move(node, [block for block in work.blocks if block not in node_by_block])
     return folder
@@ -116,6 +120,7 @@ def _why_rejected(root: Path, node: str, work: NodeWork, project: Project) -> st
         study, _, path = name.partition("/")
         if plan.digest(study, path) == digest:
             continue
+        # If the cell cannot be measured here, its reason tells more.
         reason = "its programs, rights or storage differ"
         for cell in plan.grids[study]:
             if cell.path == path and cell.skip:
@@ -184,7 +189,7 @@ def _run(folder: Path, targets: list[str]) -> None:
 
 
 def clean_folder(folder: Path) -> int:
-    """Remove all files of vcsbench for the folder of a node, from its storages, and print them."""
+    """Remove the files of vcsbench from this node's storages, print them, and return the exit code."""
     try:
         configuration = read_json(folder / CONFIG)
         # Without a configuration, nothing was prepared.

@@ -80,8 +80,8 @@ class Project:
         self.repositories = _find_prepared_repositories(self.plan)
         self.sampling = SamplingState(self.plan, is_cluster)
         self.cluster = Cluster(self.plan) if is_cluster else None
-        # The mount of each storage at the begin of a run, such as {"disk": ["ext4", "/var/tmp"]}. Jobs notice
-        # by it that a storage was unmounted later.
+        # The mount of each storage now, such as {"disk": ["ext4", "/var/tmp"]}. A job compares it with the
+        # mount that it finds, and so notices that a storage was unmounted.
         self.mounted: dict[str, list[str]] = {}
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
@@ -189,7 +189,7 @@ class Project:
     def begin(self) -> None:
         """Begin a session in this Snakemake process, or end the process with a sentence."""
         try:
-            # Both take locks, which last until this process ends.
+            # Both calls take locks, which last until this process ends.
             workflow.begin_session(self.root)
             places = self._lock_work_dirs()
         except UserError as error:
@@ -251,7 +251,7 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     # A variant is a repository in one format and state. The key is the storage's name in the configuration,
     # which is the "shelf" of a recipe.
     variants_by_storage: dict[str, set[Variant]] = {}
-    # The largest number of revisions that a command loads from a repository's dump file.
+    # By repository: the last revision that a command loads from its dump file.
     dumped_revisions: dict[str, int] = {}
     for cell in plan.cells:
         # A node prepares the blocks of its job only.

@@ -38,10 +38,11 @@ def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
     """
     commit = ""
     changed: list[str] = []
-    head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    # A copy without .git may lie in the repository of something else.
-    if len(head) == 2 and Path(head[0]).resolve() == root.resolve():
-        commit = head[1]
+    # Two lines: the top folder of the repository, and the commit. A copy of the checkout without .git may lie
+    # in the repository of something else.
+    lines = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
+    if len(lines) == 2 and Path(lines[0]).resolve() == root.resolve():
+        commit = lines[1]
         status = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
         # An entry is, for example, " M config/config.yaml".
         changed = sorted(entry[3:] for entry in status.split("\0") if entry)

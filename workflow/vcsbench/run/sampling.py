@@ -19,7 +19,7 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports after the last decision. Raise the exception of `decide` if one is missing."""
+        """Return the exports after the last decision. Raise the exception of `decide` without it."""
         if self.is_cluster:
             return []
         # Only existing results: Snakemake would measure a missing one.
@@ -48,13 +48,17 @@ class SamplingState:
         return [decision_of(study, n) for n in range(2, self.plan.batches[study].next + 1)]
 
     def spent_s(self) -> float:
-        """Return about how many seconds earlier runs took for the results that are up to date."""
+        """Return about how many seconds earlier runs took for the results that are up to date.
+
+        Only studies whose rounds are decided in batches count.
+        """
         spent_s = 0.0
         for study in self.plan.batches:
             exports = self.plan.exports_of_study(study)
             fresh = self.plan.fresh_exports_of_study(study)
             for file in reversed(self.decisions(study)):
-                # The next decision has no file yet.
+                # The file of the next decision is still missing: {}. The youngest existing one has the time
+                # of all results, so the part of the outdated ones is subtracted.
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:
                     spent_s += decision["spent_s"] * len(fresh) / len(exports)

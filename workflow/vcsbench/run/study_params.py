@@ -114,13 +114,13 @@ class StudyParams:
     def check_published(self) -> None:
         """Raise UserError for a published value that an axis lacks, because no table would have it."""
         study = self.definition
-        known = self._known_values()
+        known_values = self._known_values()
         for path, rows in self.published_rows.items():
-            for axis, names in known.items():
+            for axis, known in known_values.items():
                 values = [row[axis] for row in rows if row.get(axis)]
-                unknown = unknown_name(values, names)
-                # A checkout may have no server configuration.
-                if not unknown or not names:
+                unknown = unknown_name(values, known)
+                # A checkout may have no server configuration, so that the axis of servers has no known value.
+                if not unknown or not known:
                     continue
                 text = f"{path}: `{axis}`: no value {unknown}"
                 if axis in study.axes:
@@ -135,7 +135,7 @@ class StudyParams:
         study = self.definition
         known = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
-            # A word stands for values that are defined elsewhere.
+            # `names` is a list of values, or a word for values that are defined elsewhere, such as "servers".
             if isinstance(names, list):
                 known[axis] = list(names)
             elif names == "commands":
@@ -150,7 +150,8 @@ class StudyParams:
     def check_names(self) -> None:
         """Raise UserError for a column, finding or repository in the study's file that does not exist.
 
-        Only tables and pages use these names, so without this check a run would fail after it has measured.
+        A finding must also have no key that only expectations have. Only tables and pages use these names, so
+        without this check a run would fail after it has measured.
         """
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]

@@ -39,7 +39,7 @@ TEMPLATE = "__use_yte__"
 STATE_FOLDER = ".vcsbench"
 LOCK = f"{STATE_FOLDER}/lock"
 # The process id of the last Snakemake whose jobs failed.
-FAILED_FOLDER = f"{STATE_FOLDER}/failed"
+FAILED = f"{STATE_FOLDER}/failed"
 OPTION_FILES = "options-*.json"
 WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 IS_FULL = "the file system is full. Free some space and run again."
@@ -139,7 +139,7 @@ def _call_snakemake(
     command = ["snakemake", "--logger", "vcsbench", *arguments]
     if files:
         command += ["--configfile", *files]
-    # In a session of its own, so that only this process receives Ctrl-C.
+    # Snakemake is in a process session of its own, so that only this process receives Ctrl-C.
     process = processes.start_process(
         command,
         cwd=root,
@@ -164,7 +164,7 @@ def _call_snakemake(
         sys.exit(128 - status)
     # end_session() wrote the process id of its Snakemake into this file. The file of an earlier call has
     # another id, and does not count.
-    failed = root / FAILED_FOLDER
+    failed = root / FAILED
     has_failed_jobs = failed.exists() and failed.read_text() == str(process.pid)
     return SnakemakeCall(status, has_failed_jobs)
 
@@ -217,7 +217,8 @@ def begin_session(root: Path) -> None:
     # All jobs inherit the variable, also those that leave the process group. A later session finds the jobs
     # by it.
     os.environ[RUN_ROOT] = os.path.realpath(root)
-    for mark in (FAILED_FOLDER, STOPPED):
+    # The marks of the last session: its jobs failed, or a job stopped it.
+    for mark in (FAILED, STOPPED):
         (root / mark).unlink(missing_ok=True)
 
 
@@ -225,7 +226,7 @@ def end_session(root: Path, failed: bool) -> None:
     """Record that jobs failed, unless one of them stopped the session (job.stop_workflow)."""
     if failed and not (root / STOPPED).exists():
         with suppress(OSError):
-            (root / FAILED_FOLDER).write_text(str(os.getpid()))
+            (root / FAILED).write_text(str(os.getpid()))
 
 
 def exit_after_main_thread(status: int) -> None:
@@ -271,7 +272,7 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
     path = root / LOCK
     try:
         path.parent.mkdir(exist_ok=True)
-        # Somebody may have put a link or a pipe there.
+        # Somebody may have put a link or a pipe there: with these flags, open() fails and does not block.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         lock = os.open(path, flags, 0o644)
     except OSError as error:
