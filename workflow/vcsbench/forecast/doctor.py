@@ -24,7 +24,7 @@ VERSIONS = {
     "git": ["git", "version"],
 }
 # The first hyperfine that reports the CPU time of each run.
-HYPERFINE = 2
+FIRST_WITH_CPU_TIMES = 2
 MIN_CORES = 2
 MIN_MEMORY = 1 << 30
 # A higher load average, as a share of the cores, disturbs runs.
@@ -111,7 +111,9 @@ def _check_cells(plan: Plan) -> Iterator[Check]:
 
 
 def _check_programs(plan: Plan) -> Iterator[Check]:
-    """Yield each missing package, the versions of the installed programs, and an old hyperfine."""
+    """Yield a check for each missing package, one with the versions of the installed programs, and one if
+    hyperfine is older than FIRST_WITH_CPU_TIMES.
+    """
     for package in side_effects.missing_packages(plan.root):
         yield Check(
             CheckResult.MISSING if package.is_required else CheckResult.LIMITED,
@@ -125,16 +127,16 @@ def _check_programs(plan: Plan) -> Iterator[Check]:
     hyperfine = versions.get("hyperfine", "")
     major = hyperfine.partition(".")[0]
     # A version that cannot be read is empty.
-    if major.isdigit() and int(major) < HYPERFINE:
+    if major.isdigit() and int(major) < FIRST_WITH_CPU_TIMES:
         yield Check(
             CheckResult.LIMITED,
             f"hyperfine {hyperfine} reports CPU times as means over a cell-round",
-            f"hyperfine {HYPERFINE} reports them for each run",
+            f"hyperfine {FIRST_WITH_CPU_TIMES} reports them for each run",
         )
 
 
 def _check_cache_clearing(plan: Plan) -> Check:
-    """Return how caches are cleared for cold runs on this machine, or why they cannot be."""
+    """Return a check with the way in which caches are cleared here for cold runs, or why they cannot be."""
     setting = plan.config.settings.clear_caches
     machine = plan.env.machine
     folder = plan.config.settings.storages[plan.config.settings.storage]
@@ -163,6 +165,7 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
 
     A folder that vcsbench cannot use has no check here: the required trials name it with its remedy.
     """
+    # The "shelf" is the name of a storage in the configuration.
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the storage for them is checked all the same.
     used.add(plan.config.settings.storage)
@@ -232,7 +235,7 @@ def _check_hardware() -> Iterator[Check]:
 
 
 def _check_limits() -> Iterator[Check]:
-    """Yield the limits of the control group, such as a container's limits."""
+    """Yield a check for each limit of the control group, such as a container's: memory, processor time."""
     memory = kernel.memory()
     if memory.limit is not None:
         limit = words.size(memory.limit)

@@ -65,8 +65,8 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         # The repository of fixed cost has no revisions, and takes no time.
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
-    loaded = sum(revisions[repo] for repo, _ in missing_loads(repositories))
-    copied = sum(
+    revisions_to_load = sum(revisions[repo] for repo, _ in missing_loads(repositories))
+    revisions_to_copy = sum(
         revisions.get(variant.repo, 0)
         for storage in repositories.storages
         for variant, _ in repositories.missing(storage)
@@ -76,13 +76,13 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     tables = sum(len(study.tables) for study in studies)
     measuring_s, is_typical = _forecast_measuring(plan)
     stages = {
-        "loading": loaded * LOAD_S,
-        "copying": copied * COPY_S,
+        "loading": revisions_to_load * LOAD_S,
+        "copying": revisions_to_copy * COPY_S,
         "system calls": traces * TRACE_S,
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    return Forecast(stages, is_rough=loaded > 0 or is_typical)
+    return Forecast(stages, is_rough=revisions_to_load > 0 or is_typical)
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
@@ -99,7 +99,8 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
         if is_fixed_cost(cell.axes):
             total_s += number * FIXED_COST_S
             continue
-        # A new cell of a known block takes about as long as its neighbours.
+        # The smallest group with results comes first. A new cell of a known block takes about as long as the
+        # other cells of the block.
         groups = [group for group in _groups_of(plan, cell) if group in measured_s]
         if groups:
             total_s += number * measured_s[groups[0]]
@@ -114,8 +115,8 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     """Return the mean seconds of a cell-round for each group of cells with results.
 
-    A result counts for its cell, for the block and for the study. Results of another machine or of other
-    repositories do not count.
+    Each result counts in three groups: its cell, the cell's block, and its study (_groups_of). Results of
+    another machine or of other repositories do not count.
     """
     # Results with other settings count: a forecast needs no more than the order of magnitude.
     durations: dict[CellGroup, list[float]] = defaultdict(list)

@@ -73,15 +73,16 @@ def _describe_cells(plan: Plan) -> Iterator[str]:
     rounds = words.count_of(_rounds_of_all_cells(plan), "round")
     for study, grid in plan.grids.items():
         cells = plan.measured(study)
+        # Cells of fixed cost have one round, and a line of their own.
         repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
         duplicates = sum(is_duplicate(cell.path) for cell in cells)
-        number = words.count_of(len(repeated), "cell")
+        cells_text = words.count_of(len(repeated), "cell")
         if duplicates:
-            number += f" ({duplicates} of them duplicates)"
-        yield f"  {study}: {number} in {rounds}, {len(grid) - len(cells)} skipped"
-        of_fixed_cost = len(cells) - len(repeated)
-        if of_fixed_cost:
-            yield f"    {words.count_of(of_fixed_cost, 'cell')} of fixed cost, each measured once"
+            cells_text += f" ({duplicates} of them duplicates)"
+        yield f"  {study}: {cells_text} in {rounds}, {len(grid) - len(cells)} skipped"
+        fixed_cost_cells = len(cells) - len(repeated)
+        if fixed_cost_cells:
+            yield f"    {words.count_of(fixed_cost_cells, 'cell')} of fixed cost, each measured once"
         for fact in findings_of(plan.config.studies[study], plan.env):
             yield f"    {fact}"
         for reason, skipped in skip_reasons(grid):
@@ -124,9 +125,9 @@ def _describe_duration(plan: Plan, repositories: PreparedRepositories) -> Iterat
 def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
     """Yield the smallest difference that each study can detect, if earlier results show the scatter."""
     rounds = _rounds_of_all_cells(plan)
-    least = plan.config.least_rounds
-    if rounds < least:
-        yield f"  Fewer than {least} rounds (`thresholds.min_rounds`) decide only large differences."
+    min_rounds = plan.config.least_rounds
+    if rounds < min_rounds:
+        yield f"  Fewer than {min_rounds} rounds (`thresholds.min_rounds`) decide only large differences."
         return
     for study, scatter_pct in scatter_pct_by_study(plan).items():
         smallest_pct = detectable_pct(scatter_pct / 100, rounds)

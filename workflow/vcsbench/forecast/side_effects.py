@@ -65,18 +65,20 @@ def _describe_clearing(plan: Plan) -> str:
     For example: "Drops the repositories' files from the page cache, about 24 times, and up to 8 times in
     each further round."
     """
-    clearings = {
+    clearings_by_cell = {
         key: _clearings_per_round(plan.draft(cell)) for key, cell in plan.cell_by_key.items()
     }
-    planned = sum(number * clearings[key] for key, number in unmeasured_rounds(plan).items())
-    further = sum(clearings.values())
+    planned = sum(
+        number * clearings_by_cell[key] for key, number in unmeasured_rounds(plan).items()
+    )
+    per_round = sum(clearings_by_cell.values())
     times = []
     if planned:
         times.append(f"about {words.count_of(planned, 'time')}")
     # With a time limit, decisions add rounds.
-    if plan.batches and further:
+    if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
-        times.append(f"up to {words.count_of(further, 'time')} in {rounds}")
+        times.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
     if not times:
         return "Clears no caches."
     how_often = ", and ".join(times)
@@ -189,7 +191,7 @@ def _describe_ports(plan: Plan) -> str:
     if not servers:
         return "Opens no port."
     verb = "listen" if len(servers) > 1 else "listens"
-    # One measurement at a time, so one server's ports at a time.
+    # One measurement runs at a time, so only one server's ports are open.
     sentence = (
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."

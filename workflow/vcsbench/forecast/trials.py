@@ -224,9 +224,9 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 
 
 def _input_files(root: Path) -> Iterator[str]:
-    """Yield the files that rules read, without logs, contexts, and the inside of conda environments.
+    """Yield the files that rules read: all but logs, contexts, and the inside of conda environments.
 
-    These are most files of a checkout, and no rule reads them. Each yielded file takes time before a run.
+    Most files of a checkout are of these three kinds. Each yielded file takes time before a run.
     """
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
