@@ -36,6 +36,7 @@ def copy() -> None:
         loads[variant.repo, variant.format] = cast("LoadRecord", record)
     workdir = WorkDir(params.storage, params.root)
     check_mounted(workdir.storage, params.mounted, "the workflow run began")
+    # Before the first file of a private repository is written.
     if any(record["private"] for record in loads.values()):
         workdir.make()
         workdir.check_protected()
@@ -44,7 +45,7 @@ def copy() -> None:
     try:
         metadata = make_copies(workdir, variants, loads, settings)
     except verify.DamagedError as error:
-        # loaded/<repository>/<format>
+        # The folder of the damaged repository is loaded/<repository>/<format>.
         repo, fmt = error.staging.parent.name, error.staging.name
         loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
         reason = str(error).removesuffix(".")
@@ -54,6 +55,7 @@ def copy() -> None:
     for variant in variants:
         for number in range(1, params.copies + 1):
             copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
+    # Where the files of the copies lie on the device, so that no copy is measured with an advantage.
     copy_layout = layout.prove_interleaving(copies)
     print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
     copies_record: CopiesRecord = {
@@ -78,11 +80,11 @@ def remove_made(variants: list[Variant], loads: Loads) -> None:
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # The other storages with copies of it. A record that is older than the made repository is of copies
-        # that will be made again.
+        # The other storages with copies of it. Copies whose record is older than the made repository will be
+        # made again.
         storages = snakemake.params.others[variant.name]
-        records = [Path(f"results/repositories/{name}.json") for name in storages]
-        if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in records):
+        copies_records = [Path(f"results/repositories/{name}.json") for name in storages]
+        if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in copies_records):
             home = loader.home_of(record, snakemake.params.root)
             name = f"{variant.format}.{variant.state}"
             home.remove(LOADED_FOLDER, variant.repo, variant.format, name)

@@ -41,7 +41,8 @@ def decide() -> None:
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
     spent = break_down_time(frame, settings.block, inputs.prepared)
-    # `make report MINUTES=20` installs what is missing first. These are minutes of the user, too.
+    # taken_s() adds the time around the measurements. `make report MINUTES=20` first installs what is
+    # missing: these are minutes of the user, too.
     spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
     remaining_s = 60 * params.minutes - spent_s
     context = make_context(frame, grid, settings)

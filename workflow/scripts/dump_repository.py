@@ -26,7 +26,7 @@ def dump() -> None:
     if record["private"]:
         scratch.make()
         scratch.check_protected()
-    # It may have been on a disk for months.
+    # The loaded repository may have been on a disk for months.
     verify.verify_all(folder)
     repository = folder / f"{record['format']}.{record['packing']}"
     with naming(scratch.path):

@@ -24,9 +24,10 @@ def load() -> None:
     source.check_unchanged(params.identity)
 
     scratch = WorkDir(params.scratch, params.root)
+    # The repository stays in `home`. Each storage gets a number of copies of it, and needs space for them.
     home = WorkDir(request["home"], params.root)
-    repositories = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
-    workdir = loader.choose_staging(source.estimate(), scratch, repositories)
+    copy_counts = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
+    workdir = loader.choose_staging(source.estimate(), scratch, copy_counts)
     is_private = sources.is_private(params.definition)
     # Before the first file of the repository is written.
     if is_private:

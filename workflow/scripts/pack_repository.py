@@ -23,7 +23,7 @@ def pack() -> None:
     record = cast("LoadRecord", read_record(snakemake.input[0]))
     repository = loaded_path(record)
     if not repository:
-        # Without its record, it is loaded again.
+        # Without the record, the next workflow run loads the repository again.
         Path(snakemake.input[0]).unlink()
         raise UserError(
             f"{record['path']}: the loaded repository is gone or was changed. Run again to load it again."
