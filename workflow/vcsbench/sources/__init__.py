@@ -74,8 +74,8 @@ def open_source(
 def detect(path: str) -> dict[str, str]:
     """Return the definition for `repositories` of a user's path: {"source": "svn", "path": "/srv/x"}
 
-    The source is `svn`, `dump`, or `git`, which also gets the key `history`. Raise UserError for all other
-    paths, and for URLs of servers. The error names what lies at the path.
+    The source is `svn`, `dump`, or `git`, which also gets "history": "first-parent". Raise UserError for all
+    other paths, and for URLs of servers. The error names what lies at the path.
     """
     if is_server_url(path):
         # It is not shown: it may contain a password.
@@ -135,8 +135,8 @@ def own_repository(
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}, and `project-own` if
     `configured` (the entries of the configuration) has `project` already. `tree` is the folder to export.
-    With `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, or
-    none of git with `keeps_git`, or if its kind has no choice of a `tree`.
+    With `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, if
+    `keeps_git` is set and it is none of git, or if its kind has no choice of a `tree`.
     """
     definition = detect(path)
     if keeps_git:
@@ -154,9 +154,9 @@ def own_repository(
         definition["tree"] = tree
     # /srv/x.git is named x. In /srv/project/.git nothing is left of the name, so the folder above names it.
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
-    # It becomes a part of names of files and cells.
+    # The name becomes a part of names of files and cells.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
-    # With the same name, results of the repository in the configuration would be replaced.
+    # With the same name, results would replace those of the repository in the configuration.
     if name in configured:
         name += "-own"
     return {name: definition}

@@ -167,8 +167,8 @@ def local_path(text: str) -> Path:
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not plain.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # In a name, `%20` may stand for a blank, or for itself. If a file has the name as it stands, that is
-        # meant, otherwise the name with blanks.
+        # In a name, `%20` may stand for a blank, or for itself. If there is a file with `%20` in its name,
+        # that file is meant, otherwise one with a blank.
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()
@@ -188,9 +188,9 @@ def describe_unreachable(text: str, error: Exception) -> str:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError for a file that cannot be read. Errors in writing pass.
+    """Turn an OSError of the `with` block about a file that cannot be read into a UserError.
 
-    The error names the file that Python names, otherwise `path`.
+    The error names the file that Python names, otherwise `path`. Errors in writing pass unchanged.
     """
     try:
         yield

@@ -80,7 +80,8 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
         ) from error
     with zstd as program:
         yield program.stdout
-        # The caller may have read a part only. At the end of the output, zstd has found all damage.
+        # The caller may have read a part only: then zstd is killed. At the end of the output, zstd has found
+        # all damage, and finish() raises its error.
         if program.stdout.read(1):
             program.process.kill()
         else:

@@ -109,7 +109,7 @@ class DumpReader:
         self._skips_texts = skips_texts
         self._size = sys.maxsize if size is None else size
         self._remedy = remedy
-        # Of the first part of the stream that is read.
+        # run() may limit the part of the stream that is read.
         self._most_bytes = sys.maxsize
         self.paths = PathTracker(tree)
         # Eight bytes each: a history may have millions of revisions.
@@ -124,10 +124,13 @@ class DumpReader:
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
+        # The number of revision numbers that the stream skips.
         self._gaps = 0
+        # True between the head of a further dump in the stream and its first revision.
         self._has_restarted = False
         self._oddities: Counter[Oddity] = Counter()
-        self._first: dict[Oddity, str] = {}
+        # The place of the first of each oddity.
+        self._first_places: dict[Oddity, str] = {}
         self._bogus_dates: list[int] = []
 
     @property
@@ -185,7 +188,7 @@ class DumpReader:
             number = self._oddities[oddity]
             if number:
                 revisions = words.count_of(number, "revision")
-                first = self._first[oddity]
+                first = self._first_places[oddity]
                 notes.append(oddity.value.format(number=number, revisions=revisions, first=first))
         return notes
 
@@ -359,7 +362,7 @@ class DumpReader:
 
     def _count(self, oddity: Oddity, place: str) -> None:
         self._oddities[oddity] += 1
-        self._first.setdefault(oddity, place)
+        self._first_places.setdefault(oddity, place)
 
     def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
         """Read the block of a record's properties as svnadmin does, and return its length in bytes.

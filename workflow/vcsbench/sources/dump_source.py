@@ -137,8 +137,8 @@ class DumpSource(SourceWithTree):
     def _estimate(self) -> SizeEstimate:
         """The estimated size, from the first records of the file.
 
-        If these are all records, the number of revisions is exact. Otherwise the other records count as long
-        as these. Of a compressed file, the bytes are a guess.
+        If these are all records, the number of revisions is exact. Otherwise it grows with the bytes, as if
+        the other revisions were as long. Of a compressed file, the bytes are a guess.
         """
         sample = self._sample
         size = self._path.stat().st_size
@@ -152,8 +152,8 @@ class DumpSource(SourceWithTree):
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the tree that export exports; 0 and 0 if they are unknown.
 
-        They are known if the first records are all of the file, and only for its youngest revision: `behind`
-        is 0 then.
+        They are known only if the sample has all records of the file, and only for the youngest revision
+        (`behind` 0).
         """
         paths = self._sample.paths
         if behind or not self._sample.is_whole:

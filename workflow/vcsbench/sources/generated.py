@@ -91,7 +91,7 @@ class History:
         rng = self._people
         # Never the same date: Subversion looks revisions up by date.
         self._date += timedelta(microseconds=1 + int(1e6 * self._gap_s * GAPS.value(rng)))
-        # The message first: another order of random numbers gives another history.
+        # The message comes before the author: another order of random numbers gives another history.
         message = make_log_message(rng, self._profile.message_bytes.draw(rng))
         author = self._authors[pick_rank(rng, len(self._authors), AUTHORS_POWER)]
         return RevisionBegun(number, dump_format.date(self._date), author, message)
@@ -105,7 +105,7 @@ class History:
         # The projects next to the first one: their number grows with the square root of the age, like trunk.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
         if others >= len(self.projects):
-            # Such as buffer7: a noun may come twice.
+            # Such as buffer7. The number makes the name unique: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
             yield self._add_project(layout, number)

@@ -180,6 +180,7 @@ class FastImportWriter:
                 self._commit = None
             case ProjectAdded():
                 self._add_project(event.layout)
+            # A branch or tag begins at the last commit of its origin, without a commit of its own.
             case BranchAdded():
                 ref = b"refs/heads/" + self._ref_name(event.path)
                 self._refs[event.path] = ref

@@ -174,10 +174,10 @@ class Pool:
         self._starts = array("I", accumulate(map(len, lines), initial=0))
 
     def draw(self, rng: Random, size: int) -> array[int]:
-        """Return the numbers of about `size` bytes of lines that follow each other."""
+        """Return the numbers of lines that follow each other in the pool, with about `size` bytes in all."""
         numbers = array("I")
         while size > 0:
-            # At most half of the pool, so that also long texts begin at many places.
+            # At most half of the pool at a time, so that also long texts begin at many places.
             length = min(size, POOL_BYTES // 2)
             first = bisect_left(self._starts, rng.random() * (POOL_BYTES - length))
             end = bisect_left(self._starts, self._starts[first] + length, hi=len(self.lines))
@@ -266,15 +266,16 @@ class Text:
         """Change the text as a commit does. It never becomes empty.
 
         With `churn` 0, a few hunks change at random places, as a person edits. Above 0, this part of the text
-        is replaced at CHURN_HUNKS places; from 1, all of it. `excess` is from -1 to 1: above 0 the files are
-        too large now, so the text becomes shorter on average.
+        is replaced at CHURN_HUNKS places; from 1, all of it, whatever `excess` is. `excess` is from -1 to 1:
+        above 0 the files are too large now, so the text becomes shorter on average.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
-            # One random place in each eighth of the text, so that the replaced parts do not overlap.
+            # The text has CHURN_HUNKS equal sections. In each, a part that ends within it is replaced at a
+            # random place, so the replaced parts do not overlap.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS

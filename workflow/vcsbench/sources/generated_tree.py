@@ -155,7 +155,8 @@ class GeneratedProject:
         """Yield the changes of the revision `number`: one new branch, one new tag, or changed files.
 
         The files are in one branch or in trunk. The profile's shares decide: with `new_branch` 0.01, one
-        revision in a hundred makes a branch. Another order of random numbers would give another history.
+        revision in a hundred makes a branch. The calls of random() must keep their order: another order gives
+        another history.
         """
         shares, layout = self._profile.shares, self._layout
         # One random number from 0 to 1 decides: each event has a part of this range that is as long as its
@@ -258,7 +259,8 @@ class GeneratedProject:
             yield from self._new_file()
             return
         file = self._pick_hot_file()
-        # Some files are edited much more often than others. Deletions, moves and copies take any file.
+        # A hot file is one of those that are edited often. Deletions, moves and copies take any file, unless
+        # the hot one was changed already.
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
         if file in self._changed_files:
@@ -338,9 +340,9 @@ class GeneratedProject:
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
+        # The heat is the share of files that change less often. Where the kind has none, some files get their
+        # rank by size as heat, because large files change more often.
         heat = kind.heat
-        # The heat is the share of files that change less often. Some files get their rank by size as heat,
-        # because large files change more often.
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)

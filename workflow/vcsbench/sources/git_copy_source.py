@@ -115,7 +115,8 @@ class GitCopySource(GitSource):
                 raise self.changed_error()
             common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
-        # The refs before the objects: a later commit has more objects than the refs need.
+        # The refs are copied before the objects. If somebody commits in between, the copy has more objects
+        # than its refs need, and lacks none.
         refs = _read_refs(common)
         _write_refs(refs, path)
         folders = find_object_folders(common)
@@ -175,7 +176,7 @@ def _list_folder(folder: Path) -> Iterator[ObjectFile]:
             names = {os.path.join(below, file) for file in files}
             for name in sorted(names):
                 pack = _PACK.fullmatch(name)
-                # One of both is missing while git writes or removes a pack.
+                # While git writes or removes a pack, its .pack or its .idx is missing.
                 is_whole_pack = pack is not None and {f"{pack[1]}.pack", f"{pack[1]}.idx"} <= names
                 if is_whole_pack or _OTHER_FILES.fullmatch(name):
                     path = os.path.join(folder, name)
@@ -196,8 +197,8 @@ def _copy_object(file: ObjectFile, objects: Path) -> None:
 def _read_refs(common: Path) -> StoredRefs:
     """Read all refs as they are stored, without those of work trees and of replaced objects."""
     packed = []
-    # The targets of symbolic refs that exist. A ref that is not symbolic has the target None.
-    targets: set[str | None] = {None}
+    # The refs that symbolic refs may lead to. A ref that is not symbolic has the target None (_find_target).
+    valid_targets: set[str | None] = {None}
     replaced = 0
     is_left_out = False
     for line in read_optional(common / "packed-refs", LIST_BYTES).splitlines(keepends=True):
@@ -206,7 +207,7 @@ def _read_refs(common: Path) -> StoredRefs:
             name = os.fsdecode(line.partition(b" ")[2].rstrip())
             is_left_out = name.startswith(LEFT_OUT_REFS)
             replaced += name.startswith(REPLACED)
-            targets.add(name)
+            valid_targets.add(name)
         if not is_left_out:
             packed.append(line)
     loose = {}
@@ -214,9 +215,12 @@ def _read_refs(common: Path) -> StoredRefs:
         replaced += name.startswith(REPLACED)
         if not name.startswith(LEFT_OUT_REFS):
             loose[name] = content
-            targets.add(name)
-    # git ignores such a ref, as refs/remotes/origin/HEAD after its branch was deleted, and `git fsck` fails.
-    dangling = [name for name, content in loose.items() if _find_target(content) not in targets]
+            valid_targets.add(name)
+    # A symbolic ref may lead to no ref, as refs/remotes/origin/HEAD after its branch was deleted. git ignores
+    # the ref, but `git fsck` fails.
+    dangling = [
+        name for name, content in loose.items() if _find_target(content) not in valid_targets
+    ]
     for name in dangling:
         del loose[name]
     return StoredRefs(b"".join(packed), loose, replaced, len(dangling))
@@ -254,6 +258,8 @@ def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
     `contents` has each ref, such as {"HEAD": b"ref: refs/heads/main"}.
     """
     for name in contents:
+        # Follow the ref as far as git does. The target of a missing ref, and of one that is not symbolic, is
+        # None.
         target: str | None = name
         for _ in range(MOST_REFS_IN_A_ROW):
             if target is not None:

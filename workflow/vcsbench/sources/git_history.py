@@ -66,7 +66,7 @@ class ConversionPlan:
         self.ends = self._find_ends(self._add_unnamed_lines())
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
-        # The first revision makes the usual layout.
+        # Revision 1 makes the folders trunk, branches and tags.
         self.revisions = 1 + len(commits) + copies + deletions
 
     def _choose_path(self, folder: bytes, name: bytes) -> bytes:
@@ -113,7 +113,8 @@ class ConversionPlan:
         That is the last commit that has the line's last commit as a parent: no later one needs the folder.
         Without such a merge, it is the line's last commit itself.
         """
-        # Key: the last commit of an unnamed line. Value: the last commit that merges it, so far itself.
+        # By the last commit of each unnamed line: the last commit that merges the line. At first, that is the
+        # last commit of the line itself.
         last_merge = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:

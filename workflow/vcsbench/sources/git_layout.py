@@ -162,9 +162,10 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries in one of list_folders() without which nobody can read the history.
+    """Yield the files and folders that others must be able to read, or they cannot read the history.
 
-    These are HEAD, refs that are packed, and files and folders of objects.
+    `folder` is one of list_folders(): a folder of git, with HEAD, packed refs and `objects`, or a folder of
+    objects, with `pack` and folders of loose objects.
     """
     for entry in os.scandir(folder):
         if entry.name in ("HEAD", "packed-refs", "objects"):

@@ -44,9 +44,11 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
         name, date, *parents = line.rstrip(b"\n").split(b" ")
         # git prints nothing for a date before 1970, and any number for a damaged one.
         seconds = parse_number(date, LAST_SECOND)
-        listed = tuple(index[parent] for parent in parents if parent in index)
+        parent_indices = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        commits.append(Commit(name, UNREADABLE_DATE if seconds is None else seconds, listed))
+        if seconds is None:
+            seconds = UNREADABLE_DATE
+        commits.append(Commit(name, seconds, parent_indices))
     return commits
 
 

@@ -211,8 +211,8 @@ class Git:
     ) -> Program:
         """Start a command of git on the private folder, such as start("log", "--reverse"), and return it.
 
-        It gets at most MEMORY_BYTES of memory, and `limit_s` is the longest time without output. If it fails,
-        its error names the user's repository, the command and the `remedy`.
+        git gets at most MEMORY_BYTES of memory. `limit_s` is the longest time without output. If git fails,
+        the error names the user's repository, the command and the `remedy`.
         """
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         # With -C, git runs in the private folder and calls it `.`, so its messages do not show our path.
@@ -224,7 +224,8 @@ class Git:
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
         program = Program(argv, failure, program_environment(variables), stdin, limit_s)
-        # This fails if git has ended already, or if this process has a lower limit, which git has then, too.
+        # prlimit() fails if git has ended already, or if this process has a lower limit. git then has that
+        # limit, too.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)

@@ -128,11 +128,11 @@ class GitSource(LocalSource):
 
     def describe(self) -> str:
         """Return such as `git repository /srv/x, first parents of main at 0123456789ab`."""
-        what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
+        part = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._find_commit(git)[:12]
         branch = printable(self._branch)
-        return f"git repository {one_line(self._path)}, {what} {branch} at {commit}"
+        return f"git repository {one_line(self._path)}, {part} {branch} at {commit}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
@@ -155,7 +155,7 @@ class GitSource(LocalSource):
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
-        # The first revision makes the usual layout.
+        # Revision 1 makes the folders trunk, branches and tags.
         return SizeEstimate(commits + 1, text_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
@@ -164,6 +164,7 @@ class GitSource(LocalSource):
             refs = self._list_refs(git)
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
+            # git lists the commits twice: first their parents, of which the plan is made, then their changes.
             with (
                 progress.stage("listing the commits"),
                 self._walk(git, refs, "log", "--reverse", *git_log.COMMITS_FORMAT) as log,

@@ -61,7 +61,7 @@ def _make_folder(path: bytes) -> None:
 
 def _write_files(git: Git, files: Sequence[NewEntry]) -> int:
     """Write files and links. Return the number of links that became plain files, as in the loaded history."""
-    targets: dict[bytes, bytes] = {}
+    link_targets: dict[bytes, bytes] = {}
     plain_links = 0
     with git_objects.open_blobs(git) as reader:
         blobs = reader.read([file.entry.object for file in files])
@@ -69,7 +69,7 @@ def _write_files(git: Git, files: Sequence[NewEntry]) -> int:
             if entry.mode == SYMLINK_MODE:
                 blob, properties = git_objects.read_link(blob)
                 if properties:
-                    targets[path] = b"".join(blob.chunks).removeprefix(b"link ")
+                    link_targets[path] = b"".join(blob.chunks).removeprefix(b"link ")
                     continue
                 plain_links += 1
             with open(path, "xb") as file:
@@ -78,6 +78,6 @@ def _write_files(git: Git, files: Sequence[NewEntry]) -> int:
                     file.fileno(), 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
                 )
     # At the end, so that no file is written through a link.
-    for path, target in targets.items():
+    for path, target in link_targets.items():
         os.symlink(target, path)
     return plain_links

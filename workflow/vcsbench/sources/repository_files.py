@@ -35,8 +35,8 @@ def check_files(
     missing part is no fault. With `allows_inner_links`, links of _is_inner_link() are allowed: git
     repositories have them, and Subversion's have none.
     """
-    waiting = [os.path.join(root, part) for part in parts]
-    folders = [path for path in waiting if _is_folder(root, path, remedy, allows_inner_links)]
+    top_paths = [os.path.join(root, part) for part in parts]
+    folders = [path for path in top_paths if _is_folder(root, path, remedy, allows_inner_links)]
     while folders:
         folder = folders.pop()
         try:

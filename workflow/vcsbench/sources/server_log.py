@@ -85,7 +85,7 @@ class ServerLog:
     unknown: Mapping[str, int]
 
     def shares(self, study: Study) -> list[WorkloadShare]:
-        """Return the weight of each command of a study that stands for some in the log, in per cent.
+        """Return a weight in per cent for each command of a study whose `logged_as` is in the log.
 
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
         the log's commands. Several commands of one name share its weight equally.
@@ -102,7 +102,10 @@ class ServerLog:
         return parts
 
     def sentences(self, study: Study) -> list[str]:
-        """Return what the log has, what of it the study measures, and which actions are unknown."""
+        """Return sentences on what the log has, what of it the study does not measure, and unknown actions.
+
+        Example of the first one: "svn.log has 1,000 commands: log 75 %, update 25 %."
+        """
         total = sum(self.commands.values())
         ranking = sorted(self.commands.items(), key=lambda item: (-item[1], item[0]))
         listed = ", ".join(f"{_label(name)} {100 * count / total:.3g} %" for name, count in ranking)
@@ -146,7 +149,7 @@ def read_server_log(path: Path) -> ServerLog:
         with open_decompressed(path) as file:
             is_start = True
             while line := file.readline(LINE_BYTES):
-                # The rest of a longer line has no start of a line, and no action.
+                # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
                 if is_start:
                     counter.add(line)
                 is_start = line.endswith(b"\n")
@@ -208,9 +211,9 @@ def _find_action(text: bytes) -> str | None:
     """
     for number, part in enumerate(text.split(b'"')):
         is_quoted = number % 2 == 1
-        found = _ACTION.match(part) if is_quoted else _ACTION.search(part)
-        if found is not None:
-            return found[1].decode()
+        match = _ACTION.match(part) if is_quoted else _ACTION.search(part)
+        if match is not None:
+            return match[1].decode()
     return None
 
 

@@ -142,6 +142,7 @@ def export_head(
     place = pegged(_url_of_tree(url, tree))
     argv = [svn, "export", "--ignore-externals", *options, place, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
+        # svn may print nothing for PAUSE_S seconds, and each line starts this time again.
         for _ in program.stdout:
             pass
         program.finish()

@@ -145,6 +145,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
+        # Each folder of the source with its state, and the path of its copy.
         folders = [(os.stat(source), os.fsencode(folder))]
         # The first copy of each file: other hard links to the file become hard links to the copy.
         copies = dict[FileId, bytes]()
