@@ -94,15 +94,16 @@ class ChangedWorkingCopy(Subject):
         tree_path = f"/{self.repository.tree}".rstrip("/")
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
         run_client(self.svn, "checkout", *options, pegged(root + tree_path), self.working_copy)
-        empty = ("-q", "--depth", "empty", "-r0")
-        run_client(self.svn, "checkout", *empty, pegged(root), self.idle_copy)
+        empty_options = ("-q", "--depth", "empty", "-r0")
+        run_client(self.svn, "checkout", *empty_options, pegged(root), self.idle_copy)
         if self.change == LARGE_BINARY:
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
         else:
             self.changed = self._change_files()
+        # The checkout has read the repository from the disk. A commit has to go to the server, if there is
+        # one, so the working copy gets the URL of the server. origin() returns the URL of the tree.
         assert self.origin
         served_root = self.origin().removesuffix(tree_path)
-        # Without a server, the root stays as Subversion has written it.
         if not served_root.startswith("file:"):
             set_root(self.working_copy, served_root)
         return FolderBackup(self.working_copy, self.path / "backup", [DATABASE, *self.changed])

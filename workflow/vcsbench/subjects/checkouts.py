@@ -56,6 +56,7 @@ class HgCheckout(Checkout):
         revision = TRUNK
         if self.commits:
             options = ("-R", source, "-r", TRUNK_REVISIONS, "-T", "{node}\n")
+            # The newest revision is number 0 of the list.
             revision = run_hg("log", *options).splitlines()[self.commits]
         # A clone on one disk would have links to the files of its source. --pull copies them by the protocol.
         run_hg("clone", "--quiet", "--pull", "-r", revision, "-u", revision, source, path)
@@ -80,6 +81,7 @@ class FossilCheckout(Checkout):
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
+        # `newest` are the check-ins that the clone will lack, `checkin` is the one before them.
         *newest, checkin = newest_checkins(clone, self.commits + 1)
         run_fossil(temporary, "open", clone, checkin, "--workdir", path)
         if newest:

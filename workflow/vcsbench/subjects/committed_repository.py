@@ -29,8 +29,8 @@ WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
 class CommittedRepository(Repository):
     """A private copy of a prepared copy, made once for each cell-round. restore() puts it back before a run.
 
-    Only the private copy is written. {repository} is its path. `base` is its youngest revision before a run,
-    and 0 before restore(). `hooks` is the value of the axis `hooks`.
+    A run writes to the private copy only. {repository} is its path. `base` is its youngest revision before a
+    run, and 0 before restore(). `hooks` is the value of the axis `hooks`.
     """
 
     is_written = True
@@ -58,7 +58,7 @@ class CommittedRepository(Repository):
         # A killed process with the same id may have left the folder.
         remove_path(self.private)
         self.path.parent.mkdir(parents=True)
-        # Only this user and root's servers enter them.
+        # Only this user and root's servers enter these folders.
         for folder in (self.private, self.path.parent):
             server_user.grant(folder, READABLE)
         # Requests to the empty repository show that the server refuses what its settings forbid.

@@ -19,7 +19,7 @@ _DIGEST_MODULUS = 1 << 128
 class FolderBackup:
     """The content of a folder, with copies of those files that a run may change.
 
-    A run may also add anything. put_back() raises an error after any other change.
+    A run may change these files, and add others. put_back() raises an error after any other change.
     """
 
     def __init__(self, folder: Path, copies: Path, names: Iterable[str]) -> None:
@@ -38,8 +38,8 @@ class FolderBackup:
     def put_back(self) -> None:
         """Remove what was added, and restore what was changed, since the backup was made.
 
-        Raise UserError if the folder then has another digest than before, or if a file was changed of which
-        there is no copy.
+        Raise UserError if the folder then has another digest than before, or if a file without a copy was
+        changed.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.

@@ -53,10 +53,12 @@ class GitRepository(Repository):
         ref = HEADS + self.branch
         listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
         existing = set(listed.split(b"\0"))
-        log = ("log", "-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
+        options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
+        # git may print line ends between the commits, which are no part of a name.
+        changed = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
         changes: Counter[str] = Counter()
-        for name in run_git(self.path, *log, ref).replace(b"\n", b"").split(b"\0"):
-            # The names become words of commands.
+        for name in changed.split(b"\0"):
+            # The names become words of commands, so the files must exist, and all programs print the names.
             if name and name in existing and name.isascii() and name.decode("ascii").isprintable():
                 changes[name.decode("ascii")] += 1
         if not changes:
@@ -212,6 +214,7 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
     """Make a bare repository with refs of another one and their objects, in one pack."""
     create_bare(path)
     (path / "HEAD").write_text(f"ref: {HEADS}{find_branch(repository)}\n")
+    # The new repository borrows the objects of the other one (alternates), until `repack` has copied them.
     alternates = path / "objects" / "info" / "alternates"
     alternates.write_text(f"{repository / 'objects'}\n")
     lines = [f"update {ref.name} {ref.target}\n" for ref in refs]
@@ -225,31 +228,32 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
     """Make a bare mirror at `path`, without the last `behind` commits of a repository."""
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
-    new = set(os.fsdecode(listed).split())
+    new_commits = set(os.fsdecode(listed).split())
     parents: dict[str, list[str]] = {}
     for line in os.fsdecode(run_git(repository, "rev-list", "--parents", "--all")).splitlines():
-        commit, *others = line.split()
-        parents[commit] = others
+        commit, *parents_of_commit = line.split()
+        parents[commit] = parents_of_commit
     clone = temporary / "clone"
-    copy_refs(repository, clone, list(_move_back(refs_of(repository), new, parents)))
+    copy_refs(repository, clone, list(_move_back(refs_of(repository), new_commits, parents)))
     clone.rename(path)
 
 
 def _move_back(
-    refs: Sequence[GitRef], new: set[str], parents: dict[str, list[str]]
+    refs: Sequence[GitRef], new_commits: set[str], parents: dict[str, list[str]]
 ) -> Iterator[GitRef]:
-    """Yield the refs, each moved back along first parents to a commit that is not in `new`.
+    """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
 
-    Annotated tags of new commits, and refs without an older commit, are left out.
+    Annotated tags of new commits, and refs without an older commit, are left out. `parents` has those of each
+    commit.
     """
     for ref in refs:
-        if ref.commit not in new:
+        if ref.commit not in new_commits:
             yield ref
         elif not ref.peeled:
             commit = ref.commit
-            while commit in new and parents[commit]:
+            while commit in new_commits and parents[commit]:
                 commit = parents[commit][0]
-            if commit not in new:
+            if commit not in new_commits:
                 yield GitRef(ref.name, commit)
 
 
@@ -267,6 +271,7 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         stream += b"commit %s\n" % os.fsencode(ref)
         stream += b"committer vcsbench <vcsbench@localhost> %d +0000\n" % (PUSHED_AT + commit)
         stream += b"data 8\nChange.\n\n"
+        # fast-import knows the tip of the branch only after its own first commit.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
         for file in range(FILES_PER_COMMIT):

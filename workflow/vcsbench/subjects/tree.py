@@ -82,8 +82,8 @@ class Tree(FilesystemSubject):
             self.idle = idle_template
         else:
             self.idle = self.filesystem.inside / "idle"
-            # Only the measured strategy should decide which blocks a built tree shares. So the copies share
-            # no blocks with the templates.
+            # copy_tree() shares no blocks. A copy that shared some with its template would pass them on to
+            # the built tree, and only the measured strategy should decide what the built tree shares.
             copy_tree(template, self.path)
             copy_tree(idle_template, self.idle)
         self.folders = [self.path]
