@@ -34,7 +34,7 @@ class Steps(NamedTuple):
     """The steps in which the files of a repository were written, such as its revisions, numbered from 0.
 
     - `kind`: only repositories of one kind have the same steps.
-    - `ends`: the number of steps from which a sample is taken, by kind.
+    - `ends`: by kind, a number of steps. All copies of the kind take a sample of the steps below it.
     - `last`: the last step of this repository. `file` returns the path of a step's file.
     """
 

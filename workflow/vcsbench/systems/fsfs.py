@@ -58,20 +58,21 @@ def check_shape(path: Path) -> formats.Shape:
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
     """Return the first difference between a repository and its label (Store.mismatch); "" if there is none.
 
-    Example: "it is of format 6, not of 7" for `fmt` f7. `packing` is, for example, nopack.
+    Example: "it is of format 6, not of 7" for `fmt` f7. `packing` is, for example, nopack. `last` is the
+    expected youngest revision, None for any.
     """
     try:
         shape = check_shape(path)
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
-    value = formats.parse_format(fmt)
+    label = formats.parse_format(fmt)
     # A copy of the user's repository as it is may have any format. After an upgrade, its format is known.
-    has_known_format = not value.is_as_is or value.is_upgraded
-    if has_known_format and shape.format != value.format:
-        return f"it is of format {shape.format}, not of {value.format}"
+    has_known_format = not label.is_as_is or label.is_upgraded
+    if has_known_format and shape.format != label.format:
+        return f"it is of format {shape.format}, not of {label.format}"
     # A repository upgraded from f6 has the format number 8, like a new one. But an upgrade does not change
     # the way in which revisions are addressed.
-    if not value.is_as_is and shape.is_logical != value.is_logical:
+    if not label.is_as_is and shape.is_logical != label.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
     # Only full shards are packed. A repository without one cannot differ in its packing.
@@ -80,8 +81,8 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
         return (
             f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
         )
-    # With None or {}, vcsbench writes no settings to a repository of this format. Nothing is compared then.
-    settings = formats.release_settings(value)
+    # vcsbench writes no settings for some formats (None or {}). Their fsfs.conf may have any.
+    settings = formats.release_settings(label)
     if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
     if last is not None and shape.youngest != last:
@@ -139,11 +140,11 @@ def read_output(
     Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. Raise UserError with the program's
     message if it fails, or OSError if the storage is full or read-only.
     """
-    # Errors name the subcommand and the repository.
-    command, repository = arguments[0], arguments[-1]
+    # Errors name the subcommand, such as "verify", and the repository.
+    subcommand, repository = arguments[0], arguments[-1]
     argv = [program, *map(str, arguments)]
     # The servers, which run as another user, have to read the files that the program makes.
-    with Program(argv, f"{repository}: {program} {command} failed", umask=0o022) as running:
+    with Program(argv, f"{repository}: {program} {subcommand} failed", umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:
             raise_write_error(running.errors(), Path(repository))

@@ -58,7 +58,7 @@ def read_git_shape(path: Path) -> GitShape:
     if len(packs) != len(counts):
         raise ValueError(f"it has {len(packs)} packs and {len(counts)} indices of packs")
     loose_objects = 0
-    # The folder of an object is named by the first two digits of its name.
+    # A loose object is a file in a folder, which is named by the first two digits of the object.
     for name in os.listdir(path / OBJECTS):
         if re.fullmatch("[0-9a-f]{2}", name):
             loose_objects += len(os.listdir(path / OBJECTS / name))

@@ -82,6 +82,7 @@ class GitState(NamedTuple):
 
 def parse_state(name: str) -> GitState:
     """Return the state with a name (GitState.name). Raise ValueError for another text."""
+    # Such as "bitmap_20000-loose". "one-pack" has no part behind a "_".
     upkeep, _, refs = name.partition("_")
     number, _, storage = refs.rpartition("-")
     state = GitState(upkeep, number, storage) if refs else GitState(upkeep)
@@ -176,9 +177,12 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
             return f"it has {shape.packs} pack, and not many"
     elif shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
+    # The number of objects of each pack, the smallest first. Each must be at least twice the one before.
     counts = shape.packed_objects
-    if upkeep == Upkeep.GEOMETRIC and any(b < 2 * a for a, b in pairwise(counts)):
+    is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
+    if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
+    # For each part: whether the repository has it, and whether the state of upkeep has it.
     parts = {
         "bitmap": (shape.has_bitmap, upkeep == Upkeep.BITMAP),
         "multi-pack index": (shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
