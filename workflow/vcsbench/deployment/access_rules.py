@@ -33,13 +33,15 @@ def write_rules(folders: Sequence[str], count: int) -> str:
         users = [f"user-{group}-{user}" for user in range(USERS)]
         lines.append(f"group-{group} = {', '.join(users)}")
     lines += ["", "[/]", "* = rw", "", f"[/{FORBIDDEN}]", "* ="]
-    rest = count - 2
-    named = _spread(folders, rest // 2)
-    for number, folder in enumerate(named):
+    remaining = count - 2
+    existing_folders = _spread(folders, remaining // 2)
+    # The client is in no group, so `*` gives it all rights in these folders.
+    for number, folder in enumerate(existing_folders):
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
-    above = named or [""]
-    for number in range(rest - len(named)):
-        path = f"{above[number % len(above)]}/{GENERATED}-{number}"
+    # Without folders, the other paths are right below the root.
+    parents = existing_folders or [""]
+    for number in range(remaining - len(existing_folders)):
+        path = f"{parents[number % len(parents)]}/{GENERATED}-{number}"
         lines += ["", f"[{path}]", f"@group-{number % GROUPS} = rw", "* ="]
     return "\n".join(lines) + "\n"
 
@@ -68,7 +70,8 @@ def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
     for line in lines:
         path = line.decode(errors="replace").removesuffix("\n")
         name = path.strip("/")
-        # The line of a folder ends in a slash, and that of the root is one.
+        # The line of a folder ends in a slash, and that of the root is one. U+FFFD stands for bytes that are
+        # not UTF-8, which no rule can name.
         if path.endswith("/") and name and "\ufffd" not in name and not _UNUSABLE.search(name):
             folders.append(f"/{name}")
     return folders

@@ -60,15 +60,15 @@ def make_certificate(folder: Path, host: str) -> Certificate:
     Its key is ECDSA with P-256, and only this user can read the file of the key. Raise ProgramError if
     openssl fails.
     """
-    made = Certificate(folder / "certificate.pem", folder / "key.pem")
-    # openssl keeps the mode of an existing file.
-    os.close(os.open(made.key, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    files = Certificate(folder / "certificate.pem", folder / "key.pem")
+    # The file of the key is made first, because openssl keeps the mode of an existing file.
+    os.close(os.open(files.key, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     argv += ["-nodes", "-days", VALID_DAYS, "-subj", f"/CN={host}"]
     argv += ["-addext", f"subjectAltName=IP:{host}"]
-    argv += ["-keyout", str(made.key), "-out", str(made.certificate)]
+    argv += ["-keyout", str(files.key), "-out", str(files.certificate)]
     processes.run_program(argv, limit_s=PROGRAM_LIMIT_S)
-    return made
+    return files
 
 
 def hash_password(credentials: Credentials, authentication: str) -> str:
@@ -118,12 +118,12 @@ def store_credentials(config_folder: Path, realm: str, credentials: Credentials)
         "svn:realmstring": realm,
         "username": credentials.user,
     }
+    # The format of auth/svn.simple: a length and a text for each key (K) and value (V), and END.
     lines = []
     for key, value in values.items():
         lines += [f"K {len(key)}", key, f"V {len(value)}", value]
     lines.append("END\n")
-    # svn finds the file by the digest of the realm. Its format is that of auth/svn.simple: pairs of lengths
-    # and texts (K, V), and END.
+    # svn finds the file by the digest of the realm.
     name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
     with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write("\n".join(lines))

@@ -82,7 +82,7 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     location = []
     if deployment.authentication:
         location += [
-            # The methods that the other section requires stay required.
+            # A <Location> of the plain server requires some methods. With `And`, they stay required.
             "AuthMerging And",
             "AuthType Basic",
             f'AuthName "{REALM}"',

@@ -110,6 +110,7 @@ class LinkedNetworks:
         isolation.unshare_network()
         self._client_network = isolation.open_network()
         stack.callback(os.close, self._client_network)
+        # A new network is made by entering it. Then this process goes back to that of the client.
         try:
             isolation.enter_new_network()
             self._server_network = isolation.open_network()
@@ -119,6 +120,7 @@ class LinkedNetworks:
         if self.shaper == Shaper.RELAY:
             self._open_devices(stack)
         else:
+            # One end of a pair of interfaces is in each network. ip finds the server's by this path.
             peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
             _run_ip(
                 *("link", "add", "name", INTERFACE, "type", "veth"),
@@ -228,7 +230,8 @@ class LinkedNetworks:
         """
         link = self.link
         for attempt in range(ATTEMPTS):
-            # Other programs may have disturbed the measurement, or the last correction of the delay.
+            # Other programs may have disturbed the measurement, or the last correction of the delay, so both
+            # are repeated.
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):

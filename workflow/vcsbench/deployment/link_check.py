@@ -13,8 +13,7 @@ from vcsbench.errors import UserError
 
 # More than the delay of each line. A packet that is not there after this time is lost.
 LOST_AFTER_S = 0.25
-# All round trips of a measurement take about this time, within the limits of their number. The first one is
-# not counted: it also looks up the address of the other side.
+# All round trips of a measurement take about this time, within the limits of their number.
 ROUND_TRIPS_S = 0.5
 # More lost round trips in succession are no loss of the line.
 MAX_LOST = 3
@@ -86,9 +85,10 @@ def measure_line(
 def measure_round_trip_ms(
     client: socket.socket, server: socket.socket, expected_ms: float
 ) -> float:
-    """Return the median time in which a small packet reaches the server, and its answer the client.
+    """Return the median time of a round trip: a small packet to the server, and its answer to the client.
 
-    The time includes that in which the kernel wakes both sides, because they wait for a packet.
+    `expected_ms` decides on the number of round trips. The time includes that in which the kernel wakes both
+    sides, because they wait for a packet. Raise UserError if more than MAX_LOST in succession are lost.
     """
     count = MAX_ROUND_TRIPS
     if expected_ms:
@@ -96,7 +96,7 @@ def measure_round_trip_ms(
     for end in (client, server):
         end.settimeout(LOST_AFTER_S)
     times_ms: list[float] = []
-    lost = 0
+    lost_in_succession = 0
     with _before_other_programs():
         for number in range(count + 1):
             data = NUMBER.pack(number)
@@ -107,12 +107,13 @@ def measure_round_trip_ms(
                 server.send(data)
                 _receive(client, data)
             except TimeoutError:
-                lost += 1
-                if lost > MAX_LOST:
+                lost_in_succession += 1
+                if lost_in_succession > MAX_LOST:
                     raise _lost_error(len(times_ms), number + 1) from None
                 continue
-            lost = 0
+            lost_in_succession = 0
             times_ms.append((time.perf_counter() - began) * 1e3)
+    # The first round trip also looks up the address of the other side, so it does not count.
     return statistics.median(times_ms[1:])
 
 
@@ -140,12 +141,13 @@ def _measure_rate_mbit(
     """Return the median rate of trains of large packets in Mbit/s, with headers, as a line counts them.
 
     A train of packets is sent at once, waits in the queue of the line, and arrives at the rate of the line.
-    Neither the delay nor the start of TCP is part of this rate.
+    Neither the delay nor the start of TCP is part of this rate. A call of the kernel sends `sent_at_once`
+    packets.
     """
     length = MAX_TRAIN
     if rate_mbit:
-        in_time = int(rate_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
-        length = min(length, max(MIN_TRAIN, in_time))
+        packets_in_time = int(rate_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
+        length = min(length, max(MIN_TRAIN, packets_in_time))
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     # The kernel notes each arrival, so it does not matter when this process reads.
@@ -162,7 +164,7 @@ def _measure_rate_mbit(
 def _measure_train(
     sender: socket.socket, receiver: socket.socket, number: int, length: int, sent_at_once: int
 ) -> float:
-    """Return the rate of a train in Mbit/s. Raise UserError if half of it is lost."""
+    """Return the rate in Mbit/s of train `number`, of `length` packets. Raise UserError if half are lost."""
     datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
     unsent = length
     while unsent:
