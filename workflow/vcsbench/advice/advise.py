@@ -65,7 +65,7 @@ def advise(
     grid: Sequence[Row] = (),
     failures: Sequence[Row] = (),
 ) -> Advice:
-    """Return the advice on a study: a card for each question, and the best choice in each situation.
+    """Return the advice on a study: cards, the best choice in each situation, and sentences on counts.
 
     `frame` has a row for each run (measurements.csv). `tables` are the study's comparisons. `grid` has a row
     for each cell, with the reason why it was skipped ("" if not). `failures` has a row for each failed round.
@@ -73,10 +73,12 @@ def advise(
     axes = list(settings.order)
     # Runs with traffic have no elapsed time, and advice is on elapsed times.
     results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
+    # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
     noise = noise_by_metric(results.frame, axes, settings.block, rounds)(DEFAULT_METRIC)
     cards = []
     for question in settings.questions:
+        # `doubles` is a latency. The question is how many clients a server carries until it has doubled.
         if question.doubles:
             card = _capacity_card(question, axes, results)
             has_content = bool(card.candidates or card.lines)
@@ -89,8 +91,8 @@ def advise(
                 card = with_candidates(card, averages.mean)
         if has_content:
             cards.append(card)
-    # If each question has one answer over all cells (`aggregate`), such as that for builds, a reader chooses
-    # nothing for a single situation.
+    # A question with `aggregate`, such as that for builds, has one answer over all cells. If a study has only
+    # such questions, a reader chooses nothing for a single situation.
     has_situations = not settings.questions or not all(
         question.aggregate for question in settings.questions
     )
@@ -111,9 +113,6 @@ def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -
     the question's cases and values do not count.
     """
     axis, axes = question.axis, list(settings.order)
-    where = dict(question.where)
-    if question.values:
-        where[axis] = list(question.values)
     tables = [table for table in results.tables if decision.compares_times(table[0], axis)]
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
@@ -126,6 +125,10 @@ def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -
     # the question.
     references = [name for name in baselines if not question.values or name in question.values]
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
+    # A row of the grid has one value of the axis. A comparison has two, which find_cases() checks.
+    where = dict(question.where)
+    if question.values:
+        where[axis] = list(question.values)
     grid = [row for row in results.grid if fits(row, where)]
     card = make_card(
         question,
@@ -153,7 +156,7 @@ def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Result
 
 
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
-    """Return the table that compares the first measured value of an axis with the others.
+    """Return a list of one table, which compares the first measured value of an axis with the others.
 
     The study's order decides which value is the first. Return [] with fewer than two measured values.
     """
@@ -161,6 +164,7 @@ def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -
     values = [value for value in settings.order[axis] if value in measured]
     if len(values) < 2:
         return []
+    # `rows` and `columns` are the layout of a printed table. This one is not printed.
     definition: TableDefinition = {
         "compare": {"axis": axis, "baseline": values[0], "candidates": values[1:]},
         "rows": [],
@@ -196,9 +200,10 @@ class _Amounts(NamedTuple):
 def _find_amounts(axis: str, records: Iterable[Row], min_effect_pct: float) -> Iterator[_Amounts]:
     """Yield the amounts of each candidate in the rows of a table, without undecided rows.
 
-    The same change can save reads in one case, and cost some in another one.
+    A candidate can have less in some cases and more in others: ("packed", [2.4, 3.0], [1.2], 4).
     """
-    # By candidate, baseline / candidate: {"pack": [2.4, 1.0, 3.0]}.
+    # By candidate, the ratio baseline / candidate in each case: {"pack": [2.4, 1.0, 3.0]}. Above 1, the
+    # candidate has less.
     ratios_of_candidate: dict[str, list[float]] = {}
     for row in comparison_rows(records):
         is_answered = is_difference(row.call) or row.result == Result.EQUAL
@@ -216,8 +221,9 @@ def _notes_on_metrics(
 ) -> list[str]:
     """Return a sentence for each further metric of a question, with the reader for whom it counts.
 
-    Example: `Server CPU counts for a server with many clients: bitmap 7.9x less than one pack in 2 of 3
-    cases.` A metric without a comparison that has a result is left out.
+    The question names both: {"server_cpu_s": "a server with many clients"} gives `Server CPU time counts for
+    a server with many clients: bitmap 7.9x less than one pack in 2 of 3 cases.` A metric without a comparison
+    that has a result is left out.
     """
     notes = []
     for name, reader in question.next_to.items():
@@ -254,6 +260,7 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
             continue
         baseline = labels.value_label(compare["axis"], compare["baseline"])
         for amounts in _find_amounts(compare["axis"], records, min_effect_pct):
+            # The side with less work begins the sentence.
             for factors, subject, other in (
                 (amounts.less, amounts.label, baseline),
                 (amounts.more, baseline, amounts.label),

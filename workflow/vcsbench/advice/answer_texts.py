@@ -90,9 +90,10 @@ def answer_without_choice(
         number = sum(case.decides(context.current) for case in cases)
         text = f"within {context.min_effect_pct:g} %{in_cases(number, len(cases))}"
     else:
+        # UNDECIDED: the most frequent reason of the cases. Each has a comparison (pair) of the value that the
+        # reader has, `context.current` ("": of any value), see cards.Card.answer_for.
         reasons: Counter[str] = Counter()
         for case in cases:
-            # Every case compares the reader's value (cards.Card.answer_for).
             pair = next(pair for pair in case.pairs if pair.compares(context.current))
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
@@ -110,12 +111,12 @@ def answer_with_choice(
     have f7: keep it if you change only this.`
     """
     current = context.current
-    # Without a current value, or if that is recommended, the value is compared with the reference.
+    # If the reader's value is unknown, or is recommended itself, the comparison is with the reference.
     is_change = current not in ("", value)
     against = current if is_change else context.reference
     effect = combine_effects(value, cases, against)
     if current and not effect.gains:
-        # The recommended value is faster than the current one in no case, so a change is not worth it.
+        # The recommended value is faster than the current one in no case. So the answer is the current one.
         value = current
         effect = combine_effects(current, cases, context.reference)
     if kind == AnswerKind.DEPENDS:
@@ -143,7 +144,8 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. At least one
     case must decide the reference.
     """
-    # The factors of each value by group, such as {"https": {"warm export": [1.3], "warm log": [1.0]}}.
+    # By value and kind of case, how many times as long as the reference it takes in each case:
+    # {"https": {"warm export": [1.3], "warm log": [1.0]}}.
     factors_of_value: dict[str, dict[str, list[float]]] = {}
     for case in cases:
         if context.reference not in case.losses:
@@ -151,6 +153,7 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
         for value, loss in case.losses.items():
             if value != context.reference:
                 groups = factors_of_value.setdefault(value, {})
+                # A loss is a time divided by the best time of the case.
                 factor = loss / case.losses[context.reference]
                 groups.setdefault(labels.group_label(case.where), []).append(factor)
     clauses = []
@@ -203,7 +206,8 @@ def _effect_text(effect: CombinedEffect, min_effect_pct: float) -> str:
 def _gains_text(gains: Mapping[str, Sequence[float]], min_effect_pct: float) -> str:
     """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`.
 
-    The first group, with the largest gain, is named. Further groups share one range of factors.
+    `gains` has factors by group (kind of case): {"cold log": [2.4], "export": [1.2, 1.9]}. The first group,
+    with the largest gain, is named. Further groups share one range. Small gains have a note (slight_note).
     """
     first_group, *other_groups = gains
     first_range = labels.range_of_factors(gains[first_group])
@@ -253,10 +257,11 @@ def _choice_that_depends(
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`. The rule is left out if there is none, or if it would be too long.
     """
-    first_gains = next(iter(effect.gains.values()), [1.0])
     losses = _losses_text(effect.losses, context.min_effect_pct)
-    most = labels.factor(max(first_gains))
-    single_choice = f"{context.label(value)} if you must choose one: {losses}, up to {most} faster"
+    # The first group of cases has the largest gain.
+    first_gains = next(iter(effect.gains.values()), [1.0])
+    gain = labels.factor(max(first_gains))
+    single_choice = f"{context.label(value)} if you must choose one: {losses}, up to {gain} faster"
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
@@ -271,9 +276,9 @@ def _choice_that_depends(
 def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    `value` is the choice for all cases. The second text has only the exceptions from it. It is taken if a
-    sentence of the first text and `later_text` would have more than MAX_WORDS words. Return "" without a
-    rule, or if also the second text is too long.
+    The second text names only the exceptions from `value`, the choice for all cases (here f7). It is used if
+    the first text makes the sentence longer than MAX_WORDS words. `later_text` follows in the same sentence.
+    Return "" without a rule, or if the second text is too long, too.
     """
     if not rule:
         return ""

@@ -46,9 +46,9 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Return the card with an answer for each candidate, the first one also as the answer of the card.
+    """Return the card with an answer for each candidate. The first of these is also the answer of the card.
 
-    Its `lines` have the sentences on noise checks, on values without measurements, and the card's notes.
+    Its `lines` are sentences on noise checks and on values without measurements, and the card's notes.
     Without a candidate, the answer is a sentence: `No other build was compared.`
     """
     candidates = _group_by_candidate(card.cases, mean)
@@ -106,6 +106,7 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
         kind = AnswerKind.EQUAL
         equal = _with_number(f"equal within {min_effect_pct:g} %", outcomes[EQUAL_TEXT], total)
         head = f"{equal}{of_all}"
+        # The remarks have the outcomes that the head lacks.
         del outcomes[EQUAL_TEXT]
     else:
         kind = AnswerKind.UNDECIDED
@@ -217,10 +218,11 @@ class CaseAverages:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
         `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
-        Return NO_ESTIMATE, with NaN, without a common round, with several hosts, or with a block of fewer
-        than three rounds.
+        Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
+        fewer than three rounds.
         """
         other_axes = [name for name in self.order if name != self.axis]
+        # A case is identified by its values of the other axes: ("log", "cold").
         included = {tuple(where.get(name, "") for name in other_axes) for where in wheres}
         # A row for each case and round, with the time of both sides: `elapsed_s_baseline` and
         # `elapsed_s_candidate`.
@@ -262,15 +264,16 @@ class CaseAverages:
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
     """Return the mean of the mean ratios of blocks. Each block counts by its number of cases (`averaged`)."""
-    number = math.fsum(block.averaged for block in blocks)
+    case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)
     # Blocks run at different times, so their errors are independent, and the variances add up.
     variances = []
     for block in blocks:
-        share = block.averaged / number
+        share = block.averaged / case_count
         variances.append(Variance(block.error**2, block.degrees).scaled(share**2))
     error = sum_variances(variances)
     # An error without any scatter has no degrees of freedom, and the interval is a point.
     degrees = error.degrees if error.variance else 1.0
     fewest_rounds = min(block.n for block in blocks)
-    return interval(log_sum / number, math.sqrt(error.variance), degrees, fewest_rounds, number)
+    mean_log = log_sum / case_count
+    return interval(mean_log, math.sqrt(error.variance), degrees, fewest_rounds, case_count)

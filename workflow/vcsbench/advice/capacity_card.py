@@ -24,7 +24,7 @@ def make_capacity_card(
 
     `rows` are of the tables that compare the latency `question.doubles` of numbers of clients. `axes` are the
     study's. `grid` and `failures` have the reasons of numbers that were not measured. Example of an answer:
-    `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`.
+    `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`: the latency doubled at 8 clients.
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
@@ -33,15 +33,17 @@ def make_capacity_card(
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
         answer = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
-        return Card(question, "", shown, [], answer, lines=lines)
+        return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
     answers = [_answer(capacity, shown) for capacity in capacities]
+    # The smallest number of clients, mostly 1. The latency of the others is a multiple of its latency.
     reference = str(capacities[0].fewest)
-    return Card(question, reference, shown, [], answers[0], candidates=answers)
+    return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     """Return the answer of a case: the number of clients, and the latency there as a factor."""
     head = labels.case_label(capacity.where, shown)
+    # None: even the largest measured number of clients (`most`) has less than twice the latency.
     number = capacity.most if capacity.number is None else capacity.number
     short = count_of(number, "client")
     text = f"{labels.times(capacity.factors[number])} that of {count_of(capacity.fewest, 'client')}"

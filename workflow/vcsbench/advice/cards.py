@@ -83,7 +83,7 @@ class Card:
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
         kind, value = self._recommend(cases, current)
-        # No case decides the current value (or its cost). The kind is the reason.
+        # No case decides the current value (or its cost). There may be a better reason than "not measured".
         if kind == AnswerKind.NOT_MEASURED:
             if cases:
                 kind = AnswerKind.UNDECIDED
@@ -122,8 +122,8 @@ class Card:
             deciding = [case for case in deciding if case.decides(self.reference)]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
-        # Single cases in which another value wins are named with the answer. They are no kind of case for
-        # which a reader could choose it, and in the next session other ones are decided.
+        # Another value wins in single cases only, and for no kind of case (no rule). No reader can choose by
+        # single cases, and the next session may decide other ones. The text of the answer names them.
         if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
             return AnswerKind.VALUE, value
         return kind, value
@@ -131,8 +131,8 @@ class Card:
     def _answering_cases(self, picks: Where, current: str) -> list[Case]:
         """Return the cases that fit the picks and compare the current value, or any value if that is "".
 
-        Commands of svnbench, such as null-log, do no work for a user. They add cases to an answer that other
-        commands decide. They make an answer only if there are no other commands.
+        Commands of svnbench, such as null-log, do no work for a user. Their cases count only if a case of
+        another command decides the current value, or if there is no other command.
         """
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)

@@ -126,8 +126,8 @@ class Pair:
     def largest_loss(self, value: str) -> float:
         """Return the largest factor by which the side `value` can be slower than the other side, at least 1.
 
-        Example: f6 / f7 is 1.08, and at most 1.14 is possible (`within`): f6 can be slower by 1.14. The
-        error is a factor of 1.14 / 1.08 = 1.056, so f6 / f7 is at least 1.08 / 1.056 = 1.02: f7 has 1.
+        Example: f6 / f7 is 1.08, and can be 1.14 (`within`): the loss of f6 is at most 1.14. The error is a
+        factor of 1.14 / 1.08 = 1.056. So f6 / f7 is at least 1.08 / 1.056 = 1.02, and the loss of f7 is 1.
         """
         faster = self.candidate if self.ratio > 1 else self.baseline
         if value != faster:
@@ -278,8 +278,8 @@ def find_cases(
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
     `records` are rows of tables (ComparisonRow.of_record) that compare elapsed times. `axes` are the study's.
-    Rows with a value that is not in `values` are left out; () means all values. Rows with the same values of
-    the other axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
+    Only rows with both sides in `values` count; () means all values. Rows with the same values of the other
+    axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
     """
     # By the values of the other axes, then by both sides.
     pairs_of_case: dict[tuple[tuple[str, str], ...], dict[tuple[str, str], Pair]] = {}
@@ -349,6 +349,7 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     decided = [case for case in cases if case.is_decided]
     if not decided:
         return AnswerKind.UNDECIDED, ""
+    # A loss of 1 is the best time of a case. If all losses are 1, all decided values are equally fast.
     if all(loss <= 1 + ROUNDING for case in decided for loss in case.losses.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]

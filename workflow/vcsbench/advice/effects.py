@@ -60,7 +60,7 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     gain = _gain_over(against, value, case)
     if gain is not None and gain > 1 + ROUNDING:
         return CaseEffect(ChangeEffect.FASTER, gain, loss)
-    # Whoever chooses this value loses time against the best one, also if `against` is undecided.
+    # Whoever chooses this value loses time against the best one, even if the case does not decide `against`.
     if loss is not None:
         return CaseEffect(ChangeEffect.SLOWER, loss=loss)
     if gain is None:

@@ -85,6 +85,7 @@ def read_questions(
             # An action in words.yaml has precedence. Configurations of the user are not in words.yaml.
             actions = _actions_of_settings(settings.get(axis, {}))
             actions |= _actions_of_words(definition.get("words", axis))
+        # The command to type if the grid compares no two values of the axis.
         measuring = definition.get("how_to_measure")
         how_to_measure = None
         if measuring:

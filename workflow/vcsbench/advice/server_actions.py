@@ -99,7 +99,7 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     # httpd first, because it takes most.
     for server, text in sorted(settings_by_server.items()):
         sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
-        # The processes of httpd share no cache. svnserve is one process.
+        # httpd has several processes, each with a cache of its own. svnserve is one process.
         processes = HTTPD_PROCESSES if server == "httpd" else 1
         total = _format_memory(processes * sizes[server])
         each = f" {PROCESSES} x {_format_memory(sizes[server])} =" if server == "httpd" else ""

@@ -30,6 +30,7 @@ def compare_choices(
 
     `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
     row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
+    `noise` has the errors of ratios, `limits` the margin.
     """
     # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
@@ -48,8 +49,10 @@ def compare_choices(
     why = _why_no_best(rows, works, alike, logs)
     if why:
         return Situation(where, why=why, other_work=other_work)
+    # The share of start-up in a cell's time. All rounds of a cell have the same one.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
     choices = _rank_choices(logs, shares, values_by_cell, noise, limits)
+    # choices[0] is the fastest. If start-up alone can explain why all others are slower, none is best.
     if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
     return Situation(where, choices, other_work=other_work)
@@ -98,12 +101,14 @@ def _rank_choices(
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
     ratios = []
     for cell in others:
+        # The logarithm of the ratio in each round (n) that both cells have.
         log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
     # The calls of a significant ratio above 1, and of one below 1. Below 1 is possible, because `best` is the
     # fastest over the common rounds of all cells, and the pair may have more rounds.
     calls_of_ratio = (Call.SLOWER, Call.FASTER)
-    # More comparisons find more differences by chance. So their significance is corrected for all of them.
+    # Many comparisons find some differences by chance. So call_ratios() corrects the significance of each one
+    # for their number.
     calls = call_ratios(ratios, noise.has_duplicates, calls_of_ratio, limits)
     choices = [Choice(values_by_cell[best], math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
@@ -146,7 +151,8 @@ def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
 
     `works` has the work of each cell, `alike` the cells with the most frequent work, which may be none.
     """
-    # The work of this cell is unknown, or its rounds did different work.
+    # A cell cannot be compared at all if its work is unknown, or if its rounds did different work. refusal()
+    # gets this cell alone, under the name "", so that its reason names no cell.
     refusal = same_work.refusal("", {"": works[cell]})
     if refusal:
         return refusal.reason

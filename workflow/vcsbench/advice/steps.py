@@ -111,7 +111,8 @@ def combinations_of(
     combinations, the last of the `axes` are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives
     {}, {"format": "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
     """
-    # Thousands of cells have few different values of these axes. So there are few fits to check below.
+    # Thousands of cells have few different values of these axes. So only few of them have to be compared with
+    # each combination below.
     cells: dict[tuple[str, ...], Where] = {}
     for row in grid:
         if not row.get("skip"):
@@ -134,8 +135,8 @@ def plan_steps(
 ) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    A factor from the `margin` on, such as 1.1, is worth a change. An axis without a step has its best change
-    among the others. An axis with a step has a change there that gains more, but has a condition.
+    A factor from the `margin` on, such as 1.1, is worth a change. The other changes are the best one of each
+    axis without a step, and of an axis with a step the change that gains more, but has a condition.
     """
     steps: list[ValueChange] = []
     states = [picks]
@@ -177,11 +178,13 @@ def _rank(change: ValueChange) -> tuple[int, float]:
 def _next_step(
     changes_by_card: Sequence[Sequence[ValueChange]], state: Where
 ) -> ValueChange | None:
-    """Return the change that is worth most among those that are slower nowhere, or else among all.
+    """Return the change with the largest gain among those that are slower nowhere, otherwise among all.
 
-    The best change of each card that has no condition counts. Return None if none of them is worth it.
+    Only one change of each card is possible: the best one that is worth it and has no condition. Return None
+    if no card has such a change.
     """
     possible: list[ValueChange] = []
+    # The changes of a card are sorted, the best first.
     for changes in changes_by_card:
         unconditional = [change for change in changes if not change.condition]
         worthwhile = [change for change in unconditional if change.worth is Worth.DO]
@@ -227,10 +230,10 @@ def find_outcomes(card: Card, value: str, states: Sequence[Where]) -> list[Outco
             # A later state replaces an earlier one only with something decided.
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
-    found = [outcome for outcomes in by_operation.values() for outcome in outcomes]
+    all_outcomes = [outcome for outcomes in by_operation.values() for outcome in outcomes]
     # Nobody runs the commands of svnbench at work. They count only if no other command was compared.
-    for_work = [outcome for outcome in found if not is_benchmark(outcome.where)]
-    return for_work if for_work else found
+    for_work = [outcome for outcome in all_outcomes if not is_benchmark(outcome.where)]
+    return for_work if for_work else all_outcomes
 
 
 def _outcomes_in(card: Card, value: str, state: Where) -> dict[OperationKey, list[Outcome]]:
@@ -272,7 +275,7 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
         effect = ChangeEffect.EQUAL
     elif pair.result == Result.TOO_SMALL:
         effect = ChangeEffect.TOO_SMALL
-    # In a pair, a time of 0 is unknown.
+    # A pair has 0 for an unknown time, and an outcome None.
     return Outcome(
         where=case.where,
         effect=effect,
@@ -325,8 +328,8 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     slower = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.SLOWER]
     is_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
-        # Only a workload says how often each operation runs, and so whether the gains outweigh the losses.
-        # Without a workload, the reader has to decide.
+        # Only the weights of a workload show whether the gains outweigh the losses. Without a workload, a
+        # change with a loss is the reader's decision (DEPENDS).
         is_good = gain > 0 if has_workload else not is_loss
         return Worth.DO if is_good else Worth.DEPENDS
     if is_loss:

@@ -93,10 +93,10 @@ class Wish:
 
     @property
     def text(self) -> str:
-        """Return the gain as one sentence, and the price as another one.
+        """Return sentences on the gain, on its price, and on the operations that become slower, if any.
 
-        Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.` and `svnadmin
-        pack REPO, no downtime, 4 s for 20,000 revisions.`
+        Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
+        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).`
         """
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
         gain = (
@@ -119,8 +119,8 @@ def find_wishes(advice: Advice, values_now: Where, work: Mapping[str, MeasuredWo
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
-    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that it took here to
-    load or pack the repository: `{"packing": MeasuredWork(4.2, 20_000, False)}`.
+    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that loading or
+    packing the repository took here, by the axis: `{"packing": MeasuredWork(4.2, 20_000, False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
@@ -130,7 +130,7 @@ def find_wishes(advice: Advice, values_now: Where, work: Mapping[str, MeasuredWo
         if card.question.is_cost:
             continue
         for wish in _wishes_of_card(card, values_now, work, margin):
-            # A list with each access would be three times as long, and nearly the same for each of them.
+            # The key has no access: over http, svn and file, the wishes are nearly the same.
             key = (wish.operation.command, wish.operation.cache)
             by_operation.setdefault(key, []).append(wish)
     chosen = [wish for wishes in by_operation.values() for wish in _best_wishes(wishes)]
@@ -162,6 +162,7 @@ def _wishes_of_card(
     axis = card.question.axis
     if axis not in values_now:
         return
+    # The measured values of the axis.
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
         if value == values_now[axis]:
