@@ -68,7 +68,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
             )
         values[name] = by_word[given]
     if REPOSITORY_AXIS in values:
-        # By default, all studies measure a repository.
+        # A repository without the key `studies` is measured by all studies, so also by this one.
         all_studies = [study.name]
         values[REPOSITORY_AXIS] = [
             repo
@@ -100,8 +100,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             f"`build`. Name at least one build, such as `system: {{}}`."
         )
     file = f"config/studies/{study.name}.yaml"
-    for name, names in values.items():
-        for value in names:
+    for name, values_of_axis in values.items():
+        for value in values_of_axis:
             reason = axis_of(name).why_invalid(value)
             if reason:
                 raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
@@ -118,11 +118,11 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
-            # The table has `candidates: rest` on an axis with a word, such as `builds` (resolved_tables), and
-            # the configuration names one value only.
+            # The table has `candidates: rest` on an axis with a word, such as `builds` (resolved_tables). The
+            # configuration names no second value, so nothing can be compared.
             word = str(study.axes[compare["axis"]])
-            names = values[compare["axis"]]
-            content = f"has {names[0]} only" if names else "is empty"
+            compared = values[compare["axis"]]
+            content = f"has {compared[0]} only" if compared else "is empty"
             raise UserError(
                 f"{env.config.source_of([word])}: `{word}` {content}, and {study.name}'s table {table} "
                 f"compares the first with the others. Add another one. The same binaries under another "
@@ -143,12 +143,12 @@ def _check_defaults(
 
     `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for these
     `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is wrong if
-    vcsbench knows no such axis, or if no machine can measure its value.
+    vcsbench has no such axis, or if no machine can measure its value.
     """
     # The errors add the closing backquote, some of them after the name of an axis.
     place = f"config/studies/{study.name}.yaml: `{key}"
-    # A default acts only through the keys of the recipe that it sets. Axes that set none are no axes here:
-    # `strategy`, for example, or an axis that a user has added.
+    # A default acts only through the keys of the recipe that its axis sets. An axis that has the default
+    # function sets none, such as `strategy`, so a default for it is an error.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
     unknown = unknown_name(defaults, with_effect)
     if unknown:
@@ -196,11 +196,11 @@ def resolved_tables(
         compare = definition["compare"].copy()
         if compare["axis"] not in study.axes_with_word():
             continue
-        names = values[compare["axis"]]
+        compared = values[compare["axis"]]
         if compare["baseline"] == "first":
             # "" without any value: measured_values() then raises the error.
-            compare["baseline"] = next(iter(names), "")
+            compare["baseline"] = next(iter(compared), "")
         if compare["candidates"] == "rest":
-            compare["candidates"] = [name for name in names if name != compare["baseline"]]
+            compare["candidates"] = [value for value in compared if value != compare["baseline"]]
         tables[table] = {**definition, "compare": compare}
     return tables

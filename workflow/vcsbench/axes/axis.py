@@ -88,7 +88,7 @@ class Environment:
         the numbers come from the record of an earlier load, if there is one. Otherwise the source is read.
         """
         source = self.sources[repo]
-        # An earlier load has counted the youngest tree. To count in the source takes minutes.
+        # An earlier load has counted the youngest tree already. Counting in the source takes minutes.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)

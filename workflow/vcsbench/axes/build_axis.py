@@ -58,6 +58,7 @@ def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
 
     These are the programs of Subversion in the build (why_lacking), and the other `needs` of the command.
     A need is a program on the PATH, such as `git`, or a module of Python, such as `python3:breezy`.
+    Example: `git is not installed (put it on the PATH; ...)`.
     """
     build, server = _find_build(value, env), draft["access"]["server"]
     reason = why_lacking(build, env.machine, _commands_of(draft), server)
@@ -79,8 +80,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     server: a key of SERVER_PROGRAMS, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
     """
     for side in (build.client, build.server):
-        # Snakemake makes a conda environment below results/builds. `environments` has its file by the name of
-        # its folder. A build elsewhere is not in there.
+        # Snakemake makes each conda environment in a folder of results/builds. `environments` has its file by
+        # the name of this folder. A build elsewhere has no entry.
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
@@ -95,7 +96,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if reason:
             return reason
 
-    # Root's servers run as the user nobody, who could start none of a build in /root.
+    # If root measures, the servers run as the user nobody, who could not start a program of a build in /root.
     prefix = build.server.prefix
     folder = closed_folder(Path(prefix)) if server and prefix else None
     if folder:
@@ -226,8 +227,8 @@ def why_no_sshd() -> str:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # sshd runs as the user of root's servers, and reads its keys in the folder of a run, with a copy of its
-    # programs if they are in a closed checkout.
+    # If root measures, sshd runs as the user nobody. This user must be able to enter the temporary folder,
+    # where a run has the keys and a copy of an unpacked sshd, and the folder of an installed sshd.
     folder = closed_folder(Path(tempfile.gettempdir()))
     if not is_unpacked_sshd():
         folder = closed_folder(Path(sshd)) or folder
@@ -242,8 +243,9 @@ def why_no_sshd() -> str:
 def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
-    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. A
-    changed digest makes Snakemake measure the cell again. Conda environments have none (_has_digests).
+    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. `axes`
+    has the cell's values, `draft` its recipe without digests. A changed digest makes Snakemake measure the
+    cell again. Programs in conda environments have no digests (_has_digests).
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
     server = _digested_server(build, draft, env)

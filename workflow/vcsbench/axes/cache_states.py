@@ -141,8 +141,8 @@ def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     if not state.clears_caches:
         return ""
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears caches only to begin from a known state, which any medium allows. A cold
-    # run has to read its files from the medium.
+    # A state such as `hot` clears caches only to begin from a known state, so files may be in memory. A cold
+    # run has to read its files from a disk, which is checked below.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
     # A cell without a file system of its own uses only the storage. Here the storage has the same keys: the

@@ -116,8 +116,8 @@ def _reflink_keys(value: str, env: Environment) -> Recipe:
     if value != "on":
         return {}
     library = str(reflink_library(env.root))
-    # The bytes of the library depend on the compiler. So the digest is the digest of the source, and a cell
-    # is measured again only if the source changes.
+    # Each compiler makes other bytes of the same source. So the digest is that of the source, and a cell is
+    # measured again only if the source changes.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
         "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
@@ -133,7 +133,7 @@ def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
     """
     if value != "on":
         return ""
-    # These are options of svn that leave out the pristines, [] if svn stores them.
+    # The options of svn that leave out the pristines: [], or a missing key, if svn stores them.
     if draft.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
     # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "", and is

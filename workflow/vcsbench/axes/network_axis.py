@@ -19,16 +19,17 @@ def _link_keys(value: str, env: Environment) -> Recipe:
     """Return the key `link` of the recipe; {} on loopback and for a cell without a server.
 
     Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
+    The shaper makes the delay: the kernel's netem, or vcsbench's program relay, whose digest is in `relay`.
     """
     if value in ("", LOOPBACK):
         return {}
     link = LINKS[value]
-    # None: this machine can shape no such link, and _why_no_network() skips the cell.
+    # If this machine has no shaper (None), _why_no_network() skips the cell later.
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # A changed relay measures cells again. Compilers make different programs of one source, so the
-        # source is digested.
+        # A changed relay measures cells again. Each compiler makes another program of the same source, so the
+        # digest is that of the source.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {

@@ -42,9 +42,9 @@ SHARD = 1000
 def _repository_keys(value: str, env: Environment) -> Recipe:
     """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
-    `identity` changes with the content of the source, and `source` is its kind, such as svn. `head` is the
-    place of the youngest tree. The axes `format` and `packing` add further keys. Raise UserError for a name
-    that the configuration lacks.
+    `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is its
+    part of the published size, and `head` the place of the youngest tree. The axes `format` and `packing` add
+    further keys. Raise UserError for a name that the configuration lacks.
     """
     if not value:
         return {}
@@ -73,14 +73,14 @@ def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
     """
     if not value:
         return ""
-    # An update begins with an older tree, which can have other paths than the youngest one.
-    behind = draft.get("revisions_behind", 0)
-    # Both trees are checked, or one if `behind` is 0.
-    for number in dict.fromkeys([0, behind]):
-        # To count the paths takes minutes. why_not_on_disk() calls the function only for a command that
+    # An update begins with an older tree, which can have other paths than the youngest one (0 revisions
+    # behind). So both trees are checked, or only one if they are the same.
+    older = draft.get("revisions_behind", 0)
+    for behind in dict.fromkeys([0, older]):
+        # Counting the paths takes minutes. why_not_on_disk() calls this function only for a command that
         # writes the tree.
-        count_paths = partial(env.odd_paths, value, number)
-        reason = why_not_on_disk(draft, count_paths, number)
+        count_paths = partial(env.odd_paths, value, behind)
+        reason = why_not_on_disk(draft, count_paths, behind)
         if reason:
             return reason
     return ""
@@ -177,7 +177,7 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
     newest = env.machine.newest_format
     # The present format of the user's repository, "" for a repository that svnadmin makes.
     own_format = ""
-    # svnadmin copies the user's repository in its own format. It makes all other repositories itself.
+    # A copy of the user's repository has the format that this has. svnadmin only has to be able to read it.
     if form.is_as_is:
         # The draft of a cell without a value of the axis `repo` names no repository.
         name = draft.get("repository", {}).get("name", env.only_repository)
@@ -188,11 +188,10 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
             return f"an exact copy needs a local Subversion repository: {env.stored}"
         own_format = env.shape.format
         if env.shape.number > format_number(newest):
-            name = env.only_repository
             return f"the svnadmin here reads formats up to {newest}, and {name} is of {own_format}"
     elif format_number(form.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
-    # `svnadmin upgrade` has no option for an older format.
+    # `svnadmin upgrade` has no option for a format. It always makes the newest one.
     if form.is_upgraded and form.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {form.format}"
     if form.is_upgraded and own_format == newest:
@@ -203,9 +202,9 @@ def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
 def _format_findings(env: Environment) -> list[str]:
     """Return sentences on the format of the user's repository, and the folder that exports read.
 
-    Example: `project is of format 6: a copy of it ... (as-is) is the baseline.` (the repository's name is
-    `project`), and `Exports read ...`. If its files cannot be read, there is one sentence: `The baseline is
-    f8, ...`, with the reason.
+    Example for a repository with the name `project`: `project is of format 6: a copy of it ... (as-is) is the
+    baseline.`, and `Exports read ...`. If its files cannot be read, there is only `The baseline is f8, ...`,
+    with the reason.
     """
     value = current_format(env)
     shape = env.shape
@@ -288,7 +287,7 @@ def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) 
     packing, or be packed further. Example: `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
     """
     shape = env.shape
-    # Without a shape, nothing is known of the packing. "" asks for none.
+    # Without a shape, the packing is unknown, and _why_not_format() has the reason. "" is a cell without one.
     if shape is None or value in ("", current_packing(env)):
         return ""
     name = env.only_repository

@@ -147,8 +147,8 @@ def _server_keys(value: str, env: Environment) -> Recipe:
 def _access_keys(value: str, env: Environment) -> Recipe:
     """Return the access of a cell, and the user's server on another machine (`remote`), if there is one.
 
-    The access is that of the first system with this value. Its repository may be another one's
-    (use_system_access).
+    Example: `{"access": {"scheme": "svn", "files": [...], "server": "svnserve"}}`. Several systems have a
+    value such as `http`. This is the access of the first one; use_system_access() corrects it later.
     """
     access = _all_accesses()[value]
     server = env.config.settings.server
@@ -191,7 +191,7 @@ def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its access, in a clause; "" if it can.
 
     - The system of its repository must have the access.
-    - No cell commits to the user's server on another machine (`remote`), which may have another scheme.
+    - No cell commits to the user's server on another machine (`remote`), which has one scheme only.
     - A server of vcsbench with https needs a module of httpd, and a certificate.
     """
     remote = draft.get("remote")
@@ -215,13 +215,15 @@ def _limits(
 ) -> list[str]:
     """Return a sentence on what the cells of a study with a server leave out; [] without a server.
 
-    Example: `Client and server run on one machine, over loopback. Not measured: https, blame.`
+    `values` are the measured accesses, and `measured` has the measured values of all axes. Example: `Client
+    and server run on one machine, over loopback. Not measured: https, blame.`
     """
     if set(values) <= {"file"}:
         return []
     secure = ("https", "ssh") if "git" in values else ("https", "svn+ssh")
     left_out = [scheme for scheme in secure if scheme not in values]
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
+        # With the neutral value alone, such as the authentication `none`, the axis measures nothing.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])

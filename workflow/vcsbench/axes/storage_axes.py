@@ -60,8 +60,8 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
     if value == OF_STORAGE:
-        # ext4 without a journal skips the inodes of removed files for minutes. So it writes a tree several
-        # times slower after an earlier run has removed its own.
+        # ext4 without a journal does not reuse the inodes of removed files for minutes. After an earlier run
+        # has removed its tree, writing one takes several times as long. So vcsbench makes another ext4.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
         return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
@@ -96,7 +96,7 @@ def _existing_filesystem(value: str, root: str, place: str) -> RecipeFilesystem:
 
 
 def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesystem:
-    """Return the file system of a name that guests have: `nfs` or `guest-local`.
+    """Return a file system that guests (virtual machines) have, by its name: `nfs` or `guest-local`.
 
     `root` is its folder inside the guest, `guest` the kind of file system, and `scratch` the folder of the
     host that the guest may use. Raise UserError for another name. `place` begins its text: the file and key.
