@@ -89,14 +89,14 @@ class BuildReader:
             return self._read_environment([*keys, "conda"], self._absolute(place.conda))
         libraries = []
         for folder in (place.library_path or "").split(":"):
-            # The loader takes an empty name for the working folder, so it is left out.
+            # The loader would take an empty name for the working folder, so the name is left out.
             if folder:
                 libraries.append(self._existing_folder([*keys, "library_path"], folder))
         prefix = self._existing_folder([*keys, "prefix"], place.prefix or "")
         programs = Programs(prefix, ":".join(libraries))
-        known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
-        has_program = any(programs.find(name) for name in known)
-        # A build of the module alone uses this machine's httpd.
+        names = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
+        has_program = any(programs.find(name) for name in names)
+        # A build may have the module mod_dav_svn alone. This machine's httpd then loads it.
         if not has_program and not programs.mod_dav_svn:
             raise self.error(
                 [*keys, "prefix"],

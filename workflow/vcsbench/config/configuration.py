@@ -145,11 +145,11 @@ def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict
 def load_config(
     raw: Mapping[str, object], root: Path, files: Sequence[Path], elsewhere: bool = False
 ) -> Config:
-    """Check the merged configuration `raw`, load its studies, and return both.
+    """Return the checked configuration, with its studies. Raise UserError for the first fault.
 
-    `raw` was read from `files` in this order; an error names one of them, and the key. If jobs run
-    `elsewhere`, on a cluster, a time limit has no meaning: cells then have the fewest rounds, unless `rounds`
-    is set.
+    `raw` is the merged content of `files`, in this order; the error names one of them, and the key. If jobs
+    run `elsewhere`, on a cluster, a time limit has no meaning: cells then have the fewest rounds, unless
+    `rounds` is set.
     """
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
@@ -171,6 +171,7 @@ def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     names = settings.studies
     if isinstance(names, StudySets):
         names = _choose_studies(names, settings.repository)
+    # With [all], the studies are taken from the grid. Those without published numbers are left out below.
     is_all = names == [ALL]
     studies: dict[str, Study] = {}
     for name in settings.grid if is_all else names:
@@ -211,14 +212,16 @@ def _check_surroundings(root: Path) -> None:
 def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
 
-    It is the last file that has this path of keys. If no file has it, it is the option that sets the first
-    key, or "--config". Without keys, it is the first file.
+    It is the last file that has this path of keys, because a later file overrides an earlier one. If no file
+    has it, it is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without
+    keys, it is the first file.
     """
     if not keys:
         return str(files[0])
     option = OPTION_BY_KEY.get(str(keys[0]), "")
     for file in reversed(files):
         try:
+            # Go down one level with each key. value_at() raises LookupError where a key is missing.
             value = reduce(value_at, keys, read_yaml(file))
         except LookupError:
             continue
@@ -232,8 +235,9 @@ def source_of_value(files: Sequence[Path], keys: Keys) -> str:
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
     """Yield what is wrong with a configuration: the path of a key, and a text. Only the first is reported.
 
-    It checks what needs several keys or files, such as a study without a grid. The models have checked each
-    value before. The order is: folders, time limit, studies, names of studies, workload.
+    The models have checked each value before. These faults concern several keys or files, such as a study
+    without a grid: (["grid"], "`grid.builds` is missing. ..."). The order is: folders, time limit, studies,
+    names of studies, workload.
     """
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
@@ -265,7 +269,7 @@ def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
     """Yield what is wrong with the time limit `minutes`, which is a number or a mapping by study.
 
     One of `minutes` and `rounds` has to be there; `rounds` replaces the limit. A mapping needs a value for
-    each study, or one with the key DEFAULT for all others.
+    each study, or one with the key DEFAULT for all others: {"builds": 60, "default": 15}.
     """
     minutes = config.settings.minutes
     rounds = config.settings.rounds
@@ -329,7 +333,7 @@ def _workload_parts(workload: Workload, command_axis: str) -> list[WorkloadShare
 
 
 def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with the workload, which says how often the user runs each command.
+    """Yield what is wrong with the workload: the weights of the commands that the user runs.
 
     The weights of its parts have to be 100 per cent together. All parts have to name the same axes, and no
     two parts the same cells. Their axes and commands have to exist in some study.
@@ -345,8 +349,8 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
     named_cells = {frozenset(part["where"].items()) for part in parts}
     if len(named_cells) < len(parts):
         yield keys, "two parts have the same cells. Merge them."
-    # A configuration has one workload for all studies. So an axis or a command of any study is correct, also
-    # of one that is not measured now.
+    # A configuration has one workload for all studies. So a name is correct if any study has it, even a study
+    # that is not measured now.
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})

@@ -145,7 +145,7 @@ def read_expectations(
     """Return the findings, or a user's expectations, about a study in the files at `paths`.
 
     `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved ones;
-    None if they do not matter. Raise UserError for an unknown key, axis or metric, and for an id that is
+    with None, they are not checked. Raise UserError for an unknown key, axis or metric, and for an id that is
     there twice. A value that no cell has, or a baseline that is not saved, is also an error: the expectation
     would never be checked.
     """
@@ -176,7 +176,11 @@ def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
 
 
 def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
-    """Raise UserError for an axis that the study lacks, or a value that no cell has."""
+    """Raise UserError for an axis that the study lacks, or a value that no cell has.
+
+    `place` begins the error: the file, and the finding in it.
+    """
+    # Each axis that the finding names, with a value or a list of values.
     selected: list[tuple[str, object]] = list(finding["where"].items())
     compare = finding.get("compare", {})
     if "axis" in compare:
@@ -215,17 +219,18 @@ def read_published_rows(
     inapplicable: Mapping[str, Sequence[str]] | None = None,
     command_axis: str = "command",
 ) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of files of published numbers, by path: `{"command": "log", "elapsed_s": "2.4"}`.
+    """Return the rows of files of published numbers: `{"f7.csv": [{"command": "log", "elapsed_s": "2.4"}]}`.
 
     A row has the axes, `by` (other keys; "" if missing), and numbers ("" if nothing was published). `fixed`
-    has axis values of a whole file, by path; `inapplicable` the axes that a command lacks. Raise UserError
-    for an unknown column, an axis without one, a file without rows, a value on an axis that the command
-    lacks, a number that is none, and a number that is there twice.
+    has axis values of a whole file: {"f7.csv": {"format": "f7"}}. `inapplicable` has the axes that a
+    command lacks. Raise UserError for an unknown column, an axis without one, a file without rows, a value on
+    an axis that the command lacks, a number that is none, and a number that is there twice.
     """
     keys = [*axes, *by]
     fixed = fixed or {}
     inapplicable = inapplicable or {}
     raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
+    # The columns of all files together, and the axes that have a value for a whole file.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
     columns.update(axis for values in fixed.values() for axis in values)
     for axis in axes:
@@ -261,9 +266,9 @@ def read_published_rows(
 
 
 def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a file, with today's names of axes and values. Raise UserError as the caller does.
+    """Return the rows of a file, with today's names of axes and values.
 
-    `keys` are the names of columns that are no numbers.
+    `keys` are the columns that have no numbers. Raise UserError without rows, and for an unknown column.
     """
     rows = []
     for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
@@ -294,7 +299,8 @@ def _check_numbers(path: str, name: str, numbers: Mapping[str, str]) -> None:
 def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequence[str]) -> None:
     """Raise UserError for two rows of a cell in one file, or a number of a cell that is in two files.
 
-    `files` are as in read_published_rows(). Two files may have different metrics of one cell.
+    `files` has the rows of each file (read_published_rows), and `keys` are the columns that identify a cell.
+    Two files may have different metrics of one cell.
     """
     place_by_number: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
@@ -309,6 +315,7 @@ def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequen
             for metric, text in row.items():
                 if metric in keys or not text:
                     continue
+                # The first file that has this number of this cell.
                 place = place_by_number.setdefault((*cell, metric), path)
                 if place != path:
                     raise UserError(

@@ -222,6 +222,9 @@ class Command(Model):
 
     @model_validator(mode="after")
     def _uses_its_keys(self) -> Self:
+        """Return the command. Raise ValueError for a key without the part of the command that uses it."""
+        # By key: the part of the command that it needs, and True if the command has that. The error puts the
+        # part between backquotes, so a choice of two parts has backquotes in its middle.
         needs = {
             "store": ("input: tree", self.input == "tree"),
             "program": ("{program}", "{program}" in self.argv),
@@ -244,7 +247,7 @@ class Command(Model):
     def _check_keys_of_commit(self) -> None:
         """Raise ValueError if a command has some of the keys of a commit, and not all of them.
 
-        Only the input may stand alone.
+        A command that does not commit may have the input or `fixed_cost: false` of one.
         """
         keys = {
             "output: changed_working_copy": self.output == "changed_working_copy",

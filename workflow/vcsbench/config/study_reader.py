@@ -94,14 +94,13 @@ def _check_named_values(path: Path, file: StudyFile) -> None:
 
 
 def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinition) -> None:
-    """Raise UserError if a table is laid out by a column that it does not have.
+    """Raise UserError if `rows`, `columns` or `over` of a table names a column that the table does not have.
 
-    `rows`, `columns` and `over` of a table name columns. It has the axes of the study, and those in `by`. In
-    a table that compares, `candidate` takes the place of the compared axis. With `each`, it has `count`.
+    A table has the axes of the study, and the columns in `by`. In a table that compares, `candidate` takes
+    the place of the compared axis. With `each`, it has `count`.
     """
     known = list(file.axes)
     if "compare" in table:
-        # The compared axis becomes the column `candidate`.
         known.remove(table["compare"]["axis"])
         known.append("candidate")
     if "each" in table:
@@ -149,8 +148,10 @@ def _check_traffic(path: Path, study: Study, name: str, command: Command) -> Non
     Without this check, a cell's label could have another number of clients than its run.
     """
     axes = set(study.axes).difference(command.inapplicable_axes or ())
+    # The errors add the closing backquote, after the name of a key.
     place = f"{path}: `commands.{name}"
-    for axis in (CLIENTS_AXIS,) if command.traffic else TRAFFIC_AXES:
+    without_effect = (CLIENTS_AXIS,) if command.traffic else TRAFFIC_AXES
+    for axis in without_effect:
         if axis in axes:
             kind = "without" if command.traffic else "with"
             raise UserError(
@@ -165,6 +166,7 @@ def _check_traffic(path: Path, study: Study, name: str, command: Command) -> Non
         )
     if command.stdin is not None:
         raise UserError(f"{place}.stdin`: has no effect on a command with `traffic`. Remove it.")
+    # The numbers of committers in the cells of this command: values of the axis, or otherwise the default.
     if COMMITTERS_AXIS in axes:
         values = (command.restrict_to or study.axes).get(
             COMMITTERS_AXIS, study.axes[COMMITTERS_AXIS]
@@ -256,7 +258,10 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
 def _check_template(
     template: str, command: Command, file: StudyFile, further_words: Sequence[str] = ()
 ) -> None:
-    """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template)."""
+    """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template).
+
+    Example: `{svn} log {url}`. `further_words` may be in braces, too.
+    """
     known = [*file.axes, *WORDS, *further_words]
     if command.program is not None:
         known.append("program")
@@ -272,6 +277,7 @@ def _check_template(
         raise ValueError("names no program. Write the command.")
     for part in parts:
         for word in WORD.findall(part):
+            # Several arguments cannot be a piece of one, as in `--x={svnadmin_args}`.
             if word in LISTS and part != f"{{{word}}}":
                 text = f"{{{word}}} stands for several arguments. Put spaces around it."
                 raise ValueError(text)

@@ -66,14 +66,15 @@ def read_yaml(path: Path) -> object:
     except OSError as error:
         raise UserError(sentence_of(error, path)) from None
     if path.suffix == ".json":
-        # Programs write JSON with numbers such as 5e-06, which YAML 1.1 reads as text.
+        # Programs write JSON with numbers such as 5e-06, which YAML 1.1 reads as text. For damaged JSON,
+        # parse_yaml() raises the error.
         with suppress(ValueError, RecursionError):
             return json.loads(text)
     return parse_yaml(text, path)
 
 
 def read_mapping(path: Path) -> dict[str, object]:
-    """Return {} for an empty file. Raise UserError like read_yaml()."""
+    """Return the keys and values of a YAML or JSON file, {} for an empty one. Raise UserError for a list."""
     content = read_yaml(path)
     if not isinstance(content, dict | None):
         raise UserError(f"{path}: the file must be a mapping. Write keys with values.")
@@ -84,7 +85,7 @@ def read_mapping(path: Path) -> dict[str, object]:
 
 
 def parse_yaml(text: str, path: str | Path) -> object:
-    """Return the content of a YAML text.
+    """Return the content of a YAML text, None for an empty one. `path` is its place, for errors.
 
     Raise UserError if the text is not YAML, is too deep, has too many aliases, repeats a key, or has a value
     that versions of YAML read differently.
@@ -113,7 +114,7 @@ def _check_events(text: str, path: str | Path) -> None:
 
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
-    that it repeats, before anything is loaded. Tags could make other objects.
+    that it repeats, before anything is loaded. A tag could give a value another type, such as a set.
     """
     # The number of values in each finished collection with an anchor, and in each open collection. An anchor
     # is a name, as in `&name [1, 2]`, which the alias `*name` repeats.
@@ -126,7 +127,7 @@ def _check_events(text: str, path: str | Path) -> None:
             raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
         if isinstance(event, yaml.CollectionStartEvent):
             open_collections.append((event.anchor, 1))
-            # An alias in it cannot repeat an earlier collection with this anchor.
+            # The anchor now names this collection, which is not finished. So no alias may use it yet.
             size_by_anchor.pop(event.anchor, None)
             if len(open_collections) > YAML_DEPTH:
                 raise UserError(
@@ -214,10 +215,10 @@ def value_at(content: object, key: str | int) -> object:
 
 
 def validate(content: object, model: type[Checked], where: Callable[[Keys], str]) -> Checked:
-    """Return the content as an instance of a model.
+    """Return the content as an instance of a model, such as Settings.
 
-    Raise UserError for the first key that the model refuses. `where` returns the file of a path of
-    keys. Validators get the content as their context.
+    Raise UserError for a key that the model refuses. `where` returns the file of a path of keys, for the
+    error. Validators get the whole content as their context.
     """
     import pydantic
 
@@ -246,7 +247,7 @@ def _sentence(
     if error["type"] == "missing":
         # No file has the key itself.
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    # A value of a union has an error for each of its types: "should be a number or text".
+    # Join the errors of this key: a value of a union has one for each of its types.
     faults: list[str] = []
     for other_keys, other in places:
         if other_keys == keys and _is_type(other) == _is_type(error):
@@ -262,7 +263,8 @@ def _sentence(
 def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
     """Return the sort key of an error; the most helpful error has the smallest key."""
     is_unknown_key = error["type"] == UNKNOWN_KEY
-    # A wrong type may only mean another type of a union. A misspelt key explains a missing one.
+    # The deepest error is the most exact. A wrong type may only mean another type of a union. A misspelt key
+    # explains a missing one.
     return (-len(keys), _is_type(error), not is_unknown_key)
 
 
@@ -320,6 +322,7 @@ def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     last = len(error["loc"])
     for number, part in enumerate(error["loc"], 1):
         try:
+            # Go down one level in the content.
             content = value_at(content, part)
         except LookupError:
             # The content has no such key, unless it is the missing one.
@@ -366,12 +369,12 @@ def item_schemas(schema: Schema) -> list[Schema]:
 
 
 def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
-    """Return, for each key of a path, the fields that the model has at this level, by name with their
-    schemas.
+    """Return the fields of the model at each level of a path of keys: the schema of a field by its name.
 
     For ["cluster", "nodes"] they are all keys of the configuration, and then all keys of `cluster`.
     """
     whole = schema_of(model)
+    # The possible schemas of the value at this level: several, if the value above may have several types.
     schemas = [whole]
     levels = []
     for part in keys:
