@@ -39,9 +39,13 @@ Overrides = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    """Run an action and return its exit code. An error is printed as one sentence."""
+    """Run an action and return its exit code. An error is printed as one sentence.
+
+    `arguments` are the words of the command line without the program: ["run", "--minutes", "15"].
+    """
+    # After a signal, this process exits as a shell does: 130 for Ctrl-C.
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
-    # The script vcsbench blocks it, so that no Ctrl-C is lost while Python starts.
+    # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
@@ -52,7 +56,7 @@ def main(arguments: list[str]) -> int:
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
         code = _act(options, others)
-        # None if it was closed.
+        # The caller may have closed it. Then it is None.
         if sys.stdout:
             sys.stdout.flush()
         return code
@@ -66,16 +70,17 @@ def main(arguments: list[str]) -> int:
         if sys.stdout:
             sys.stdout.flush()
     except OSError:
-        # The interpreter would flush it again at its end, and print the error.
+        # At its end, the interpreter would flush it again and print a second error. /dev/null takes all.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    # `doctor` fails with 1 if cells cannot be measured here.
+    # `doctor` returns EXIT_FAILED if cells cannot be measured here. So its errors have another code.
     return EXIT_MISCONFIGURED if options.action == "doctor" and message else EXIT_FAILED
 
 
 def _act(options: argparse.Namespace, others: list[str]) -> int:
     """Check the options, go to the checkout, run the action, and return its exit code.
 
-    `others` are arguments for Snakemake. The actions find them as `options.others`.
+    `others` are arguments for Snakemake. The actions find them as `options.others`. An action also gets the
+    keys of the configuration that options set: `{"minutes": 15.0, "rounds": None}`.
     """
     options.others = _with_targets_first(others)
     # The user's paths are relative to another folder than the checkout, to which this process changes.
@@ -175,9 +180,10 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
-        # It is refused before its password is stored in the options of this call.
+        # This raises UserError for a URL of a server. It may contain a password, which must not reach a file.
         detect(keys["repository"])
     arguments = ["--cores", options.cores, *options.others]
+    # Snakemake's options for the first of its calls. A second call, for a report after failures, gets none.
     forcing = []
     if options.force:
         forcing.append("--force")
@@ -187,7 +193,8 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
         forcing += ["--forcerun", *options.forcerun]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
-    # After a signal, the user waits for the prompt.
+    # After a signal (128 and more), the user waits for the prompt. If the configuration is wrong, Snakemake
+    # has printed the error already.
     if not is_dry_run(arguments) and status < 128:
         with suppress(UserError):
             config, files = _read_configuration(options, keys)
@@ -222,10 +229,10 @@ def plan(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.forecast.plan_report import describe_plan
 
     project = _open_project(options, keys)
-    _ = project.expectations  # it checks their files
+    _ = project.expectations  # reading the property checks their files
     project.check_server_log()
     project.check_machine()
-    # A damaged source is refused here, not after minutes of a run.
+    # For a damaged source, this raises UserError now rather than after minutes of a run.
     for source in project.used_sources():
         source.estimate()
     for line in describe_plan(project.plan, project.repositories):
@@ -244,7 +251,7 @@ def doctor(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.forecast.doctor import examine_machine
 
     project = _open_project(options, keys)
-    _ = project.expectations  # it checks their files
+    _ = project.expectations  # reading the property checks their files
     is_able = examine_machine(
         project.plan, project.repositories, lambda line: print(words.wrapped(line), flush=True)
     )
@@ -286,14 +293,14 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
     warmup = words.count_of(state["warmup"], "run")
-    # The first run of a copy reads it from the disk.
+    # In a cold state with `discard`, one run does not count if no cold run has read the copy lately.
     if state.get("discard") and not state["warmup"]:
         warmup = "the first run of a copy"
     return [*facts, ("warm-up", warmup)]
 
 
 def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
-    """Return what runs in a round, in pairs of a name and a text.
+    """Return the processes of a round of a cell, and the server's files, in pairs of a name and a text.
 
     For example: [("cell", "fsfs/log, round 1"), ("command", "svn log ..."), ("server", "svnserve ..."),
     ("files", "config/servers/default/svnserve.args")].
@@ -304,6 +311,8 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
 
     with run_folder(ROOT) as folder, ExitStack() as stack:
         cell = PreparedCell(recipe, number, folder, ROOT)
+        # Subjects are what the command reads and writes. check() finds or makes their files, whose paths are
+        # words of the command. discard() removes them again.
         for subject in cell.subjects:
             subject.check()
             stack.callback(subject.discard)
@@ -478,7 +487,7 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     """Print the answers of the report, and its path; nothing without a report.
 
     `status` is the exit code of the run, and `began` its start in seconds since 1970. If the run has failed
-    and has not written the report, an older report is only named.
+    and has not written the report, the path of an older report is printed alone.
     """
     reports = [Path("reports", f"{study.name}.html") for study in studies]
     reports = [report for report in reports if report.exists()]
@@ -492,7 +501,7 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     from vcsbench.report.terminal import format_summaries, read_summaries
 
     try:
-        command = parse_command(os.environ["VCSBENCH_COMMAND"])
+        command = parse_command(os.environ[TYPED])
         print("\n".join(format_summaries(read_summaries(Path("results"), studies), command)))
     except (UserError, OSError) as error:
         print(f"vcsbench: {error}", file=sys.stderr)
@@ -520,6 +529,7 @@ def _parser() -> argparse.ArgumentParser:
 
     The docstring of an action's function is the help text of its subcommand.
     """
+    # The options that all actions have. `several` is an option with one or more values, also if repeated.
     shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     several: Overrides = {"nargs": "+", "action": "extend", "default": []}
     flag = shared.add_argument
@@ -552,11 +562,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
+    """Add the options that only some actions have. `forwards`: other arguments go to Snakemake."""
     flag = parser.add_argument
     if forwards:
         flag("--cores", default="all", help="cores for the preparation (default: all)")
     if action in ("run", "check"):
-        # Snakemake's own. They concern the first call of Snakemake only.
+        # These are options of Snakemake. run() passes them to its first call only.
         flag("--force", "-f", action="store_true", help="make the targets again")
         flag("--forceall", "-F", action="store_true", help="make everything again")
         again = "make the results of these rules again"

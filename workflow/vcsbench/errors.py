@@ -84,12 +84,12 @@ def sentence_of(error: OSError, place: object = "") -> str:
 
 
 def describe_fault(error: Exception) -> str:
-    """Return a sentence about an error. One that the code does not expect is a fault of vcsbench."""
+    """Return a sentence about an error: of the user, of the system, or otherwise a fault of vcsbench."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
         return sentence_of(error)
-    # Python has no numbers for these limits.
+    # Python raises these two without the number of an error, which has the remedy.
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return sentence_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     if isinstance(error, MemoryError):

@@ -51,7 +51,7 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
     """
     with open(open_regular(path, follow_links=follow_links), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # Not more than its size: files of the kernel that block or never end, such as /proc/kmsg and
+        # At most `size` bytes are read. Files of the kernel that block or never end, such as /proc/kmsg and
         # /proc/self/pagemap, have the size 0. A file that grows is read up to its size when it was opened.
         content = file.read(size) if 0 < size <= limit else b""
     if size > limit:

@@ -25,9 +25,9 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        # Somebody may have put something in the place of the new file. NOFOLLOW makes open() fail for a link,
-        # and NONBLOCK keeps it from waiting for a reader of a pipe. The file is not truncated by open(),
-        # because it may be a hard link: another file would lose its content.
+        # Another user may have put a link or a pipe in the place of the new file. NOFOLLOW makes open() fail
+        # for a link, and NONBLOCK keeps it from waiting for a reader of a pipe. The file may also be a hard
+        # link to another file, which would lose its content: open() must not truncate it (no O_TRUNC).
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(new, flags, 0o666), "wb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:

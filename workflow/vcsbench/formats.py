@@ -112,9 +112,9 @@ class FormatValue(NamedTuple):
 
 
 def parse_format(value: str) -> FormatValue:
-    """Parse a value of the axis `format`: `f7`, `f6-today`, `f6-to-f8`, `as-is`, `as-is-to-f8`.
+    """Return a value of the axis `format` in its parts: `f6-to-f8` gives FormatValue("f6", "f8").
 
-    Raise ValueError for another text.
+    Other values are `f7`, `f6-today`, `as-is` and `as-is-to-f8`. Raise ValueError for another text.
     """
     match = _VALUE.fullmatch(value)
     if not match:
@@ -163,11 +163,12 @@ class Shape(NamedTuple):
 
 
 def read_shape(path: Path) -> Shape:
-    """Read a repository's shape. Raise OSError, ValueError or UserError if it cannot be read."""
+    """Return the shape of the repository at a path, by its own files.
+
+    Raise OSError, ValueError or UserError if it cannot be read.
+    """
     text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
-    # 7
-    # layout sharded 1000
-    # addressing logical
+    # The three lines of a typical file: `7`, `layout sharded 1000` and `addressing logical`.
     lines = text.splitlines()
     first = lines[0] if lines else ""
     number = parse_number(first, LARGEST_REVISION)
@@ -180,6 +181,7 @@ def read_shape(path: Path) -> Shape:
     shard = 0
     if layout == "sharded" and size:
         shard = parse_number(size[0], LARGEST_REVISION) or 0
+    # The file has the first revision that is not packed. Whole shards are packed, from the oldest on.
     unpacked_file = path / "db" / "min-unpacked-rev"
     packed = 0
     if shard and unpacked_file.exists():
@@ -212,6 +214,7 @@ def today_settings(number: int) -> dict[str, str]:
     """Return the defaults of today's Subversion for a format: the options of f8 that the format has."""
     if number < PACKABLE:
         return {}
+    # By section of fsfs.conf, the first format with its options. Other sections came with PACKABLE.
     first_format = {"packed-revprops": 6, "io": LOGICAL}
     settings = {}
     for option, value in _F8.items():

@@ -26,8 +26,9 @@ REQUEST = struct.Struct("16sh22x")
 
 
 def isolate_network(recipe: Recipe) -> None:
-    """Give this process and its children, for good, the network that a recipe requires (recipe.Network).
+    """Give this process and its children, for good, the network that a recipe requires.
 
+    The key `network` is "own" with root, "user" without, otherwise nothing changes (plan.recipe.Network).
     Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
     UserError if this process has not the right to make it.
     """

@@ -117,6 +117,7 @@ def memory() -> Memory:
         limits += _memory_limits(group)
     total = machine_memory_bytes("MemTotal")
     available = machine_memory_bytes("MemAvailable")
+    # The limit of each group holds, so the smallest one decides.
     limit = min((limit.limit_bytes for limit in limits), default=None)
     # A limit above the memory of the machine limits nothing.
     if total is not None and limit is not None and limit >= total:
@@ -181,7 +182,8 @@ def groups(controller: str) -> tuple[Group, ...]:
     """
     members: list[Group] = []
     memberships = _read_memberships()
-    # 36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS
+    # A line is `36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS`: a mount at POINT that
+    # shows the folder ROOT of a file system.
     for line in read(SELF / "mountinfo", "surrogateescape").split("\n"):
         mount, _, file_system = line.partition(" - ")
         fields = mount.split(" ")
@@ -190,7 +192,7 @@ def groups(controller: str) -> tuple[Group, ...]:
         root = fields[3]
         point = fields[4]
         kind, *device_and_options = file_system.split(" ")
-        # A mount of version 1 has the names of its controllers among its options: `rw,cpu,cpuacct`.
+        # A mount of version 1 has the names of its controllers among its SUPER_OPTIONS: `rw,cpu,cpuacct`.
         options = "".join(device_and_options[1:]).split(",")
         is_version_1 = kind == "cgroup" and controller in options
         is_version_2 = kind == "cgroup2"

@@ -95,9 +95,9 @@ def lock_holder() -> int:
 
 
 def describe_process(pid: int) -> str:
-    """Return a process with its user, command and start.
+    """Return a process with its user, command and start, "?" for a part that the kernel does not show.
 
-    Such as `process 4711 of ann (python -m vcsbench, started at 14:03:00)`.
+    Example: `process 4711 of ann (python -m vcsbench, started at 14:03:00)`.
     """
     user, since = "?", ""
     # The process may have ended.
@@ -131,9 +131,10 @@ def _acquire(fd: int) -> bool:
 
 
 def _open_lock() -> int:
-    """Open the lock file, and create it if it is missing. Raise UserError if it is not a plain file.
+    """Return a descriptor of the lock file, which is created if it is missing.
 
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
+    Raise UserError if it is not a plain file, or cannot be opened after OPEN_TRIES attempts.
     """
     reason = "another program creates and removes it all the time"
     for _ in range(OPEN_TRIES):
@@ -144,10 +145,10 @@ def _open_lock() -> int:
                 os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
             fd = open_regular(LOCK_PATH, follow_links=False)
         except FileNotFoundError:
-            # It was removed in between.
+            # Another process removed the file after its creation here.
             continue
         except PermissionError as error:
-            # Its creator may not have set its mode yet.
+            # The user who created the file may not have set its mode yet (_share_lock).
             reason = os.strerror(error.errno or 0)
             time.sleep(RETRY_S)
             continue

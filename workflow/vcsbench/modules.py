@@ -38,9 +38,12 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 
 
 def cell_code(recipe: Recipe) -> str:
-    """Return a digest of the modules that run for a cell with this recipe."""
+    """Return a digest of the modules that run for a cell with this recipe, such as "0123456789abcdef".
+
+    An edit of a module that the cell does not use must not measure the cell again.
+    """
     kinds = {recipe["input"], recipe["output"]}
-    # These are imported for some cells only.
+    # The modules that only cells with another program, input, output or system import.
     unused = []
     if not recipe.get("program"):
         unused.append("subjects.strategies")
@@ -72,7 +75,8 @@ def script_code(script: str | Path) -> str:
 def code_digest(files: Iterable[str]) -> str:
     """Return a digest of files: of the syntax of Python files, and of the whole content of other files.
 
-    An edit of a comment or docstring does not change it. The digests of known files are read from a cache.
+    An edit of a comment or docstring does not change it. The digests of files that were parsed before come
+    from a cache.
     """
     total = hashlib.sha256()
     known = _known_digests()
@@ -123,8 +127,8 @@ def syntax_digest(source: bytes) -> str:
 def imported_files(files: Iterable[str]) -> list[str]:
     """Return the files of the package that Python files import, directly or not, sorted by their path.
 
-    The given files are among the result if they belong to the package. A module also brings the files with
-    its name in other languages (.sh, .conf), because it reads them.
+    The given files are in the list if they belong to the package. A module also adds the files with its name
+    in other languages (.sh, .conf), because it reads them.
     """
     # Paths are strings, because this runs for each cell-round: making Path objects would take longer than
     # reading the files.

@@ -77,6 +77,7 @@ def listening_files(pid: int, port: int) -> set[str]:
     for line in read_of(pid, "net/tcp").splitlines()[1:]:
         fields = line.split()
         local_address = fields[1]
+        # The state LISTEN.
         is_listening = fields[3] == "0A"
         inode = fields[9]
         # The address ends with the port in hexadecimal.

@@ -149,7 +149,7 @@ class Program:
         means the umask of this process.
         """
         self.failure = failure
-        # In memory, because the disk may be full.
+        # The errors of the program go to a file in memory, because the disk may be full.
         self._errors = os.fdopen(os.memfd_create("errors"), "w+b")
         try:
             self.process = subprocess.Popen(
@@ -257,8 +257,8 @@ def start_process(
     them. Without `env`, it has the environment of all programs. `options` are as in subprocess.Popen.
     """
     if adopts_orphans:
-        # No program sets this for itself alone. setpriv and the program take the place of the new process,
-        # and keep it.
+        # There is no command that sets this, so Python does it in the new process. setpriv and the program
+        # then take the place of this process, which keeps the setting.
         options["preexec_fn"] = _adopt_orphans
     words = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     environment = program_environment() if env is None else env

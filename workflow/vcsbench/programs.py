@@ -286,8 +286,8 @@ def path_of(need: str) -> str:
     """Return the path of something that a command needs; "" if it is missing.
 
     A need is the name of a program on the PATH, or of one that set-up has built. `python3:breezy` is a module
-    of this interpreter. Its path is the path of its metadata. The metadata's folder has the version in its
-    name, so that another version has another path.
+    of this interpreter. Its path here is that of its metadata, in a folder with the version in its name:
+    another version has another path.
     """
     if need.startswith(MODULE):
         name = need.removeprefix(MODULE)
@@ -318,7 +318,8 @@ def binaries(
     """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
 
     `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is a key of
-    SERVER_PROGRAMS, and "" for a cell without a server. The libraries are Subversion's.
+    SERVER_PROGRAMS, and "" for a cell without a server. The libraries are Subversion's; another system's
+    programs have none of them.
     """
     digests = {}
     for name in clients:
@@ -376,13 +377,13 @@ def _find_named_files(path: str) -> list[str]:
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
-    So another version of a library makes results out of date. Libraries in /usr/local/lib, on a
+    With it, another version of a library makes results out of date. Libraries in /usr/local/lib, on an
     LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. Return "" if no library is found.
     """
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        # A missing program has no path, and the module mod_dav_svn cannot be run.
+        # A missing program has no path (""). The module mod_dav_svn cannot be run, see LD_PRELOAD below.
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
         # The loader lists the libraries, and does not start the program.
@@ -464,7 +465,7 @@ def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     files = {}
     for name in names:
         path = folder / name
-        # A link to nothing, or to a device such as /dev/zero.
+        # The name exists as neither a file nor a folder: a link to nothing, or to a device such as /dev/zero.
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths = path.rglob("*") if path.is_dir() else [path]

@@ -131,8 +131,9 @@ def progress_file(log: str | Path) -> Path:
 def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job from the file next to its log; [] without a readable file.
 
-    Stages with the same name and unit are added up. For example, two threads that verify repositories have
-    two stages "verifying" with 200 of 1,000 and 100 of 500 revisions. The result is one with 300 of 1,500.
+    Stages with the same name and unit are added up. If two threads verify repositories, for example, the
+    file has two stages "verifying", with 200 of 1,000 and 100 of 500 revisions. One with 300 of 1,500 is
+    returned.
     """
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)

@@ -50,8 +50,8 @@ def _can_use_group(gid: int) -> bool:
 def grant(path: Path | int, mode: int) -> None:
     """Set the mode of a file or folder, and its group to the group of root's servers.
 
-    `path` may be a descriptor. If this process is not root's, its servers run as its own user, and the group
-    gets no rights. The access-control list is removed, because an inherited one would give rights to others.
+    `path` may be a descriptor. If this process is not root's, its servers run as its own user, so group and
+    others get no rights. The access-control list is removed: an inherited one could give others rights.
     """
     for name in ACCESS_LISTS:
         # The file may have no such list, and the file system may support none.
@@ -106,7 +106,7 @@ def as_server_user() -> Iterator[None]:
     if not ids:
         yield
         return
-    # The group first: the user may not change it.
+    # The group first, because the thread may not change it any more as the other user.
     libc.setfsgid(ids.gid)
     libc.setfsuid(ids.uid)
     try:

@@ -39,7 +39,7 @@ def is_number(value: object) -> TypeGuard[float]:
 def decimals(values: Iterable[object], unit: str = "") -> int:
     """Return how many decimals the numbers of a column get, from 0 to 3.
 
-    The smallest value gets three significant digits: 0.42 and 422 give 2. But no column gets more decimals
+    The smallest value gets three significant digits: 0.423 and 422 give 3. But no column gets more decimals
     than one of its values has: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
     """
     numbers = [value for value in values if is_number(value)]
@@ -50,7 +50,7 @@ def decimals(values: Iterable[object], unit: str = "") -> int:
     for number in numbers:
         _, _, digits = f"{number:.3f}".rstrip("0").partition(".")
         most = max(most, len(digits))
-    # The digits before the point, less 1: 2 for 422, 0 for 4.22, -1 for 0.42.
+    # The exponent of ten of the smallest value: 2 for 422, 0 for 4.22, -1 for 0.42.
     power = math.floor(math.log10(min(sizes)))
     return max(0, min(3, most, 2 - power))
 
