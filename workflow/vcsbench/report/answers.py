@@ -197,17 +197,15 @@ def _describe_uncounted(card: Card) -> str:
 def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
     """Return a sentence on the comparisons of a card whose published results are the opposite, or ""."""
     axis = card.question.axis
-    pairs = _list_pairs(card)
-    names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     texts = []
-    for case, pair in pairs:
+    for case, pair in _list_pairs(card):
+        # The results are those of the recommended value, if the comparison is about it.
+        value = card.answer.value if card.answer.value in pair.sides else pair.candidate
         for reversal in opposites:
             is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
             if is_same_pair and reversal.is_at(case.where):
-                text = reversal.describe(pair.candidate, card.shown)
-                if names_candidate:
-                    text = f"{value_label(axis, pair.candidate)}: {text}"
-                texts.append(text)
+                text = reversal.describe(value, card.shown)
+                texts.append(f"{value_label(axis, value)}, {text}")
     return describe_opposites(texts)
 
 

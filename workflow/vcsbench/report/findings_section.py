@@ -28,7 +28,7 @@ MEANINGS = {
     Verdict.REVERSED: "the other side is faster now",
     Verdict.GONE: "an effect was published, and there is none here",
     Verdict.WEAKER: "the effect is smaller than published",
-    Verdict.STRONGER: "the effect is larger than published",
+    Verdict.STRONGER: "the effect is larger than published, or there is one where none was published",
     Verdict.FAILS: "the measured interval is outside the expected range",
     Verdict.MIXED: "some pairs are faster, others slower",
     Verdict.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "

@@ -48,9 +48,9 @@ class Shrinkage:
         return math.isfinite(self.cold) and math.isfinite(self.warm)
 
     def is_of_storage(self, margin: float) -> bool:
-        """Return True if cold results shrank more than warm ones, by the margin (such as 1.1)."""
+        """Return True if cold results shrank, and more than warm ones, by the margin (such as 1.1)."""
         # A comparison with NaN is False: without both numbers, nothing is known.
-        return self.cold > self.warm * margin
+        return self.cold > max(1.0, self.warm) * margin if self.is_known else False
 
 
 NO_SHRINKAGE = Shrinkage()

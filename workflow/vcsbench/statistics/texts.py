@@ -61,8 +61,8 @@ VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "doe
 # Each has a head, and behind the colon the facts.
 REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
-        "other storage: {measured}, published on {published}. For the same work, cold results take "
-        "{cold:.2g} times less time than published, warm ones {warm:.2g} times less"
+        "other storage: {measured}, published on {published}. For each revision or file, cold results "
+        "take {cold_share:.2g} of the published time, warm ones {warm_share:.2g}"
     ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
     ReasonCode.SCALE: "smaller scale: {subject} has {share:.2g} % of its published size",
@@ -128,4 +128,8 @@ def reason_text(reason: Reason) -> str:
     values = dict(reason.values)
     if "withheld" in values:
         values["withheld"] = withheld_text([str(values["withheld"])])
+    if reason.code == ReasonCode.FASTER_STORAGE:
+        # How many times less time becomes a share of the time: 4 times less is 0.25.
+        for name in ("cold", "warm"):
+            values[f"{name}_share"] = 1 / float(str(values[name]))
     return REASON_TEXTS[reason.code].format(**values)
