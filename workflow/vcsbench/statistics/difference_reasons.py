@@ -50,7 +50,7 @@ class Shrinkage:
     def is_of_storage(self, margin: float) -> bool:
         """Return True if cold results shrank, and more than warm ones, by the margin (such as 1.1)."""
         # A comparison with NaN is False: without both numbers, nothing is known.
-        return self.cold > max(1.0, self.warm) * margin if self.is_known else False
+        return self.cold > margin and self.cold > self.warm * margin
 
 
 NO_SHRINKAGE = Shrinkage()
