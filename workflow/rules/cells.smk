@@ -33,9 +33,7 @@ checkpoint decide:
     input:
         grid="results/grid/{study}.csv",
         # The exports of all batches before this one.
-        exports=lambda wildcards: PLAN.exports_of_study(
-            wildcards.study, int(wildcards.number) - 1
-        ),
+        exports=lambda wildcards: PLAN.exports_of_study(wildcards.study, int(wildcards.number) - 1),
         # They contain the duration of the preparation.
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     output:
