@@ -40,7 +40,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     equal = f"any difference is shown to be below {min_effect_pct:g} %"
     bounded = (
         f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
-        "a chart has its bound, such as: at most 1.14x apart"
+        "a chart has its bound, such as: at most 1.14x apart (one-sided: an interval can reach farther)"
     )
     small = "mostly start-up (over half of the time), decides nothing"
     band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
