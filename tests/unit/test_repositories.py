@@ -310,7 +310,10 @@ UNWRITTEN = ".1.json is not as it was written"
         (lambda copy: os.truncate(metadata_file(copy), 100), UNWRITTEN),
         (lambda copy: fsfs.run_svnadmin("upgrade", copy), "it is of format f8, not of f6"),
         (lambda copy: fsfs.run_svnadmin("pack", "-q", copy), "2 of its 2 full shards are packed"),
-        (lambda copy: (copy / "db/revs/0.pack").mkdir(), "counts 0 packed shards, and 1"),
+        (
+            lambda copy: (copy / "db/revs/0.pack").mkdir(),
+            "counts 0 packed shards, but packed are 0",
+        ),
         (lambda copy: (copy / "db/fs-type").write_text("bdb\n"), "its file system is bdb"),
         (lambda copy: (copy / "db/current").write_text("22\n"), "youngest revision is 22, not 23"),
     ],

@@ -374,10 +374,10 @@ def _compared_values(card: Card) -> list[str]:
 def find_combined_outcomes(
     situations: Sequence[Situation], before: Where, after: Where, margin: float
 ) -> list[Outcome]:
-    """Return the measured effect of several steps together, in each situation.
+    """Return the measured effect of several steps taken together, one outcome for each situation.
 
-    `before` has the reader's values by axis, `after` the values after the steps. A situation is left out if
-    it lacks a choice with one of these values, or has several.
+    `before` has the reader's values by axis, such as {"access": "http", "format": "f6"}, `after` the values
+    after the steps. Situations are left out in which not exactly one choice fits `before`, and one `after`.
     """
     outcomes = []
     for situation in situations:

@@ -24,9 +24,9 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 def write_rules(folders: Sequence[str], count: int) -> str:
     """Return the text of an authz file with rules for `count` paths (at least 2).
 
-    All may read and write the root, and nobody a path that does not exist. Half of the other rules give a
-    group rights in `folders` of the repository, such as `/trunk/lib`. The rest let only a group read a path
-    below these folders that does not exist.
+    The rules cost time, and deny the client nothing. The first two: all may read and write the root, and
+    nobody a path that does not exist. At most half of the others give a group rights in existing `folders`,
+    such as `/trunk/lib`. The rest let only a group read and write a path below them that does not exist.
     """
     lines = ["[groups]"]
     for group in range(GROUPS):

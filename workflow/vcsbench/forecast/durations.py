@@ -116,9 +116,9 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     """Return the mean seconds of a cell-round for each group of cells with results.
 
     Each result counts in three groups: its cell, the cell's block, and its study (_groups_of). Results of
-    another machine or of other repositories do not count.
+    another machine or of other repositories do not count. Those with other settings do: a forecast needs no
+    more than the order of magnitude.
     """
-    # Results with other settings count: a forecast needs no more than the order of magnitude.
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:

@@ -69,7 +69,7 @@ class RoundMeasurement:
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Prepare subjects, server and command, and set what a round needs: `hyperfine`, for example.
+        """Prepare the cell (subjects, server, command), and set `hyperfine`, `group` and `discarded_run`.
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """

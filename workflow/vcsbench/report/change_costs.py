@@ -71,7 +71,7 @@ def measured_work(results: Results) -> dict[str, MeasuredWork]:
 
 
 def describe_costs(results: Results, axis: str) -> list[str]:
-    """Return sentences on the length of files, and on each load or packing, for the card of an axis.
+    """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
     Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format and
     packing have no costs: [].

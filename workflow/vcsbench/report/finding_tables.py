@@ -185,7 +185,8 @@ def describe_opposites(cases: Sequence[str]) -> str:
 def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
-    A comparison is reversed if it is called a difference here, and the study published a faster other side.
+    A comparison is reversed if one side is faster here, and the other side was faster by more than
+    REVERSED_FACTOR in the published study.
     """
     if not section.compared:
         return []

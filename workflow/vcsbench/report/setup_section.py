@@ -293,7 +293,10 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
 
 
 def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
-    """Return the server configurations, as their files were when they were used."""
+    """Return the server configurations of the contexts, with each content that their files had.
+
+    Contexts without a server, or without a name of its configuration, give none.
+    """
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():

@@ -63,13 +63,14 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with the error of its rounds and duplicates together, and the interval by it.
+        """Return the estimate with an error of two parts, and the interval by this error.
 
-        `pairs` are the pairs of cells whose ratios the estimate averages. Without them, and for a mean that
-        is no ratio, the part of the rounds is the estimate's own error. An estimate of fewer than two rounds
-        has no error, and is returned as it is. Example: rounds scatter by 3 % in each of two cells, and
-        duplicates differ by 1 %. After 5 rounds, the error of their ratio is
-        sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
+        The part of the rounds shrinks with more of them: the variances of the `pairs` of cells whose ratios
+        the estimate averages; without pairs, and for a value, its own error. The part of the duplicates does
+        not: cells with the same settings differ. An estimate of fewer than two rounds is returned as it is.
+
+        Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
+        error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
         """
         if estimate.n < 2:
             return estimate

@@ -50,7 +50,8 @@ def check_shape(path: Path) -> formats.Shape:
     packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
     if packs != {str(shard) for shard in range(shape.packed)}:
         raise ValueError(
-            f"db/min-unpacked-rev counts {shape.packed} packed shards, and {len(packs)} are"
+            f"db/min-unpacked-rev counts {shape.packed} packed shards, but packed are "
+            f"{', '.join(sorted(packs)) or 'none'}"
         )
     return shape
 
