@@ -1,8 +1,9 @@
 """Compare the processor time of a finished workflow, in which nothing is to be done, with as many bare jobs.
 
-usage: python benchmarks/nothing_to_do.py [ARGUMENTS OF SNAKEMAKE]
-in a checkout whose session has ended, such as `make report`. Each side runs three times, in turns, and the
-least time of each counts. The peer is a Snakefile whose jobs have one output each and nothing else.
+usage: python benchmarks/nothing_to_do.py STUDY
+in a checkout whose session on this study has ended, such as `make report STUDY=fsfs-ssd-2014`. Each side
+runs three times, in turns, and the least time of each counts. The peer is a Snakefile whose jobs have one
+output each and nothing else.
 """
 
 import re
@@ -48,11 +49,11 @@ def make_bare(folder: Path, jobs: int) -> None:
 
 
 def main() -> None:
-    checkout = Path.cwd()
-    jobs = sum(1 for _ in checkout.glob("results/cells/**/round*.context.json"))
+    checkout, study = Path.cwd(), sys.argv[1]
+    jobs = sum(1 for _ in checkout.glob(f"results/cells/{study}/**/round*.context.json"))
     if not jobs:
-        sys.exit(f"{checkout}: has no results. Run `make report` first.")
-    workflow = [*SNAKEMAKE, *sys.argv[1:]]
+        sys.exit(f"{checkout}: has no results. Run `make report STUDY={study}` first.")
+    workflow = [*SNAKEMAKE, "--config", f"studies=[{study}]"]
     with tempfile.TemporaryDirectory() as temporary:
         bare = Path(temporary)
         make_bare(bare, jobs)
