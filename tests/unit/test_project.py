@@ -246,8 +246,13 @@ def test_project_folder_that_is_none_is_refused_before_jobs(tmp_path, monkeypatc
         reason = "cannot be written"
     if kind in ("file", "pipe"):
         os.mkfifo(path) if kind == "pipe" else path.touch()
+    # On the machine's own storages, cleaning would find what other checkouts have left.
+    own = {
+        "scratch": str(tmp_path),
+        "storages": dict.fromkeys(("disk", "ssd", "ram"), str(tmp_path)),
+    }
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
-    raw = merge(read_yaml(DEFAULT), keys)
+    raw = merge(merge(read_yaml(DEFAULT), own), keys)
     assert "nothing" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
     name = "scratch" if key == "scratch" else "storages.disk"
     with pytest.raises(UserError, match=f"`{name}`: {path}: {reason}"):
