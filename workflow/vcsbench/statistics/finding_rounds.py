@@ -42,9 +42,13 @@ class OpenFinding:
     blocks: frozenset[str]
     further_rounds: int
 
+    def round_seconds(self, round_s: Mapping[str, float]) -> float:
+        """Return the seconds of a round of all blocks. `round_s` has those of each measured block."""
+        return sum(round_s.get(block, math.inf) for block in self.blocks)
+
     def seconds(self, round_s: Mapping[str, float]) -> float:
-        """Return the seconds of these rounds. `round_s` has the seconds of a round of each block."""
-        return self.further_rounds * sum(round_s.get(block, math.inf) for block in self.blocks)
+        """Return the seconds of the further rounds."""
+        return self.further_rounds * self.round_seconds(round_s)
 
 
 def list_open_findings(
@@ -103,9 +107,10 @@ def allocate_to_findings(
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        per_round_s = sum(round_s[block] for block in finding.blocks)
         # Blocks that earlier findings have paid for are counted again, so the batch may end early.
-        fitting_rounds = min(finding.further_rounds, int((batch_s - taken_s) / per_round_s))
+        fitting_rounds = min(
+            finding.further_rounds, int((batch_s - taken_s) / finding.round_seconds(round_s))
+        )
         for block in finding.blocks:
             # Findings share blocks: a block gets the most rounds that one of them needs.
             more = max(0, fitting_rounds - rounds[block])

@@ -211,7 +211,6 @@ def _compare(
     known, so they have no calls. `compare` is the definition's key of that name: the compared axis, its
     baseline, and its candidates.
     """
-    keys = [key for key in rows.keys if key != compare["axis"]]
     statistic = _statistic_of_rounds(definition)
     noise = rows.noise(metric.name, statistic)
     comparer = _Comparer(
@@ -222,12 +221,13 @@ def _compare(
         noise=noise,
         why_missing=rows.why_missing(metric),
         cells=_with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric),
-        rounds=_with_metric(rows.rounds(statistic), metric),
+        rounds=rows.rounds(statistic),
         undisturbed_rounds=rows.undisturbed_rounds(statistic) if metric.is_duration else None,
     )
     records = []
     for candidate in compare["candidates"]:
         records += comparer.rows_of((compare["baseline"], candidate))
+    keys = comparer.shared
     table = _without_empty(rows_frame(records, keys))
     # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
     # and the row gets the flag `same-binaries`.
