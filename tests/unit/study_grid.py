@@ -41,7 +41,7 @@ def study_grid(
 
 def published_numbers(study: str) -> pd.DataFrame:
     of = StudyParams(study, ROOT, None)
-    return read_published(of.published_files, of.axes, of.by, **of.metadata)
+    return read_published(of.published_files, of.axes, of.by, of.metadata)
 
 
 def published_table(study: str, name: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from project import CONFIG
+from vcsbench.config.definitions import PublishedMetadata
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
@@ -158,8 +159,9 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
 def test_read_published_invalid_is_refused(tmp_path, text, part):
     path = tmp_path / "numbers.csv"
     path.write_text(text)
+    metadata = PublishedMetadata(inapplicable={"dump": ["access"]})
     with pytest.raises(UserError) as caught:
-        read_published([path], ["command", "access"], inapplicable={"dump": ["access"]})
+        read_published([path], ["command", "access"], metadata=metadata)
     assert str(caught.value).startswith(f"{path}: ") and part in str(caught.value)
 
 

@@ -43,7 +43,7 @@ rule tables:
         code=code_of("make_tables"),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.to_param(),
         # Of the published numbers and findings.
-        metadata=lambda wildcards: PROJECT.params_of(wildcards.study).metadata,
+        metadata=lambda wildcards: asdict(PROJECT.params_of(wildcards.study).metadata),
         findings=lambda wildcards: PROJECT.params_of(wildcards.study).findings,
         conditions=lambda wildcards: PROJECT.params_of(wildcards.study).conditions,
         # Of the user's expectations and baselines: those to compare with, and all that are saved.
@@ -80,7 +80,7 @@ rule published_tables:
     params:
         code=code_of("make_published_tables"),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).published_settings.to_param(),
-        metadata=lambda wildcards: PROJECT.params_of(wildcards.study).metadata,
+        metadata=lambda wildcards: asdict(PROJECT.params_of(wildcards.study).metadata),
     script:
         "../scripts/make_published_tables.py"
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from vcsbench.config.definitions import PublishedMetadata
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.run.job import job_log
 from vcsbench.statistics.aggregation import read_published
@@ -16,7 +17,8 @@ def write_published_tables() -> None:
     params = snakemake.params
     settings = StudySettings.from_param(params.settings)
     files = list(snakemake.input.numbers)
-    frame = read_published(files, settings.axes, settings.by, **params.metadata)
+    metadata = PublishedMetadata(**params.metadata)
+    frame = read_published(files, settings.axes, settings.by, metadata)
     folder = Path(snakemake.output[0])
     folder.mkdir(parents=True)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)

@@ -14,6 +14,7 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE
 from vcsbench.advice.decision import WeightedOperation
 from vcsbench.advice.questions import read_questions
+from vcsbench.config.definitions import PublishedMetadata
 from vcsbench.evidence.measurements import (
     read_frame,
     read_grid,
@@ -77,7 +78,8 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
     axes, by = settings.axes, settings.by
     published = None
     if snakemake.input.published:
-        published = read_published(snakemake.input.published, axes, by, **params.metadata)
+        metadata = PublishedMetadata(**params.metadata)
+        published = read_published(snakemake.input.published, axes, by, metadata)
     conditions = Conditions(**params.conditions)
     context = findings.make_context(frame, grid, settings, conditions)
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required
@@ -211,28 +212,39 @@ def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[
     )
 
 
+@dataclass(frozen=True)
+class PublishedMetadata:
+    """The facts of a study's definition that the rows of its published numbers lack.
+
+    `fixed` has axis values of a whole file, by path: {"f7.csv": {"format": "f7"}}. `inapplicable` has the
+    axes that a command lacks: {"dump": ["access"]}. Commands are the values of `command_axis`.
+    """
+
+    fixed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    inapplicable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    command_axis: str = "command"
+
+
+NO_METADATA = PublishedMetadata()
+
+
 def read_published_rows(
     paths: Sequence[str | Path],
     axes: Sequence[str],
     by: Sequence[str] = (),
-    fixed: Mapping[str, Mapping[str, str]] | None = None,
-    inapplicable: Mapping[str, Sequence[str]] | None = None,
-    command_axis: str = "command",
+    metadata: PublishedMetadata = NO_METADATA,
 ) -> dict[str, list[dict[str, str]]]:
     """Return the rows of files of published numbers: `{"f7.csv": [{"command": "log", "elapsed_s": "2.4"}]}`.
 
-    A row has the axes, `by` (other keys; "" if missing), and numbers ("" if nothing was published). `fixed`
-    has axis values of a whole file: {"f7.csv": {"format": "f7"}}. `inapplicable` has the axes that a
-    command lacks. Raise UserError for an unknown column, an axis without one, a file without rows, a value on
-    an axis that the command lacks, a number that is none, and a number that is there twice.
+    A row has the axes, `by` (other keys; "" if missing), and numbers ("" if nothing was published). Raise
+    UserError for an unknown column, an axis without one, a file without rows, a value on an axis that the
+    command lacks, a number that is none, and a number that is there twice.
     """
     keys = [*axes, *by]
-    fixed = fixed or {}
-    inapplicable = inapplicable or {}
     raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
     # The columns of all files together, and the axes that have a value for a whole file.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
-    columns.update(axis for values in fixed.values() for axis in values)
+    columns.update(axis for values in metadata.fixed.values() for axis in values)
     for axis in axes:
         if raw_rows and axis not in columns:
             raise UserError(
@@ -243,8 +255,8 @@ def read_published_rows(
     for path, rows in raw_rows.items():
         files[path] = []
         for row in rows:
-            command = row.get(command_axis, "")
-            lacking = inapplicable.get(command, ())
+            command = row.get(metadata.command_axis, "")
+            lacking = metadata.inapplicable.get(command, ())
             values = {key: row.get(key, "") for key in keys}
             for axis in lacking:
                 if values[axis]:
@@ -253,7 +265,7 @@ def read_published_rows(
                         f"Leave it empty."
                     )
             # A value for the whole file fills the column only where the row has none.
-            for axis, value in fixed.get(path, {}).items():
+            for axis, value in metadata.fixed.get(path, {}).items():
                 if axis not in lacking and not values[axis]:
                     values[axis] = value
             numbers = {

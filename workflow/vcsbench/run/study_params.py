@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -48,25 +48,21 @@ class StudyParams:
         self.published_files = [str(PUBLISHED / file) for file in self.definition.numbers]
 
     @property
-    def metadata(self) -> dict[str, Any]:
-        """Return further arguments of read_published(), for the files that rules read."""
+    def metadata(self) -> definitions.PublishedMetadata:
+        """Return the metadata of the files of published numbers that rules read."""
         return self._metadata_of(self.published_files)
 
-    def _metadata_of(self, files: Sequence[str]) -> dict[str, Any]:
-        """Return the axis values of whole files, the axes that commands lack, and the axis of commands.
-
-        Example: {"fixed": {"a.csv": {"access": "http"}}, "inapplicable": {"dump": ["access"]},
-        "command_axis": "command"}.
-        """
+    def _metadata_of(self, files: Sequence[str]) -> definitions.PublishedMetadata:
+        """Return the metadata of published numbers. `files` are the paths that are read."""
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
                 inapplicable_axes[name] = command.inapplicable_axes
-        return {
-            "fixed": dict(zip(files, self.definition.numbers.values(), strict=True)),
-            "inapplicable": inapplicable_axes,
-            "command_axis": self.definition.command_axis,
-        }
+        return definitions.PublishedMetadata(
+            fixed=dict(zip(files, self.definition.numbers.values(), strict=True)),
+            inapplicable=inapplicable_axes,
+            command_axis=self.definition.command_axis,
+        )
 
     @property
     def reference_commands(self) -> dict[str, list[str]]:
@@ -86,7 +82,7 @@ class StudyParams:
         """Return the rows of the published numbers by file."""
         files = [str(self.root / file) for file in self.published_files]
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
-        return definitions.read_published_rows(files, self.axes, by, **self._metadata_of(files))
+        return definitions.read_published_rows(files, self.axes, by, self._metadata_of(files))
 
     @cached_property
     def published_values(self) -> dict[str, list[str]]:

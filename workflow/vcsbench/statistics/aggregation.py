@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
-from vcsbench.config.definitions import read_published_rows
+from vcsbench.config.definitions import NO_METADATA, PublishedMetadata, read_published_rows
 from vcsbench.config.study import axis_values
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows
@@ -40,20 +40,16 @@ def read_published(
     paths: Sequence[str | Path],
     axes: Sequence[str],
     by: Sequence[str] = (),
-    *,
-    fixed: Mapping[str, Mapping[str, str]] | None = None,
-    inapplicable: Mapping[str, Sequence[str]] | None = None,
-    command_axis: str = "command",
+    metadata: PublishedMetadata = NO_METADATA,
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame with a row per published cell.
 
     A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: the axes and
     the columns `by` as text ("" if missing), and for each metric the number and half of its last digit (NaN
-    if nothing was published). `fixed` has axis values of a whole file, by path, and `inapplicable` the axes
-    that a command (a value of `command_axis`) lacks. Raise UserError if a file is damaged.
+    if nothing was published). Raise UserError if a file is damaged.
     """
     keys = [*axes, *by]
-    rows_by_path = read_published_rows(paths, axes, by, fixed, inapplicable, command_axis)
+    rows_by_path = read_published_rows(paths, axes, by, metadata)
     records = [_published_record(row, keys) for rows in rows_by_path.values() for row in rows]
     frame = pd.DataFrame(records)
     metrics = [name for name in frame if name not in keys]
