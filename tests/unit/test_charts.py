@@ -104,7 +104,12 @@ def test_axis_of_factors_holds_values_far_outside():
 def finding(verdict, **changes):
     values = {"expected_low": 1.05, "expected_high": None, "published": 1.1, "measured": 1.2}
     values |= {"low": 1.1, "high": 1.3, "texts": {}}
-    return FindingDot(label=f"It is {verdict}", verdict=verdict, **{**values, **changes})
+    return FindingDot(
+        label=f"It is {verdict}",
+        right_side="f7 is faster",
+        verdict=verdict,
+        **{**values, **changes},
+    )
 
 
 def test_findings_chart_ends_open_ranges():

@@ -5,10 +5,15 @@ import math
 import pandas as pd
 import pytest
 
-from vcsbench.statistics.difference_reasons import Shrinkage, shrinkage_of
+from vcsbench.statistics.difference_reasons import Shrinkage, shrinkage_of, work_share
+from vcsbench.statistics.finding_checks import Conditions, EvaluationContext
 
 AXES = ["command", "repo", "cache"]
 MARGIN = 1.1
+
+
+def whole(_command, _repository):
+    return 1.0
 
 
 def frame(cold, warm, command="log"):
@@ -19,7 +24,7 @@ def frame(cold, warm, command="log"):
 
 def test_shrinkage_counts_share_of_revisions():
     # The log of 2014: 46,054 revisions in 422.1 s cold and 13.4 s warm. Here, a tenth of them.
-    shrinkage = shrinkage_of(frame(422.1, 13.4), frame(1.3, 0.29), AXES, "repo", {"ruby": 0.1})
+    shrinkage = shrinkage_of(frame(422.1, 13.4), frame(1.3, 0.29), AXES, "repo", lambda *_: 0.1)
     assert shrinkage.cold == pytest.approx(422.1 * 0.1 / 1.3)
     assert shrinkage.warm == pytest.approx(13.4 * 0.1 / 0.29)
     assert shrinkage.is_of_storage(MARGIN)
@@ -42,11 +47,29 @@ def test_is_of_storage_needs_margin_and_both_numbers(shrinkage, is_of_storage):
 def test_shrinkage_uses_cells_of_both_frames_and_geometric_means():
     published = pd.concat([frame(8.0, 4.0), frame(1.0, 1.0, "export"), frame(1.0, 1.0, "dump")])
     measured = pd.concat([frame(1.0, 1.0), frame(0.5, 1.0, "export")])
-    shrinkage = shrinkage_of(published, measured, AXES, "repo", {})
+    shrinkage = shrinkage_of(published, measured, AXES, "repo", whole)
     assert shrinkage.cold == pytest.approx(4.0) and shrinkage.warm == pytest.approx(2.0)
 
 
 def test_shrinkage_without_cold_cells_or_cache_axis_is_unknown():
     warm = frame(1.0, 1.0).query("cache != 'cold'")
-    assert math.isnan(shrinkage_of(warm, warm, AXES, "repo", {}).cold)
-    assert math.isnan(shrinkage_of(warm, warm, ["command", "repo"], "repo", {}).warm)
+    assert math.isnan(shrinkage_of(warm, warm, AXES, "repo", whole).cold)
+    assert math.isnan(shrinkage_of(warm, warm, ["command", "repo"], "repo", whole).warm)
+
+
+@pytest.mark.parametrize(
+    ("command", "repository", "scale", "share"),
+    [
+        ("dump", "ruby", 0.1, 0.1),
+        # 4,605 revisions here, and 20,000 of 46,054 there.
+        ("log", "ruby", 0.1, 0.23027),
+        ("log", "ruby", 1.0, 1.0),
+        # Half of the repository still has more revisions than the limit.
+        ("log", "ruby", 0.5, 1.0),
+        ("log", "mine", 0.5, 0.5),
+    ],
+)
+def test_work_share_counts_limit_of_a_command(command, repository, scale, share):
+    published = Conditions(1.0, revisions={"ruby": 46054}, limits={"log": 20000})
+    context = EvaluationContext(scales={repository: scale}, published=published)
+    assert work_share(command, repository, context) == pytest.approx(share)

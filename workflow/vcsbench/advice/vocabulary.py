@@ -43,10 +43,14 @@ NO_VALUE_WORDS = ValueWords()
 
 
 class Vocabulary(Model):
-    """The words of all axes, and the meanings of other terms of the reports."""
+    """The words of all axes, and the meanings of other terms of the reports.
+
+    `system_terms` has the terms of each system, by its name.
+    """
 
     axes: dict[str, AxisWords]
     terms: dict[str, str]
+    system_terms: dict[str, dict[str, str]]
 
     def axis(self, name: str) -> AxisWords:
         """Return the words of an axis, empty ones for an axis that the file lacks."""

@@ -320,6 +320,8 @@ class Published(Model):
     """The repositories or trees that the study measured, with their sizes."""
     revisions: dict[Text, Annotated[int, Field(ge=1)]] = key({})
     """The revisions of each repository that the study measured, by the names used here."""
+    limits: dict[Text, Annotated[int, Field(ge=1)]] = key({})
+    """By command, the most revisions that it reads, at any scale: 20000 for `svn log --limit 20000`."""
     history: Literal["", "real", "generated"] = ""
     """Whether the repositories have real histories (default: not published)."""
     subversion: Annotated[str, fits_pattern("([0-9]+[.][0-9]+)?", "be two numbers and a dot")] = ""

@@ -55,8 +55,10 @@ FOREST_LINE = 13
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
 LABEL_LINE = 64
 TEXT_LINE = 52
+# Characters in a line of the title of an axis.
+TITLE_LINE = 50
 PLOT_WIDTH = 420
-FINDING_ROW = 46
+FINDING_ROW = 56
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right need some space.
 PADDING = {"right": 40}
@@ -95,10 +97,10 @@ def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:
     return min(shown) / AXIS_MARGIN, max(shown) * AXIS_MARGIN
 
 
-def _factor_axis(field: str, title: str, values: Iterable[float | None]) -> altair.X:
+def _factor_axis(field: str, title: str | list[str], values: Iterable[float | None]) -> altair.X:
     """Return the logarithmic horizontal axis of a field (a key of the data). It has ticks such as `2x`.
 
-    `values` are all numbers that the axis must show. They decide its length.
+    A list as title has its lines. `values` are all numbers that the axis must show. They decide its length.
     """
     low, high = factor_domain(values)
     axis = altair.Axis(values=factor_ticks(low, high), labelExpr="format(datum.value, '~g') + 'x'")
@@ -201,7 +203,11 @@ def forest_chart(
     baseline, candidate = sides
     # An unknown end of an interval is 0, which has no effect on the axis.
     ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
-    x = _factor_axis("ratio", f"← {baseline} faster | {candidate} faster →", ends)
+    x_title: str | list[str] = f"← {baseline} faster | {candidate} faster →"
+    # A longer title would be cut at the ends of the plot, so it has two lines.
+    if len(x_title) > TITLE_LINE:
+        x_title = [f"← {baseline} faster", f"{candidate} faster →"]
+    x = _factor_axis("ratio", x_title, ends)
     y = _row_axis(records)
     # Each style of a row has a colour for the dot's line and one for its inside. The page explains them below
     # the chart, so the chart needs no legend.
@@ -325,11 +331,11 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
 def _finding_record(dot: FindingDot) -> Record:
     """Return a finding as a row of its plot; a number that is not drawn is None.
 
-    The label is the statement in lines of up to LABEL_LINE characters.
+    The label is the statement in lines of up to LABEL_LINE characters, and the meaning of the right side.
 
-    Example: `{"label": "f7 is twice as fast", "statement": "f7 is twice as fast", "verdict": "weaker",
-    "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5, "published_at": 2.0, "measured_at":
-    1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
+    Example: `{"label": "f7 is twice as fast\\n→ f7 is faster", "statement": "f7 is twice as fast", "verdict":
+    "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5, "published_at": 2.0,
+    "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
     """
     # The ends of an axis for this finding alone: the bar of `at least 2` ends where this axis ends, and that
     # of `at most 2` begins where it begins. An end of 0 counts as open, because a logarithmic axis has no 0.
@@ -337,7 +343,7 @@ def _finding_record(dot: FindingDot) -> Record:
     has_range = bool(dot.expected_low or dot.expected_high)
     return {
         **dot.texts,
-        "label": "\n".join(textwrap.wrap(dot.label, LABEL_LINE)),
+        "label": "\n".join([*textwrap.wrap(dot.label, LABEL_LINE), f"→ {dot.right_side}"]),
         "statement": dot.label,
         "verdict": dot.verdict,
         "expected_low": (dot.expected_low or axis_low) if has_range else None,

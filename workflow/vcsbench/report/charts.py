@@ -30,12 +30,14 @@ class Chart:
 class FindingDot:
     """A finding in the plot of findings: its statement (`label`), its verdict, and its factors.
 
-    `low` and `high` are the ends of the 95 % interval. Unknown numbers are None, like an open end of the
+    `right_side` is the meaning of a factor above 1, on the right of the plot: `f7 is faster`. `low` and
+    `high` are the ends of the 95 % interval. Unknown numbers are None, like an open end of the
     expected range. `texts` has the numbers as texts by the columns of the tooltip: expected, published,
     measured, interval.
     """
 
     label: str
+    right_side: str
     verdict: str
     expected_low: float | None
     expected_high: float | None

@@ -257,6 +257,7 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         return None
     return FindingDot(
         label=row["statement"],
+        right_side=_describe_right_side(finding),
         verdict=row["verdict"],
         # None lets the chart choose where the bar ends.
         expected_low=expected.low if expected.low > 0 else None,
@@ -342,12 +343,18 @@ def _describe_value(finding: Finding) -> str:
     if not sides:
         return str(finding.row["unit"]) if finding.is_factor else metric.title
     baseline = value_label(sides.axis, sides.baseline)
-    candidate = sides.candidate_label
+    ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
+    return f"{ratio}: above 1x, {_describe_right_side(finding)}"
+
+
+def _describe_right_side(finding: Finding) -> str:
+    """Return the meaning of a factor above 1: `f7 is faster`, for a saved baseline `this run is lower`."""
+    metric = metric_in(finding.definition)
     # `gain` is -1 if a higher value is better, such as requests per second. Above 1x, the baseline is the
     # higher one, so the candidate is lower.
     meaning = f"{metric.words.verb}lower" if metric.gain < 0 else metric.words.is_better
-    ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate}"
-    return f"{ratio}: above 1x, {candidate} {meaning}"
+    candidate = finding.sides.candidate_label if finding.sides else "this run"
+    return f"{candidate} {meaning}"
 
 
 def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:

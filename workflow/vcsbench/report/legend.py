@@ -15,6 +15,7 @@ from vcsbench.report.findings_section import MEANINGS
 from vcsbench.report.results import Results, unique_values
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import BOUNDED_MARGINS
+from vcsbench.systems import SUBVERSION
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,10 @@ def list_words(results: Results) -> dict[str, str]:
             meanings[texts.VERDICTS[verdict]] = meaning
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
+    # A tree has no repository, and so no system.
+    repositories = [context["repository"] for context in results.contexts if context["repository"]]
+    for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):
+        meanings |= vocabulary.system_terms.get(system, {})
     for axis in results.order:
         for value in unique_values(cell.get(axis, "") for cell in results.grid):
             meaning = vocabulary.value(axis, value).meaning

@@ -23,10 +23,13 @@ GIB = 1 << 30
 class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
+    `parts` names the commands that read a part of the revisions only.
+
     Several different ones are joined: `ext4 (SSD) and tmpfs`.
     """
 
     repositories: str
+    parts: str
     storage: str
     subversion: str
     machine: str
@@ -53,6 +56,7 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     storages = unique_values(_summarise_storage(context) for context in contexts)
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
+        parts=_describe_parts(contexts, study),
         storage=words.enumeration([storage for storage in storages if storage]),
         subversion=list_versions(contexts).get("svn", ""),
         machine=words.enumeration([machine for machine in machines if machine]),
@@ -109,6 +113,30 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         title = f"generated history like {name}'s" if is_generated else name
         texts.append(f"{title}: {text}" if text else title)
     return texts
+
+
+def _describe_parts(contexts: Rows, study: Study) -> str:
+    """Return the commands that read a part of the revisions: `dump and load read 601 revisions`.
+
+    Commands whose work has no revisions, such as an export, and those that read all are left out; "" without
+    any other.
+    """
+    youngest: dict[str, int] = {}
+    read: dict[tuple[str, str], int] = {}
+    for context in contexts:
+        repository = context["repository"]
+        name = repository.get("name", "")
+        youngest[name] = max(youngest.get(name, 0), repository.get("youngest", 0))
+        for run in context["runs"]:
+            key = study.command_name(context["axes"]), name
+            read[key] = max(read.get(key, 0), (run["work"] or {}).get("revisions", 0))
+    partly_read = {key: number for key, number in read.items() if 0 < number < youngest[key[1]]}
+    parts = []
+    for number, keys in grouped_by(partly_read, lambda key: partly_read[key]).items():
+        commands = unique_values(command for command, _ in keys)
+        verb = "reads" if len(commands) == 1 else "read"
+        parts.append(f"{words.enumeration(commands)} {verb} {words.count_of(number, 'revision')}")
+    return "; ".join(parts)
 
 
 def summarise_machine(host: Row) -> str:

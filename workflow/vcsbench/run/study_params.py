@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -174,6 +174,12 @@ class StudyParams:
             names=list(study.published.revisions),
             known=self.order.get("repo", []),
         )
+        self._check_name(
+            "published.limits",
+            "no command",
+            names=list(study.published.limits),
+            known=self.order.get(study.command_axis, []),
+        )
 
     def _check_name(
         self, key: str, fault: str, *, names: Sequence[str], known: Sequence[str]
@@ -186,12 +192,22 @@ class StudyParams:
             )
 
     @property
-    def conditions(self) -> dict[str, float | str]:
+    def conditions(self) -> dict[str, Any]:
         """Return the fields of statistics.finding_checks.Conditions of the published numbers."""
         published = self.definition.published
         if published is None:
             return {}
-        return published.model_dump(include={"scale", "subversion", "storage", "server", "system"})
+        return published.model_dump(
+            include={
+                "scale",
+                "subversion",
+                "storage",
+                "server",
+                "system",
+                "revisions",
+                "limits",
+            }
+        )
 
     @property
     def published_tables(self) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
@@ -217,16 +217,31 @@ def _shrinkage_of_finding(
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
     where = {axis: check.where[axis] for axis in axes if axis in check.where and axis != CACHE_AXIS}
-    # Scales are shares of a repository's revisions. If the published study measured only a part of them, the
-    # amount of work now is relative to that part. Without a published scale, all of them are assumed.
-    whole = context.published.scale or 1.0
     return shrinkage_of(
         rows_where(published, where),
         rows_where(measured, where),
         axes,
         same_work.subject_axis(check.axes),
-        {name: scale / whole for name, scale in context.scales.items()},
+        lambda command, name: work_share(command, name, context),
     )
+
+
+def work_share(command: str, repository: str, context: EvaluationContext) -> float:
+    """Return the revisions that a command reads here as a share of those that it read in the published study.
+
+    Scales are shares of a repository's revisions. A command with a limit reads the same number at any scale,
+    as far as the repository has so many: at a scale of 0.1, `svn log --limit 20000` of 46,000 revisions reads
+    4,600 of 20,000. The share is 1 for a repository without a scale.
+    """
+    published = context.published
+    scale = context.scales.get(repository, 1.0)
+    # Without a published scale, the study measured all revisions.
+    published_scale = published.scale or 1.0
+    limit = published.limits.get(command)
+    revisions = published.revisions.get(repository)
+    if limit is None or revisions is None:
+        return scale / published_scale
+    return min(limit, scale * revisions) / min(limit, published_scale * revisions)
 
 
 def shrinkage_of(
@@ -234,14 +249,14 @@ def shrinkage_of(
     measured: pd.DataFrame,
     axes: Sequence[str],
     subject_axis: str,
-    shares: Mapping[str, float],
+    share_of: Callable[[str, str], float],
 ) -> Shrinkage:
     """Return how many times less time the cells of both frames take than published, for the same work.
 
     A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0}`, and a cell's
-    time is the mean of its rows. `shares` has the measured share of each repository (a value of
-    `subject_axis`), 1 if it is missing. Example: 10 s were published and 0.4 s measured, with the share 0.12:
-    10 x 0.12 / 0.4 = 3 times less. Without an axis of caches, both numbers are NaN.
+    time is the mean of its rows. `share_of` returns the share of the published work that a command does here,
+    for a value of `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s measured, with
+    the share 0.12: 10 x 0.12 / 0.4 = 3 times less. Without an axis of caches, both numbers are NaN.
     """
     if CACHE_AXIS not in axes:
         return Shrinkage()
@@ -251,7 +266,9 @@ def shrinkage_of(
     cells = before.merge(now, on=keys)
     share = pd.Series(1.0, index=cells.index)
     if subject_axis:
-        share = cells[subject_axis].map(shares).astype(float).fillna(1.0)
+        commands = cells[COMMAND_AXIS] if COMMAND_AXIS in cells else [""] * len(cells)
+        pairs = zip(commands, cells[subject_axis], strict=True)
+        share = pd.Series([share_of(*pair) for pair in pairs], index=cells.index, dtype=float)
     factors = cells["published"] * share / cells["measured"]
     # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
     is_number = np.isfinite(factors) & (factors > 0)

@@ -40,7 +40,8 @@ class Conditions:
     """Conditions under which published numbers were measured. An unpublished condition is None or "".
 
     Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
-    system `Windows`.
+    system `Windows`. `revisions` are those of each repository, `limits` the most that a command reads at any
+    scale.
     """
 
     scale: float | None = None
@@ -48,6 +49,8 @@ class Conditions:
     storage: str = ""
     server: str = ""
     system: str = ""
+    revisions: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 NOTHING_PUBLISHED = Conditions()
