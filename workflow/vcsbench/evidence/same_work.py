@@ -27,6 +27,9 @@ DIGEST = "digest"
 # The timed run writes what the checked run wrote. Over every access, the outputs differed by 90 to 93 bytes.
 PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
+# ssh writes an acknowledgement (84 bytes) for each packet of up to 32 KiB, or for several at once.
+SSH_SERVERS = ("sshd", "git-sshd")
+SSH_TOLERANCE_SHARE = 84 / 32768
 # Servers that send by send(2), which the kernel does not count as written. They keep no caches, so they read
 # the same for each request.
 UNCOUNTED_SENDERS = ("hg-serve",)
@@ -184,8 +187,9 @@ def lacks_counts(context: Context) -> bool:
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
-    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Return False for commands whose output is not
-    checked (svnbench prints nothing when it is timed), and if one of the two counts is unknown.
+    A difference up to WRITTEN_TOLERANCE_BYTES is allowed, and over ssh up to SSH_TOLERANCE_SHARE. Return
+    False for commands whose output is not checked (svnbench prints nothing when it is timed), and if one of
+    the two counts is unknown.
     """
     timed_bytes = run["evidence"].get("client_wchar")
     checked_bytes = context["captured_io"].get("wchar")
@@ -197,8 +201,11 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
         # A commit writes bytes that it does not print.
         if run["traffic"]["committers"] or not requests:
             return False
+    tolerance: float = WRITTEN_TOLERANCE_BYTES
+    if run["evidence"].get("server_kind") in SSH_SERVERS:
+        tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
     # Of traffic, only the mean of all requests is known.
-    return abs(timed_bytes // requests - checked_bytes) > WRITTEN_TOLERANCE_BYTES
+    return abs(timed_bytes // requests - checked_bytes) > tolerance
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:
