@@ -403,8 +403,8 @@ class Settings(Model):
     """How often the whole grid is measured, however long it takes. `minutes` has no effect then. A larger
     value measures the new rounds only."""
     runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"]
-    """Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold), several
-    where one preparation serves all (warm)."""
+    """Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold) or a slow
+    line (`network`), several where one preparation serves all (warm)."""
     seed: int = key(ge=0, lt=1 << 63)
     """Seed of the random order of the cells."""
     measure: Literal["all", "nothing"] = "all"

@@ -30,6 +30,8 @@ COMMAND_KEYS = (
     *("measure_sync", "change", "traffic"),
 )
 AUTO = "auto"
+# The shortest delay of a round trip on a slow line, such as `line` (20 ms), and not `office` (1 ms).
+SLOW_LINE_MS = 10
 # The keys of a recipe that do not change the system calls of a run.
 NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
@@ -61,15 +63,23 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     command = study.command(axes)
     defaults = _default_values(study, command, axes, env)
     draft = _with_axes(_keys_of_command(command, env), axes, defaults, env)
-    # `runs: auto` stands for the number of the cell's cache state, or 1.
     if draft["runs"] == AUTO:
-        draft["runs"] = cast("State", draft["state"]).get("runs", 1)
+        draft["runs"] = _choose_runs(cast("Recipe", draft))
     recipe = cast("Recipe", draft)
     # One access can be another server for another system: `http` of git is not `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
     return recipe
+
+
+def _choose_runs(draft: Recipe) -> int:
+    """Return the number of timed runs that `runs: auto` stands for: that of the cell's cache state, or 1."""
+    link = draft.get("link")
+    # Over a slow line, most of the time is waiting. It scatters little, and a run takes long.
+    if link and link["delay_ms"] >= SLOW_LINE_MS:
+        return 1
+    return draft["state"].get("runs", 1)
 
 
 def _with_axes(

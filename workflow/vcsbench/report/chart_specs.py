@@ -53,15 +53,16 @@ FOREST_ROW = 18
 # A further line of a label needs so much height.
 FOREST_LINE = 13
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
-LABEL_LINE = 64
+LABEL_LINE = 58
 TEXT_LINE = 52
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
 FINDING_ROW = 56
 NOISE_ROW = 14
-# Vega and browsers measure texts with different fonts, so the texts on the right need some space.
-PADDING = {"right": 40}
+# Vega and browsers measure texts with different fonts, so the texts on the right, and the title of the axis
+# below the plot, need some space.
+PADDING = {"left": 5, "top": 5, "right": 40, "bottom": 14}
 
 
 def factor_ticks(low: float, high: float) -> list[float]:

@@ -47,8 +47,8 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     conditions = setup.conditions
     storage = f"on {conditions.storage}" if conditions.storage else ""
 
-    version = ", ".join(_list_build_versions(results)) or conditions.subversion
-    subversion = f"Subversion {version}" if version else ""
+    builds = ", ".join(_list_build_versions(results))
+    systems = f"Subversion {builds}" if builds else conditions.systems
     machine = f"on {conditions.machine}" if conditions.machine else ""
     time = ""
     if setup.first and setup.last:
@@ -60,7 +60,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     runs = count_runs(results.measurements, " (a command with all its settings)")
 
     subjects = _join("; ", [_join(", ", [conditions.repositories, storage]), conditions.parts])
-    rest = _join("; ", [_join(" ", [subversion, machine]), time, runs])
+    rest = _join("; ", [_join(" ", [systems, machine]), time, runs])
     return [line for line in (subjects, rest) if line]
 
 

@@ -466,7 +466,7 @@ def _make_remarks(
 def _describe_change(change: ValueChange, picks: Where, margin: float) -> str:
     """Return a change that is not in the table, with its result for each operation.
 
-    Example: `settings, default settings to tuned settings (cold log equal; export undecided)`. Without a pick
+    Example: `settings: default settings to tuned settings (cold log equal; export undecided)`. Without a pick
     on the axis, the present value is left out.
     """
     results = []
@@ -477,7 +477,7 @@ def _describe_change(change: ValueChange, picks: Where, margin: float) -> str:
     present = picks.get(change.axis)
     if present:
         name = f"{labels.value_label(change.axis, present)} to {name}"
-    return f"{labels.axis_label(change.axis)}, {name} ({'; '.join(results)})"
+    return f"{labels.axis_label(change.axis)}: {name} ({'; '.join(results)})"
 
 
 def _make_card_answer(card: Card, picks: Where, table: ChangeTable) -> CardAnswer:

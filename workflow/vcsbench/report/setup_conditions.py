@@ -13,17 +13,21 @@ from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.results import Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import PlainTable
+from vcsbench.systems import SUBVERSION
 
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
 GIB = 1 << 30
+# By program (the keys of a context's `versions`): the system, in the order of the head of a page.
+SYSTEM_PROGRAMS = {"svn": "Subversion", "git": "git", "hg": "Mercurial", "fossil": "Fossil"}
 
 
 @dataclass(frozen=True)
 class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
-    `parts` names the commands that read a part of the revisions only.
+    `parts` names the commands that read a part of the revisions only. `systems` is `Subversion 1.14.2, git
+    2.39.5`.
 
     Several different ones are joined: `ext4 (SSD) and tmpfs`.
     """
@@ -31,6 +35,7 @@ class SetupConditions:
     repositories: str
     parts: str
     storage: str
+    systems: str
     subversion: str
     machine: str
     rounds: str
@@ -54,11 +59,18 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
     machines = unique_values(summarise_machine(context["host"]) for context in contexts)
     storages = unique_values(_summarise_storage(context) for context in contexts)
+    versions = list_versions(contexts)
+    systems = [
+        f"{name} {versions[program]}"
+        for program, name in SYSTEM_PROGRAMS.items()
+        if program in versions
+    ]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
         parts=_describe_parts(contexts, study),
         storage=words.enumeration([storage for storage in storages if storage]),
-        subversion=list_versions(contexts).get("svn", ""),
+        systems=", ".join(systems),
+        subversion=versions.get("svn", ""),
         machine=words.enumeration([machine for machine in machines if machine]),
         rounds=_count_rounds(contexts),
         network=_describe_network(contexts),
@@ -68,13 +80,14 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
 
 def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts."""
+    used = [command.input or command.output or "" for command in study.commands.values()]
+    # The repositories of all systems have one record.
+    kinds = ["repository" if name.endswith("_repository") else name for name in used]
     subjects = []
-    for kind in unique_values(
-        command.input or command.output for command in study.commands.values()
-    ):
+    for kind in unique_values(kinds):
         facts = context.get(kind)
         # Some kinds have no facts in the context, such as the target of an export.
-        if kind and isinstance(facts, Mapping) and facts:
+        if isinstance(facts, Mapping) and facts:
             subjects.append(UsedSubject(kind, str(facts.get("name") or kind), facts))
     return subjects
 
@@ -92,7 +105,7 @@ def _list_histories(subjects: Sequence[UsedSubject]) -> list[str]:
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
-    Example: `generated history like ruby's: 5,526 revisions (13 % of the published 42,000 revisions)`.
+    Example: `ruby (generated): 5,526 revisions (13 % of the published 42,000 revisions)`.
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
@@ -100,7 +113,9 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         is_generated = facts.get("source") == "generated"
         sizes = []
         if facts.get("youngest"):
-            sizes.append(words.count_of(facts["youngest"], "revision"))
+            is_subversion = facts.get("system", SUBVERSION.name) == SUBVERSION.name
+            noun = "revision" if is_subversion else "commit"
+            sizes.append(words.count_of(facts["youngest"], noun))
         # The content of a generated history does not have the size of the real one.
         if facts.get("bytes") and not is_generated:
             sizes.append(words.size(facts["bytes"]))
@@ -110,7 +125,7 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
             published = study.published.revisions.get(name) if study.published else None
             whole = f"published {words.count_of(published, 'revision')}" if published else "whole"
             text = f"{text} ({100 * scale:.2g} % of the {whole})".strip()
-        title = f"generated history like {name}'s" if is_generated else name
+        title = f"{name} (generated)" if is_generated else name
         texts.append(f"{title}: {text}" if text else title)
     return texts
 
