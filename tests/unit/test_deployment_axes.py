@@ -56,6 +56,14 @@ def draft_of(**axes):
     return draft_recipe(study, {**cell, **axes}, environment)
 
 
+@pytest.mark.parametrize(
+    ("network", "cache", "runs"),
+    [("loopback", "hot-os", 4), ("office", "hot-os", 4), ("line", "hot-os", 1), ("far", "cold", 1)],
+)
+def test_runs_auto_is_one_over_a_slow_line(network, cache, runs):
+    assert draft_of(access="svn", network=network, cache=cache)["runs"] == runs
+
+
 def test_recipe_has_the_options_of_both_axes_of_the_client():
     draft = draft_of(access="https", http_connections="8", bulk_updates="off")
     options = ["servers:global:http-bulk-updates=no", "servers:global:http-max-connections=8"]

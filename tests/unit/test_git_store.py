@@ -33,7 +33,7 @@ MADE = [
 # The parts that a repository of each upkeep has: bitmap, multi-pack index, its bitmap, commit-graph, filters.
 PARTS = {
     "many-packs": "", "one-pack": "", "bitmap": "b", "commit-graph": "g", "changed-paths": "gp",
-    "midx-bitmap": "mx", "geometric": "",
+    "all-indices": "bgp", "midx-bitmap": "mx", "geometric": "",
 }  # fmt: skip
 
 
@@ -97,6 +97,7 @@ CHANGES = {
         "it has a filter",
     ),
     "changed-paths": (["repack", "-a", "-d", "-b", "-q"], "it has a bitmap"),
+    "all-indices": (["repack", "-a", "-d", "-q", "--no-write-bitmap-index"], "it has no bitmap"),
     "many-packs": (["gc", "-q"], "it has 1 pack, and not many"),
     "geometric": (["multi-pack-index", "write"], "it has a multi-pack index"),
     "one-pack_10-packed": (["update-ref", "refs/tags/new", "HEAD"], "1 of its refs are files"),

@@ -16,7 +16,7 @@ from vcsbench.evidence import run_columns
 from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import draft_recipe, why_not
-from vcsbench.records import complete_run
+from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment
 from vcsbench.systems import GIT
 
@@ -157,12 +157,18 @@ def test_git_settings_of_all_programs_are_quiet():
 
 def test_git_columns_take_objects_of_the_trace_or_of_a_clone():
     run = complete_run({"work": {"objects": 12, "digest": "0"}})
-    assert run_columns.git_columns(run, {}) == {}
-    trace = {"git_trace": {"protocol": "2", "objects": 5}}
-    assert run_columns.git_columns(run, trace) == {"git_objects": 5}
-    clone = {"git_trace": {"protocol": "2", "objects": 0}}
-    assert run_columns.git_columns(run, clone) == {"git_objects": 12}
-    assert run_columns.git_columns(complete_run({}), clone) == {"git_objects": 0}
+
+    def columns(run, objects, work_kind):
+        trace = {"protocol": "2", "objects": objects}
+        context = complete_context({"git_trace": trace, "work_kind": work_kind})
+        return run_columns.git_columns(run, context)
+
+    assert run_columns.git_columns(run, complete_context({})) == {}
+    assert columns(run, 5, "git_clone") == {"git_objects": 5}
+    assert columns(run, 0, "git_clone") == {"git_objects": 12}
+    # The trace of a blobless clone has the contents of its files only.
+    assert columns(run, 5, "git_partial_clone") == {"git_objects": 12}
+    assert columns(complete_run({}), 0, "git_clone") == {"git_objects": 0}
 
 
 def row(candidate, ratio, result="different", call="less"):

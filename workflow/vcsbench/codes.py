@@ -123,6 +123,7 @@ class ReasonCode(StrEnum):
     ON_BOUND = "on-bound"
     SAVED_ROUNDS = "saved-rounds"
     NO_METRIC = "no-metric"
+    OLD_VERSION = "old-version"
     HOSTS_DIFFER = "hosts-differ"
     FIXED_COST = "fixed-cost"
     NOT_COUNTED = "not-counted"

@@ -127,6 +127,11 @@ class Metric:
         return self.words is FASTER
 
     @property
+    def takes_mean(self) -> bool:
+        """Return True if a table has the geometric mean of the rounds, as comparisons have: for all times."""
+        return self.is_duration or self.unit == "s"
+
+    @property
     def calls(self) -> tuple[Call, Call]:
         """Return the calls of a candidate with a ratio baseline / candidate above 1 and below 1."""
         # `faster` does not fit other metrics, such as bytes.
@@ -190,11 +195,12 @@ _TIMES = (
            "Seconds from the start of a run until its data is on the device: elapsed time plus a sync.",
            FASTER, ("elapsed_s", "sync_s"), value=lambda part: part["elapsed_s"] + part["sync_s"]),
     Metric("user_s", "User time", "s", "user time",
-           "Processor seconds in the command's own code, median of the rounds.", _less("takes")),
+           "Processor seconds in the command's own code, geometric mean of the rounds.", _less("takes")),
     Metric("system_s", "System time", "s", "system time",
-           "Processor seconds in the kernel for the command, median of the rounds.", _less("takes")),
+           "Processor seconds in the kernel for the command, geometric mean of the rounds.", _less("takes")),
     Metric("server_cpu_s", "Server CPU time", "s", "server CPU time",
-           "Processor seconds of the server while the command ran, median of the rounds.", _less("takes")),
+           "Processor seconds of the server while the command ran, geometric mean of the rounds.",
+           _less("takes")),
 )
 _LOADS = (
     Metric("client_cpu_pct", "Client CPU", "%", "client CPU",

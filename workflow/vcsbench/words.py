@@ -1,6 +1,7 @@
 """Format numbers, dates and lists for people."""
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -34,6 +35,12 @@ def wrapped(line: str) -> str:
 def is_number(value: object) -> TypeGuard[float]:
     """Return True for a finite number. None, nan and texts are none."""
     return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def version_numbers(version: str) -> tuple[int, int] | None:
+    """Return the first two numbers of a version: (2, 39) for `2.39.5`. None for another text."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def decimals(values: Iterable[object], unit: str = "") -> int:

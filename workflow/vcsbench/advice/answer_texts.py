@@ -16,6 +16,8 @@ from vcsbench.words import enumeration
 
 # Why comparisons of svnbench's commands between accesses do not count (effects.has_less_client_work).
 LESS_CLIENT_WORK = "over svn, its client does less work"
+# Names that begin with a small letter, also at the begin of a sentence.
+LOWER_CASE_NAMES = ("http", "svn", "git")
 # Readers do not finish longer sentences.
 MAX_WORDS = 25
 # The answers of questions without a comparison.
@@ -68,6 +70,8 @@ class AnswerContext:
 
 def _sentence(text: str) -> str:
     """Return a text as a sentence. capitalize() would change the letters after the first one, too."""
+    if text.startswith(LOWER_CASE_NAMES):
+        return f"{text}."
     return f"{text[0].upper()}{text[1:]}."
 
 

@@ -53,6 +53,9 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     # An end that was not reached lies above the largest measured number.
     beyond = f"over {capacity.most}"
     low, high = str(capacity.low or beyond), str(capacity.high or beyond)
-    certainty = f"95 %: {low}" if low == high else f"95 %: {low} to {high}"
-    effect = f"{head}: {short} ({text}; {certainty})"
-    return Answer(AnswerKind.COST, "", f"{head}: {short}", f"{text}; {certainty}.", effect)
+    certainty = low if low == high else f"{low} to {high}"
+    effect = f"{head}: {short} ({text}; 95 %: {certainty})"
+    sentence = (
+        f"The slowest 5 % of the requests take {text}. With 95 % certainty: {certainty} clients."
+    )
+    return Answer(AnswerKind.COST, "", f"{head}: {short}", sentence, effect)

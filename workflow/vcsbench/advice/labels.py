@@ -59,7 +59,7 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     if cache_state(cache).is_cold:
         words.append("cold")
     if where.get(COMMAND_AXIS):
-        words.append(where[COMMAND_AXIS])
+        words.append(value_label(COMMAND_AXIS, where[COMMAND_AXIS]))
     if access and ACCESS_AXIS in shown:
         words.append(f"over {access}")
     head = ", ".join(filter(None, [" ".join(words), _warmth(cache, access)]))
@@ -87,7 +87,8 @@ def group_label(where: Where) -> str:
     Return `log` for a cell without a state of caches, and `cold` for one without a command. All states but
     the cold one are warm.
     """
-    cache, command = where.get(CACHE_AXIS, ""), where.get(COMMAND_AXIS, "")
+    cache = where.get(CACHE_AXIS, "")
+    command = value_label(COMMAND_AXIS, where.get(COMMAND_AXIS, ""))
     if not cache:
         return command
     temperature = "cold" if cache_state(cache).is_cold else "warm"

@@ -19,7 +19,7 @@ OPTIONAL = {
         "Optional, for a fast network: less CPU, more bytes. On a slow network leave it out."
     ),
 }
-NOTE = "Measured with all of these lines, over loopback."
+NOTE = "Measured with all of these lines together."
 UNDO = "Remove the lines and restart."
 DOWNTIME = "one restart"
 # The processes of httpd with the event MPM's defaults: MaxRequestWorkers / ThreadsPerChild.

@@ -19,6 +19,9 @@ from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Call, Result
 
+# Effects that decide nothing for an operation.
+NOT_DECIDED = (ChangeEffect.BOUNDED, ChangeEffect.UNDECIDED, ChangeEffect.TOO_SMALL)
+
 
 class Worth(enum.StrEnum):
     """The worth of a change over all its comparisons, the best first."""
@@ -223,10 +226,7 @@ def find_outcomes(card: Card, value: str, states: Sequence[Where]) -> list[Outco
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
         for key, outcomes in _outcomes_in(card, value, state).items():
-            is_decided = any(
-                outcome.effect not in (ChangeEffect.UNDECIDED, ChangeEffect.TOO_SMALL)
-                for outcome in outcomes
-            )
+            is_decided = any(outcome.effect not in NOT_DECIDED for outcome in outcomes)
             # A later state replaces an earlier one only with something decided.
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
@@ -273,6 +273,8 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
         effect = ChangeEffect.FASTER if ratio >= 1 else ChangeEffect.SLOWER
     elif pair.result == Result.EQUAL:
         effect = ChangeEffect.EQUAL
+    elif pair.result == Result.BOUNDED:
+        effect = ChangeEffect.BOUNDED
     elif pair.result == Result.TOO_SMALL:
         effect = ChangeEffect.TOO_SMALL
     # A pair has 0 for an unknown time, and an outcome None.

@@ -114,6 +114,8 @@ class FindingDefinition(TypedDict, total=False):
     """The bounds: `at_least`, `at_most` or both; or a `direction`."""
     source: Annotated[Text, fits_pattern("https?://.+", "begin with http:// or https://")]
     """The address of the statement, if the study has none."""
+    since: Annotated[Text, fits_pattern("[0-9]+[.][0-9]+", "be two numbers and a dot")]
+    """The first version of the measured programs that the statement is about, in quotation marks: "2.44"."""
     allow_inconclusive: bool
     """An expectation only: `check` accepts an inconclusive result."""
     allow_not_measured: bool

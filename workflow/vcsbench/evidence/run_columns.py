@@ -31,6 +31,9 @@ VIRTUAL_DISK = "virtual disk"
 # although the programs are the same.
 LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
+# The kind of work of a clone with a filter.
+PARTIAL_CLONE = "git_partial_clone"
+
 RunColumns = dict[str, object]
 
 # By column: the count in the evidence that is summed over client and server. For example, `device_bytes` is
@@ -238,21 +241,25 @@ def git_columns(run: RunRecord, context: Context) -> RunColumns:
     trace = context.get("git_trace")
     if not trace:
         return {}
-    # git traces no objects of a clone. All that the clone has were sent.
-    return {"git_objects": trace["objects"] or run["work"].get("objects", 0)}
+    has = run["work"].get("objects", 0)
+    # git traces the objects of a fetch. All objects that a new clone has were sent, and of a blobless clone
+    # git traces the second part only: the contents of its files.
+    if context["work_kind"] == PARTIAL_CLONE:
+        return {"git_objects": has}
+    return {"git_objects": trace["objects"] or has}
 
 
 def size_columns(context: Context) -> RunColumns:
-    """Return the bytes of the repository on the server, and of what the client has.
+    """Return the bytes of the repository on the server, and of what the client has; {} for what is unknown.
 
-    Return {} in a study that does not compare version control systems.
+    Only a study that compares version control systems counts what the client has.
     """
-    if SYSTEM_AXIS not in context["axes"]:
-        return {}
-    return {
-        "repository_bytes": context["repository"].get("bytes"),
-        "kept_bytes": context.get("kept_bytes"),
-    }
+    sizes: RunColumns = {}
+    if "bytes" in context["repository"]:
+        sizes["repository_bytes"] = context["repository"]["bytes"]
+    if SYSTEM_AXIS in context["axes"]:
+        sizes["kept_bytes"] = context.get("kept_bytes")
+    return sizes
 
 
 def read_traces(

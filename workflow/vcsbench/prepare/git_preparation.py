@@ -42,6 +42,14 @@ TOLERATED_FAULTS = (
     *("zeroPaddedDate", "multipleAuthors", "missingTaggerEntry", "badTagName"),
 )
 CHECK_AGAIN = "Run again to make it again."
+# The states of upkeep with one pack.
+ONE_PACK_UPKEEPS = (
+    Upkeep.ONE_PACK,
+    Upkeep.BITMAP,
+    Upkeep.COMMIT_GRAPH,
+    Upkeep.CHANGED_PATHS,
+    Upkeep.ALL_INDICES,
+)
 
 
 class GitPreparation(Preparation):
@@ -148,18 +156,18 @@ def make_state(loaded: Path, state: GitState) -> Path:
 
 def _keep_up(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep."""
-    if upkeep in (Upkeep.ONE_PACK, Upkeep.BITMAP, Upkeep.COMMIT_GRAPH, Upkeep.CHANGED_PATHS):
+    if upkeep in ONE_PACK_UPKEEPS:
         # The user's repository may have graphs and indices. They would describe packs that a repack removes.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
         # A repack leaves the loose objects that no ref leads to.
         run_git(path, "prune", "--expire=now")
-    if upkeep == Upkeep.BITMAP:
+    if upkeep in (Upkeep.BITMAP, Upkeep.ALL_INDICES):
         run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
-    elif upkeep == Upkeep.COMMIT_GRAPH:
+    if upkeep == Upkeep.COMMIT_GRAPH:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
-    elif upkeep == Upkeep.CHANGED_PATHS:
+    elif upkeep in (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES):
         run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
     elif upkeep == Upkeep.MIDX_BITMAP:
         run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")

@@ -10,7 +10,7 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Where
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import CACHE_AXIS
-from vcsbench.codes import Call, Result
+from vcsbench.codes import Call
 from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.report.results import Rows, unique_values
 
@@ -75,10 +75,6 @@ def make_card_row(
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
-    times = pair.times
-    # A row that names the faster side has its times before and after the change to it.
-    if pair.result == Result.DIFFERENT and not card.question.aggregate:
-        times = (max(times), min(times))
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
     return CardRow(
@@ -89,7 +85,7 @@ def make_card_row(
         # An aggregate card has an answer for each candidate. Other cards name the faster side.
         text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
         # An unknown time is 0.
-        times=labels.seconds_of_both(times) if all(times) else [],
+        times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
         interval=f"{candidate} {interval}",
         note="; ".join(notes),
         style=ROW_STYLES.get(pair.call, UNDECIDED_STYLE),

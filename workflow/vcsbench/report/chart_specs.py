@@ -267,12 +267,12 @@ def _forest_record(row: CardRow) -> Record:
     the row are keys, too, because the picks filter the rows by them.
 
     Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
-    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
+    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s | 1.00 s", ...}`.
     """
     pair = row.pair
     result = row.text
     if row.times:
-        result = f"{row.text}, {' → '.join(row.times)}"
+        result = f"{row.text}, {' | '.join(row.times)}"
     return {
         **row.where,
         "label": "\n".join(textwrap.wrap(row.label, LABEL_LINE)),
@@ -314,6 +314,11 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     texts = base.mark_text(align="left", color=INK).encode(
         x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
     )
+    published_key = "Hollow diamond: published. " if any(dot.published for dot in dots) else ""
+    is_beyond = any(end and not 1 / MAX_FACTOR <= end <= MAX_FACTOR for end in ends)
+    beyond = (
+        f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis." if is_beyond else ""
+    )
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
         data=altair.Data(values=records),
@@ -325,7 +330,7 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
         "findings",
         "Published findings: published and measured factors",
         _specification(chart),
-        "Hollow diamond: published. Dot: measured, with its 95 % interval. Grey bar: the expected range.",
+        f"{published_key}Dot: measured, with its 95 % interval. Grey bar: the expected range.{beyond}",
     )
 
 

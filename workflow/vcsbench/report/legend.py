@@ -43,6 +43,10 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
         "a chart has its bound, such as: at most 1.14x apart (one-sided: an interval can reach farther)"
     )
+    undecided = (
+        "neither a difference nor equality is certain. With many comparisons, some 95 % intervals are beside "
+        "1x by chance, so a difference has to pass a stricter test"
+    )
     small = "mostly start-up (over half of the time), decides nothing"
     band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
     # The CSS classes are those of chips and dots.
@@ -50,9 +54,10 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         LegendEntry("candidate", "blue", faster),
         LegendEntry("reference", "orange", slower),
         LegendEntry("equal", "equal", equal),
-        LegendEntry("undecided", "undecided", "neither a difference nor equality is shown"),
+        LegendEntry("undecided", "undecided", undecided),
         LegendEntry("small", "too small", small),
         LegendEntry("", texts.RESULTS[Result.BOUNDED], bounded),
+        LegendEntry("", "1.2 s | 1.0 s", "the times of the left and of the right side."),
         LegendEntry("", "Line", "95 % interval."),
         LegendEntry("", "Grey band:", band),
     ]

@@ -35,10 +35,10 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     """Return the lines below the title of a page.
 
     Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
-    Otherwise there are two lines. The first has the repositories, their storage, and the commands that read a
-    part of them: `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`. The second has
-    the rest: `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and report; 360
-    timed runs of 72 cells (a command with all its settings)`.
+    Otherwise there are two lines. The first has the repositories, their storage, and what commands work on:
+    `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`. The second has the rest:
+    `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and report; 360 timed runs
+    of 72 cells (a command with all its settings)`.
     """
     if not originals(results.measurements):
         if any(row["reason"] == OUTDATED for row in results.failures):

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import value_label
+from vcsbench.axis_names import COMMAND_AXIS
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.results import Rows, grouped_by, unique_values
@@ -26,10 +28,8 @@ SYSTEM_PROGRAMS = {"svn": "Subversion", "git": "git", "hg": "Mercurial", "fossil
 class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
-    `parts` names the commands that read a part of the revisions only. `systems` is `Subversion 1.14.2, git
-    2.39.5`.
-
-    Several different ones are joined: `ext4 (SSD) and tmpfs`.
+    `parts` is what commands work on: `log reads 5,000 revisions; export writes 606 files`. `systems` has the
+    measured programs: `Subversion 1.14.2, git 2.39.5`.
     """
 
     repositories: str
@@ -121,8 +121,8 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
             sizes.append(words.size(facts["bytes"]))
         text = ", ".join(sizes)
         scale = facts.get("scale")
-        if scale is not None and scale < 1:
-            published = study.published.revisions.get(name) if study.published else None
+        published = study.published.revisions.get(name) if study.published else None
+        if scale is not None and scale < 1 and study.published:
             whole = f"published {words.count_of(published, 'revision')}" if published else "whole"
             text = f"{text} ({100 * scale:.2g} % of the {whole})".strip()
         title = f"{name} (generated)" if is_generated else name
@@ -131,27 +131,41 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 
 
 def _describe_parts(contexts: Rows, study: Study) -> str:
-    """Return the commands that read a part of the revisions: `dump and load read 601 revisions`.
+    """Return what the commands work on: `log reads 601 revisions; export writes 606 files, 4.81 MiB`.
 
-    Commands whose work has no revisions, such as an export, and those that read all are left out; "" without
-    any other.
+    Left out are commands that read all revisions, and those that write no new files, such as an update.
     """
     youngest: dict[str, int] = {}
     read: dict[tuple[str, str], int] = {}
+    written: dict[str, tuple[int, int]] = {}
     for context in contexts:
         repository = context["repository"]
         name = repository.get("name", "")
         youngest[name] = max(youngest.get(name, 0), repository.get("youngest", 0))
-        for run in context["runs"]:
-            key = study.command_name(context["axes"]), name
-            read[key] = max(read.get(key, 0), (run["work"] or {}).get("revisions", 0))
+        command = study.command_name(context["axes"])
+        makes_files = command in study.commands and study.commands[command].output == "target"
+        for work in (run["work"] or {} for run in context["runs"]):
+            read[command, name] = max(read.get((command, name), 0), work.get("revisions", 0))
+            if makes_files and work.get("files"):
+                written[command] = max(
+                    written.get(command, (0, 0)), (work["files"], work.get("bytes", 0))
+                )
     partly_read = {key: number for key, number in read.items() if 0 < number < youngest[key[1]]}
     parts = []
     for number, keys in grouped_by(partly_read, lambda key: partly_read[key]).items():
         commands = unique_values(command for command, _ in keys)
-        verb = "reads" if len(commands) == 1 else "read"
-        parts.append(f"{words.enumeration(commands)} {verb} {words.count_of(number, 'revision')}")
+        parts.append(_describe_commands(commands, "read", words.count_of(number, "revision")))
+    for size, commands in grouped_by(written, lambda command: written[command]).items():
+        files = words.count_of(size[0], "file")
+        text = f"{files}, {words.size(size[1])}" if size[1] else files
+        parts.append(_describe_commands(commands, "write", text))
     return "; ".join(parts)
+
+
+def _describe_commands(commands: Sequence[str], verb: str, text: str) -> str:
+    """Return `log reads 601 revisions`, or `dump and load read 601 revisions`."""
+    names = words.enumeration([value_label(COMMAND_AXIS, command) for command in commands])
+    return f"{names} {verb if len(commands) > 1 else f'{verb}s'} {text}"
 
 
 def summarise_machine(host: Row) -> str:

@@ -262,7 +262,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
         # Some counts, such as of system calls, come from one separate run, so no round repeats them.
         basis = "counted once"
     else:
-        statistic = "geometric mean" if metric.is_duration else "median"
+        statistic = "geometric mean" if metric.takes_mean else "median"
         rounds = words.count_of(int(row["n"] or 0), "round")
         basis = f"the {definition.get('reduce', statistic)} over {rounds}"
     return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]

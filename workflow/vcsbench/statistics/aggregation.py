@@ -1,7 +1,7 @@
 """Read published numbers; aggregate runs to rounds and rounds to cells.
 
-Durations are geometric means of runs and rounds, which scatter by a tenth to a sixth less than medians.
-Counts and CPU times, which may be 0, are medians. A table may ask for the best or worst run.
+Times are geometric means of runs and rounds, which scatter by a tenth to a sixth less than medians.
+Counts, which may be 0, are medians. A table may ask for the best or worst run.
 """
 
 import math

@@ -9,7 +9,6 @@ versions explain.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -198,13 +197,8 @@ def _reasons_of_scale(
 
 def _is_newer(version: str, published: str) -> bool:
     """Compare major and minor numbers: 1.14.2 is newer than 1.9. An unknown version is not newer."""
-    numbers = []
-    for text in (version, published):
-        match = re.match(r"(\d+)\.(\d+)", text)
-        if not match:
-            return False
-        numbers.append((int(match[1]), int(match[2])))
-    return numbers[0] > numbers[1]
+    numbers, published_numbers = words.version_numbers(version), words.version_numbers(published)
+    return bool(numbers and published_numbers) and numbers > published_numbers
 
 
 def _shrinkage_of_finding(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
 # If more rounds than this were needed, the value is as good as equal to an end of the expected range.
-MAX_ROUNDS = 1000
+MAX_ROUNDS = 100
 
 
 class ValueVerdict(NamedTuple):

@@ -299,13 +299,13 @@ def _levels(
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
-    By default, a duration is the geometric mean of the rounds' geometric means, the numbers that comparisons
+    By default, a time is the geometric mean of the rounds' geometric means, the numbers that comparisons
     divide. Any other metric is the median of the rounds' medians: it may be 0. `n` is the number of rounds
     with a value. A cell with neither a value nor a code has no row.
     """
     keys = rows.keys
     statistic = definition.get("reduce", MEDIAN)
-    if metric.is_duration and rows.is_measured:
+    if metric.takes_mean and rows.is_measured:
         statistic = _statistic_of_rounds(definition)
     cells = _with_metric(rows.cells(statistic), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)

@@ -74,6 +74,7 @@ REASON_TEXTS = {
     ReasonCode.NEEDS_ROUNDS: "more rounds: about {needed:.0f} should decide, {n} measured",
     ReasonCode.ON_BOUND: "on a bound: more rounds hardly help",
     ReasonCode.SAVED_ROUNDS: "wide interval: the saved baseline gets no more rounds",
+    ReasonCode.OLD_VERSION: "older version: the statement is about {since} or later, measured {measured}",
     ReasonCode.NO_METRIC: "no metric: {metric} was not measured",
     ReasonCode.HOSTS_DIFFER: "hosts differ: measured on {hosts}, and their numbers are never divided",
     ReasonCode.FIXED_COST: "mostly fixed cost: {excluded} of {total} excluded",

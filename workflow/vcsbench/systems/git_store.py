@@ -30,6 +30,8 @@ class Upkeep(StrEnum):
     BITMAP = "bitmap"
     COMMIT_GRAPH = "commit-graph"
     CHANGED_PATHS = "changed-paths"
+    # One pack with a bitmap, and a commit-graph with filters of changed paths.
+    ALL_INDICES = "all-indices"
     # Many packs with a multi-pack index and its bitmap.
     MIDX_BITMAP = "midx-bitmap"
     # Many packs after `git repack --geometric=2`.
@@ -183,12 +185,13 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
     if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
     # For each part: whether the repository has it, and whether the state of upkeep has it.
+    has_paths = upkeep in (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES)
     parts = {
-        "bitmap": (shape.has_bitmap, upkeep == Upkeep.BITMAP),
+        "bitmap": (shape.has_bitmap, upkeep in (Upkeep.BITMAP, Upkeep.ALL_INDICES)),
         "multi-pack index": (shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
         "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
-        "commit-graph": (shape.has_graph, upkeep in (Upkeep.COMMIT_GRAPH, Upkeep.CHANGED_PATHS)),
-        "filter of changed paths": (shape.has_changed_paths, upkeep == Upkeep.CHANGED_PATHS),
+        "commit-graph": (shape.has_graph, has_paths or upkeep == Upkeep.COMMIT_GRAPH),
+        "filter of changed paths": (shape.has_changed_paths, has_paths),
     }
     for part, (is_there, is_expected) in parts.items():
         if is_there != is_expected:
