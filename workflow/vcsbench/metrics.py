@@ -265,8 +265,8 @@ _SIZES = (
             "rounds. Empty if other programs use the same network."),
     _in_mib("kept_bytes", "client_disk_mib", "Disk of the client", "disk of the client", _less("takes"),
             "MiB of disk blocks of all that the command wrote: working files, and the client's own files."),
-    _in_mib("repository_bytes", "server_disk_mib", "Disk of the server", "disk of the server",
-            _less("takes"), "MiB of the files of the repository on the server."),
+    _in_mib("repository_bytes", "server_disk_mib", "Size of the repository", "size of the repository",
+            LESS, "MiB of the files of the repository on the server, without unused ends of disk blocks."),
     _in_mib("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
             "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
             "Shared blocks count once."),
