@@ -474,7 +474,7 @@ def test_page_with_nothing_measured_has_all_sections(results):
     empty = replace(results, measurements=[], contexts=[], failures=[])
     empty = replace(empty, advice=Advice(), tables={}, account=Account())
     ids = {element.attributes.get("id") for element in parse(build_page(empty))}
-    assert {"answer", "findings", "situations", "tables", "setup", "quality"} <= ids
+    assert {"answer", "findings", "tables", "setup", "quality"} <= ids
     assert "details" not in ids
 
 

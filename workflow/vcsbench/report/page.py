@@ -174,8 +174,13 @@ class Page:
 
     @property
     def repeats_published(self) -> bool:
-        """Return True for a published study. Its page begins with findings, others with advice."""
+        """Return True for a published study."""
         return bool(self.study.numbers) and not self.own_repository
+
+    @property
+    def begins_with_tables(self) -> bool:
+        """Return True for a published study, and for one without questions. Other pages begin with advice."""
+        return self.repeats_published or not self.study.questions
 
     @property
     def lines(self) -> list[str]:

@@ -167,7 +167,7 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
         sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")
     in_tables_only = counts.total() - in_cards
-    if in_tables_only > 0:
+    if in_cards and in_tables_only > 0:
         sentences.append(
             f"{in_tables_only} of the {counts.total()} are in tables only, not in cards."
         )

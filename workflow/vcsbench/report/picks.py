@@ -17,6 +17,7 @@ from vcsbench.axis_names import (
     PACKING_AXIS,
     SERVER_AXIS,
 )
+from vcsbench.codes import WhyNoBest
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
@@ -133,8 +134,15 @@ def list_command_lines(
 
 
 def label_situations(results: Results) -> list[SituationRow]:
-    """Return each situation of the advice with a label of the values on which situations differ."""
-    situations = results.advice.situations
+    """Return each situation of the advice with a label of the values on which situations differ.
+
+    A situation with one choice only has no best one, and is left out.
+    """
+    situations = [
+        situation
+        for situation in results.advice.situations
+        if situation.why is not WhyNoBest.ONE_CHOICE
+    ]
     shown = varying([situation.where for situation in situations], results.order)
     rows = []
     for situation in situations:
