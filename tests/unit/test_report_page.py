@@ -35,6 +35,7 @@ from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import make_estimate
 from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.page import build_page, describe_page
+from vcsbench.report.page_texts import describe_cold
 from vcsbench.report.quality_section import judge_noise
 from vcsbench.report.results import Provenance
 
@@ -74,7 +75,7 @@ def with_card(results, card):
 
 
 def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(results, page):
-    repositories, rest = (line.replace("\u202f", " ") for line in page.header)
+    repositories, rest, _cold = (line.replace("\u202f", " ") for line in page.header)
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
@@ -525,3 +526,19 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}
     points = [point for table in page.tables.sections for point in table.measured_points]
     assert {point.keys["repo"] for point in points} == {"ruby"}
+
+
+@pytest.mark.parametrize(("cold_s", "is_named"), [(1.05, True), (0.9, True), (1.3, False)])
+def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s, is_named):
+    runs = []
+    for cache, seconds, read_bytes in (("cold", cold_s, 42 << 20), ("hot-os", 1.0, 0)):
+        figures = {"elapsed_s": seconds, "device_bytes": read_bytes, "flags": ""}
+        runs.append({**results.measurements[0], "cache": cache, **figures})
+    text = describe_cold(replace(results, measurements=runs))
+    assert text.startswith("Cold runs read 42.0 MiB to 42.0 MiB from the device, at ")
+    assert ("1 of 1 cold cell" in text) is is_named
+
+
+def test_head_without_a_cold_command_says_nothing_on_cold_runs(results):
+    warm = [{**run, "cache": "hot-os"} for run in results.measurements]
+    assert describe_cold(replace(results, measurements=warm)) == ""
