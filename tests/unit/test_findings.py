@@ -319,6 +319,25 @@ def test_possible_reasons_name_newer_version(version, measured, is_newer):
 
 
 @pytest.mark.parametrize(
+    ("since", "versions", "verdict"),
+    [
+        ("2.44", ["2.39.5"], "not measured"),
+        ("2.44", ["2.39.5", "2.47.1"], "not measured"),
+        ("2.44", ["2.44.0"], "reproduced"),
+        # 2.9 is older than 2.44.
+        ("2.9", ["2.44.0"], "reproduced"),
+        ("2.44", ["2.9.1"], "not measured"),
+        ("2.44", [], "reproduced"),
+    ],
+)
+def test_finding_about_a_newer_version_is_not_measured(since, versions, verdict):
+    frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
+    row = row_of({**finding(), "since": since}, frame, EvaluationContext(versions=versions))
+    assert row["verdict"] == verdict
+    assert ("old-version" in codes_in(row)) is (verdict == "not measured")
+
+
+@pytest.mark.parametrize(
     ("system", "accesses", "expected"),
     [
         ("Windows", ["http", "svn"], ["other-system"]),

@@ -197,8 +197,11 @@ def _reasons_of_scale(
 
 def _is_newer(version: str, published: str) -> bool:
     """Compare major and minor numbers: 1.14.2 is newer than 1.9. An unknown version is not newer."""
-    numbers, published_numbers = words.version_numbers(version), words.version_numbers(published)
-    return bool(numbers and published_numbers) and numbers > published_numbers
+    measured_numbers = words.version_numbers(version)
+    published_numbers = words.version_numbers(published)
+    if measured_numbers is None or published_numbers is None:
+        return False
+    return measured_numbers > published_numbers
 
 
 def _shrinkage_of_finding(

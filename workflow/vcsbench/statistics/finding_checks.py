@@ -214,7 +214,7 @@ class CellCheck:
         """Return True if the finding is about a newer version than this one, False for an unknown one."""
         since = words.version_numbers(self.finding.get("since", ""))
         numbers = words.version_numbers(version)
-        return bool(since and numbers) and numbers < since
+        return since is not None and numbers is not None and numbers < since
 
     def _select_values(self, rows: pd.DataFrame, noise: Noise) -> Selection:
         """Return the values without other work, those that start-up cannot explain, and the reasons."""
