@@ -1,5 +1,6 @@
 """git repositories in all states of upkeep and refs, by real git: made, labelled, copied, verified."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare import git_preparation, verify
 from vcsbench.prepare.copies import CopySettings, make_copies
-from vcsbench.prepare.git_preparation import digest_objects, make_state
+from vcsbench.prepare.git_preparation import digest_objects, make_state, set_pack_times
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -19,7 +20,7 @@ from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import REPOSITORIES, Variant, check_copy, copy_path, variant_of
 from vcsbench.systems import GIT, SUBVERSION, system_of
-from vcsbench.systems.git_shape import read_git_shape
+from vcsbench.systems.git_shape import PACKS, read_git_shape
 from vcsbench.systems.git_store import UPKEEPS, GitState, parse_state, why_no_state
 
 pytestmark = needs("git")
@@ -276,3 +277,23 @@ def test_load_of_a_source_without_git_is_refused(tmp_path):
     source = sources.open_source("it", {"source": "dump", "path": str(svn)})
     with pytest.raises(UserError, match=r"can be loaded into git\. Use one"):
         load_source(source, "git", Path(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["many-packs", "midx-bitmap", "geometric"])
+def test_packs_have_the_order_of_their_pushes_in_whole_seconds(loaded, name):
+    times = [pack.stat().st_mtime for pack in (loaded / f"git.{name}" / PACKS).glob("*.pack")]
+    assert len({int(time) for time in times}) == len(times) > 1
+
+
+def test_multi_pack_index_does_not_depend_on_the_speed_of_pushes(loaded, tmp_path):
+    indices = set()
+    for seconds in (0, 1, 3600):
+        copy = shutil.copytree(loaded / "git.many-packs", tmp_path / f"{seconds}.git")
+        packs = sorted((copy / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
+        for number, pack in enumerate(packs):
+            pushed_ns = (1_700_000_000 + number * seconds) * 10**9 + 1000 * number
+            os.utime(pack, ns=(pushed_ns, pushed_ns))
+        set_pack_times(copy)
+        git(copy, "multi-pack-index", "write", "--bitmap")
+        indices.add((copy / PACKS / "multi-pack-index").read_bytes())
+    assert len(indices) == 1
