@@ -12,7 +12,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare import git_preparation, verify
 from vcsbench.prepare.copies import CopySettings, make_copies
-from vcsbench.prepare.git_preparation import digest_objects, make_state, set_pack_times
+from vcsbench.prepare.git_preparation import digest_objects, make_state
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -21,7 +21,13 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import REPOSITORIES, Variant, check_copy, copy_path, variant_of
 from vcsbench.systems import GIT, SUBVERSION, system_of
 from vcsbench.systems.git_shape import PACKS, read_git_shape
-from vcsbench.systems.git_store import UPKEEPS, GitState, parse_state, why_no_state
+from vcsbench.systems.git_store import (
+    UPKEEPS,
+    GitState,
+    parse_state,
+    set_pack_times,
+    why_no_state,
+)
 
 pytestmark = needs("git")
 
@@ -192,6 +198,9 @@ def test_copies_of_git_are_equal_checked_and_served_readable(into):
             if (packs := list((folder / "objects" / "pack").glob("*.pack")))
         ]
         assert names[0] == names[1]
+        # git compares whole seconds.
+        packs = list((copy / PACKS).glob("*.pack"))
+        assert len({int(pack.stat().st_mtime) for pack in packs}) == len(packs)
     empty = workdir.path / REPOSITORIES / GIT.empty_name
     assert git(empty, "rev-list", "--count", "--all") == b"1\n"
     # Without a variant of Subversion, its empty repository is not needed.

@@ -7,7 +7,7 @@ import random
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,11 +57,12 @@ class CopySettings:
 
 
 class CopyJob(NamedTuple):
-    """A copy to make, and the files of its source (Store.list_files)."""
+    """A copy to make, the files of its source (Store.list_files), and the step that finishes the copy."""
 
     source: Path
     destination: Path
     files: Sequence[StoredFile]
+    finish: Callable[[Path], None] | None = None
 
 
 class Content(NamedTuple):
@@ -106,6 +107,9 @@ def copy_and_compare(
     umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
+        for job in jobs:
+            if job.finish:
+                job.finish(job.destination)
     finally:
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
@@ -262,8 +266,9 @@ def _plan_jobs(
                 f"gone or was changed. Run again to load it again."
             )
         destination = repository.copy_path(folder, variant.name, number)
+        store = variant.system.store
         jobs[variant, number] = CopyJob(
-            source, destination, variant.system.store.list_files(source)
+            source, destination, store.list_files(source), store.finish_copy
         )
     return jobs
 

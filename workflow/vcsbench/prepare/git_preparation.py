@@ -1,7 +1,6 @@
 """Load a source into a bare git repository, bring copies of it into states, and verify them."""
 
 import contextlib
-import os
 import shutil
 import threading
 import time
@@ -204,22 +203,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                     run_git(path, *GEOMETRIC_REPACK)
     # Last, all refs: tags with a message are objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])
-    set_pack_times(path)
-
-
-def set_pack_times(path: Path) -> None:
-    """Give the packs times that are a second apart, in the order of their pushes.
-
-    git compares whole seconds, and takes objects of several packs from the youngest, or from the oldest for a
-    multi-pack index. Here several pushes end within a second, so chance would decide what a fetch sends.
-    """
-    packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
-    if not packs:
-        return
-    youngest_s = int(packs[-1].stat().st_mtime)
-    for age_s, pack in enumerate(reversed(packs)):
-        for file in pack.parent.glob(f"{pack.stem}.*"):
-            os.utime(file, (youngest_s - age_s, youngest_s - age_s))
+    git_store.set_pack_times(path)
 
 
 def _push(loaded: Path, path: Path, refspecs: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ A state has a name such as `one-pack`, or `bitmap_20000-loose` with a number and
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -126,6 +127,22 @@ def write_commit_count(path: Path) -> int:
     return count
 
 
+def set_pack_times(path: Path) -> None:
+    """Give the packs times that are a second apart, in the order in which they were written.
+
+    git compares whole seconds, and takes objects of several packs from the youngest, or from the oldest for a
+    multi-pack index. Pushes and copies write several packs in a second, so chance would decide what git reads
+    and sends.
+    """
+    packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
+    if not packs:
+        return
+    youngest_s = int(packs[-1].stat().st_mtime)
+    for age_s, pack in enumerate(reversed(packs)):
+        for file in pack.parent.glob(f"{pack.stem}.*"):
+            os.utime(file, (youngest_s - age_s, youngest_s - age_s))
+
+
 class GitStore(FileStore):
     """Bare git repositories. Their files are listed by their times: git prefers the youngest pack."""
 
@@ -147,6 +164,9 @@ class GitStore(FileStore):
         if label.is_as_loaded:
             return ""
         return _upkeep_mismatch(shape, label.upkeep) or _refs_mismatch(shape, label)
+
+    def finish_copy(self, path: Path) -> None:
+        set_pack_times(path)
 
     def facts(self, path: Path) -> dict[str, Any]:
         shape = read_git_shape(path)
