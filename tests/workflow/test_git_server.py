@@ -144,4 +144,4 @@ def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):
     whole = WORK_KINDS["git_clone"].inspect(own, UrlNormaliser())
     assert works(runs, "clone")[0] == whole
     assert listing(own) == before and not canary.exists()
-    assert "Your git repository" in project.page(STUDY)
+    assert "A git repository and its server" in project.page(STUDY)
