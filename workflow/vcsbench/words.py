@@ -43,6 +43,12 @@ def version_numbers(version: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def is_newer(version: str, other: str) -> bool:
+    """Compare major and minor numbers: 1.14.2 is newer than 1.9. False if one is unknown."""
+    numbers, other_numbers = version_numbers(version), version_numbers(other)
+    return numbers is not None and other_numbers is not None and numbers > other_numbers
+
+
 def decimals(values: Iterable[object], unit: str = "") -> int:
     """Return how many decimals the numbers of a column get, from 0 to 3.
 

@@ -24,6 +24,7 @@ from vcsbench.programs import Programs
 from vcsbench.records import Recipe
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import REFLINK_KINDS
+from vcsbench.words import version_numbers
 
 MOST_CLIENTS = 256
 # Of svnserve's option `--compression`.
@@ -94,8 +95,8 @@ def _why_no_pristines(value: str, draft: Recipe, env: Environment) -> str:
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     if not version:
         return f"svn is not there, and can do without pristines since {since}"
-    major, minor = version.split(".")[:2]
-    if (int(major), int(minor)) >= NO_PRISTINES_SINCE:
+    numbers = version_numbers(version)
+    if numbers is not None and numbers >= NO_PRISTINES_SINCE:
         return ""
     return f"svn is {version}, and can do without pristines since {since}"
 

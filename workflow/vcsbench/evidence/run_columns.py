@@ -241,12 +241,12 @@ def git_columns(run: RunRecord, context: Context) -> RunColumns:
     trace = context.get("git_trace")
     if not trace:
         return {}
-    has = run["work"].get("objects", 0)
+    objects_of_clone = run["work"].get("objects", 0)
     # git traces the objects of a fetch. All objects that a new clone has were sent, and of a blobless clone
     # git traces the second part only: the contents of its files.
     if context["work_kind"] == PARTIAL_CLONE:
-        return {"git_objects": has}
-    return {"git_objects": trace["objects"] or has}
+        return {"git_objects": objects_of_clone}
+    return {"git_objects": trace["objects"] or objects_of_clone}
 
 
 def size_columns(context: Context) -> RunColumns:

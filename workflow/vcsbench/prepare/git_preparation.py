@@ -42,14 +42,6 @@ TOLERATED_FAULTS = (
     *("zeroPaddedDate", "multipleAuthors", "missingTaggerEntry", "badTagName"),
 )
 CHECK_AGAIN = "Run again to make it again."
-# The states of upkeep with one pack.
-ONE_PACK_UPKEEPS = (
-    Upkeep.ONE_PACK,
-    Upkeep.BITMAP,
-    Upkeep.COMMIT_GRAPH,
-    Upkeep.CHANGED_PATHS,
-    Upkeep.ALL_INDICES,
-)
 
 
 class GitPreparation(Preparation):
@@ -156,18 +148,18 @@ def make_state(loaded: Path, state: GitState) -> Path:
 
 def _keep_up(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep."""
-    if upkeep in ONE_PACK_UPKEEPS:
+    if upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS:
         # The user's repository may have graphs and indices. They would describe packs that a repack removes.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
         # A repack leaves the loose objects that no ref leads to.
         run_git(path, "prune", "--expire=now")
-    if upkeep in (Upkeep.BITMAP, Upkeep.ALL_INDICES):
+    if upkeep in git_store.BITMAP_UPKEEPS:
         run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
     if upkeep == Upkeep.COMMIT_GRAPH:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
-    elif upkeep in (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES):
+    elif upkeep in git_store.CHANGED_PATHS_UPKEEPS:
         run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
     elif upkeep == Upkeep.MIDX_BITMAP:
         run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")

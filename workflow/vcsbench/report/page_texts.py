@@ -1,7 +1,7 @@
 """Sentences of a page about its run as a whole: its head, missing and undecided results, time, and limits."""
 
-import math
 from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
@@ -69,39 +69,45 @@ def describe_cold(results: Results) -> str:
     """Return how cold commands compare with warm ones, and how fast they read; "" without a cold command.
 
     A cold command that takes no longer than a warm one says little about other storage: a cache below this
-    machine may have answered. Example: `Cold runs read 2.1 to 40 MiB from the device, at 15 to 210 MiB/s. 2
-    of 6 cold cells take no longer than the warm ones (within 10 %): ...`.
+    machine may have answered. Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device, at 15.0
+    MiB/s to 210 MiB/s. 2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
     """
-    axes = [axis for axis in results.order if axis != CACHE_AXIS]
-    logs: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    sizes, rates = [], []
-    for run in results.valid_runs:
-        elapsed = run["elapsed_s"]
-        if not words.is_number(elapsed) or elapsed <= 0 or not run.get(CACHE_AXIS):
-            continue
-        times = logs.setdefault(tuple(str(run.get(axis) or "") for axis in axes), {})
-        times.setdefault(run[CACHE_AXIS], []).append(math.log(elapsed))
-        read_bytes = run.get("device_bytes")
-        if cache_state(run[CACHE_AXIS]).is_cold and words.is_number(read_bytes) and read_bytes > 0:
-            sizes.append(read_bytes)
-            rates.append(read_bytes / elapsed)
+    timed = [
+        run
+        for run in results.valid_runs
+        if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0 and run.get(CACHE_AXIS)
+    ]
+    reading = [
+        run
+        for run in timed
+        if cache_state(run[CACHE_AXIS]).is_cold
+        and words.is_number(run.get("device_bytes"))
+        and run["device_bytes"] > 0
+    ]
     sentences = []
-    if sizes:
+    if reading:
+        sizes = [run["device_bytes"] for run in reading]
+        rates = [run["device_bytes"] / run["elapsed_s"] for run in reading]
         least, most = words.size(min(sizes)), words.size(max(sizes))
         slowest, fastest = words.size(min(rates)), words.size(max(rates))
         sentences.append(
             f"Cold runs read {least} to {most} from the device, at {slowest}/s to {fastest}/s."
         )
-    margin = math.log1p(results.advice.min_effect_pct / 100)
+    margin = 1 + results.advice.min_effect_pct / 100
     compared = 0
     as_fast = 0
-    for times in logs.values():
-        means = {cache: math.fsum(each) / len(each) for cache, each in times.items()}
+    axes = [axis for axis in results.order if axis != CACHE_AXIS]
+    cells = grouped_by(timed, lambda run: tuple(str(run.get(axis) or "") for axis in axes))
+    for runs in cells.values():
+        means = {
+            state: geometric_mean([run["elapsed_s"] for run in same])
+            for state, same in grouped_by(runs, lambda run: run[CACHE_AXIS]).items()
+        }
         cold = [mean for cache, mean in means.items() if cache_state(cache).is_cold]
         warm = [mean for cache, mean in means.items() if not cache_state(cache).is_cold]
         if cold and warm:
             compared += 1
-            as_fast += min(cold) <= max(warm) + margin
+            as_fast += min(cold) <= max(warm) * margin
     if as_fast:
         sentences.append(
             f"{as_fast} of {words.count_of(compared, 'cold cell')} take no longer than warm ones (within "

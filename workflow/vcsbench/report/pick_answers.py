@@ -112,8 +112,7 @@ class PickAnswer:
     """The answers for one combination of picks.
 
     `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
-    `operations` are the headings of the table's columns. `measured_alone`: no step was measured after another
-    one, so their gains must not be multiplied. `remarks` are headings with a text, for changes that
+    `operations` are the headings of the table's columns. `remarks` are headings with a text, for changes that
     are not in the table.
     """
 
@@ -122,9 +121,13 @@ class PickAnswer:
     open_axes: Sequence[str]
     operations: Sequence[str]
     changes: Sequence[ChangeView]
-    measured_alone: bool
     remarks: Sequence[tuple[str, str]]
     cards: Sequence[CardAnswer]
+
+    @property
+    def measured_alone(self) -> bool:
+        """Return True if no step was measured after another one: their gains must not be multiplied."""
+        return len(self.changes) > 1 and all(len(change.rows) < 2 for change in self.changes)
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,6 @@ def make_pick_answers(
             open_axes=[labels.axis_label(axis) for axis in axes if axis not in picks],
             operations=[_label_operation(operation) for operation in table.operations],
             changes=views,
-            measured_alone=len(views) > 1 and all(len(view.rows) < 2 for view in views),
             remarks=_make_remarks(plan, advising_cards, picks, margin),
             cards=[_make_card_answer(card, picks, table) for card in cards],
         )

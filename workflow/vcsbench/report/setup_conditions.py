@@ -20,6 +20,8 @@ from vcsbench.systems import SUBVERSION
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
 GIB = 1 << 30
+# The inputs whose facts are in the record `repository` of a context.
+OTHER_REPOSITORIES = ("committed_repository", "git_repository", "fossil_repository")
 # By program (the keys of a context's `versions`): the system, in the order of the head of a page.
 SYSTEM_PROGRAMS = {"svn": "Subversion", "git": "git", "hg": "Mercurial", "fossil": "Fossil"}
 
@@ -28,8 +30,9 @@ SYSTEM_PROGRAMS = {"svn": "Subversion", "git": "git", "hg": "Mercurial", "fossil
 class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
-    `parts` is what commands work on: `log reads 5,000 revisions; export writes 606 files`. `systems` has the
-    measured programs: `Subversion 1.14.2, git 2.39.5`.
+    Several different ones are joined: `ext4 (SSD) and tmpfs`. `parts` is what commands work on: `log reads
+    5,000 revisions; export writes 606 files`. `systems` has the measured programs: `Subversion 1.14.2, git
+    2.39.5`.
     """
 
     repositories: str
@@ -82,7 +85,7 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts."""
     used = [command.input or command.output or "" for command in study.commands.values()]
     # The repositories of all systems have one record.
-    kinds = ["repository" if name.endswith("_repository") else name for name in used]
+    kinds = ["repository" if name in OTHER_REPOSITORIES else name for name in used]
     subjects = []
     for kind in unique_values(kinds):
         facts = context.get(kind)
@@ -121,8 +124,8 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
             sizes.append(words.size(facts["bytes"]))
         text = ", ".join(sizes)
         scale = facts.get("scale")
-        published = study.published.revisions.get(name) if study.published else None
-        if scale is not None and scale < 1 and study.published:
+        if study.published and scale is not None and scale < 1:
+            published = study.published.revisions.get(name)
             whole = f"published {words.count_of(published, 'revision')}" if published else "whole"
             text = f"{text} ({100 * scale:.2g} % of the {whole})".strip()
         title = f"{name} (generated)" if is_generated else name

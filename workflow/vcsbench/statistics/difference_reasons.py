@@ -112,7 +112,7 @@ def possible_reasons(
         yield from _reasons_of_scale(rows, subject, context)
     newer = []
     for version in dict.fromkeys(context.versions):
-        if _is_newer(version, published.subversion):
+        if words.is_newer(version, published.subversion):
             newer.append(version)
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
@@ -193,15 +193,6 @@ def _reasons_of_scale(
         if scale is not None and scale < published_scale:
             share = 100 * scale / published_scale
             yield Reason(ReasonCode.SCALE, {"subject": name, "share": share})
-
-
-def _is_newer(version: str, published: str) -> bool:
-    """Compare major and minor numbers: 1.14.2 is newer than 1.9. An unknown version is not newer."""
-    measured_numbers = words.version_numbers(version)
-    published_numbers = words.version_numbers(published)
-    if measured_numbers is None or published_numbers is None:
-        return False
-    return measured_numbers > published_numbers
 
 
 def _shrinkage_of_finding(

@@ -189,9 +189,10 @@ class CellCheck:
         `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
         least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced.
         """
-        too_old = [version for version in context.versions if self._is_about_newer(version)]
+        since = self.finding.get("since", "")
+        too_old = [version for version in context.versions if words.is_newer(since, version)]
         if too_old:
-            facts = {"since": self.finding["since"], "measured": words.enumeration(too_old)}
+            facts = {"since": since, "measured": words.enumeration(too_old)}
             return Evaluation(reasons=[Reason(ReasonCode.OLD_VERSION, facts)])
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
@@ -209,12 +210,6 @@ class CellCheck:
             reasons = selection.refused or [self._why_nothing(rows, context.grid)]
             return Evaluation(reasons=reasons)
         return self._judge(selection, rounds, noise, context)
-
-    def _is_about_newer(self, version: str) -> bool:
-        """Return True if the finding is about a newer version than this one, False for an unknown one."""
-        since = words.version_numbers(self.finding.get("since", ""))
-        numbers = words.version_numbers(version)
-        return since is not None and numbers is not None and numbers < since
 
     def _select_values(self, rows: pd.DataFrame, noise: Noise) -> Selection:
         """Return the values without other work, those that start-up cannot explain, and the reasons."""

@@ -15,6 +15,7 @@ from vcsbench.errors import UserError
 from vcsbench.systems.base import FileStore, Steps, keep_commit_count
 from vcsbench.systems.git_program import run_git
 from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
+from vcsbench.words import version_numbers
 
 GIT_FORMAT = "git"
 
@@ -39,6 +40,11 @@ class Upkeep(StrEnum):
     GEOMETRIC = "geometric"
 
 
+# The states that have each part.
+BITMAP_UPKEEPS = (Upkeep.BITMAP, Upkeep.ALL_INDICES)
+CHANGED_PATHS_UPKEEPS = (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES)
+GRAPH_UPKEEPS = (Upkeep.COMMIT_GRAPH, *CHANGED_PATHS_UPKEEPS)
+MANY_PACKS_UPKEEPS = (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC)
 UPKEEPS = [upkeep.value for upkeep in Upkeep]
 AS_IS_REFS = "as-is"
 PACKED_REFS, LOOSE_REFS, REFTABLE = "packed", "loose", "reftable"
@@ -99,8 +105,8 @@ def why_no_state(state: GitState, version: str) -> str:
     """Return why a release of git, such as "2.39.5", cannot have a state, as a clause; "" if it can."""
     if state.ref_storage != REFTABLE:
         return ""
-    numbers = tuple(int(word) for word in version.split(".")[:2] if word.isdecimal())
-    if numbers >= REFTABLE_RELEASE:
+    numbers = version_numbers(version)
+    if numbers is not None and numbers >= REFTABLE_RELEASE:
         return ""
     return f"reftable needs git 2.45 or later, and git is {version or 'not installed'}"
 
@@ -194,7 +200,7 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
-    if upkeep in (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC):
+    if upkeep in MANY_PACKS_UPKEEPS:
         if shape.packs < 2:
             return f"it has {shape.packs} pack, and not many"
     elif shape.packs != 1:
@@ -205,13 +211,12 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
     if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
     # For each part: whether the repository has it, and whether the state of upkeep has it.
-    has_paths = upkeep in (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES)
     parts = {
-        "bitmap": (shape.has_bitmap, upkeep in (Upkeep.BITMAP, Upkeep.ALL_INDICES)),
+        "bitmap": (shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
         "multi-pack index": (shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
         "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
-        "commit-graph": (shape.has_graph, has_paths or upkeep == Upkeep.COMMIT_GRAPH),
-        "filter of changed paths": (shape.has_changed_paths, has_paths),
+        "commit-graph": (shape.has_graph, upkeep in GRAPH_UPKEEPS),
+        "filter of changed paths": (shape.has_changed_paths, upkeep in CHANGED_PATHS_UPKEEPS),
     }
     for part, (is_there, is_expected) in parts.items():
         if is_there != is_expected:
