@@ -2,16 +2,23 @@
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from git_histories import FILE, Commit, Graph, git, listing, make_git
 from git_histories import run as run_program
-from project import ROOT, invalid_flags, needs, ruby
+from project import DEFAULT, ROOT, invalid_flags, needs, ruby
+from unit.study_grid import merge
 from vcsbench.axes.build_axis import why_no_sshd
+from vcsbench.config.validation import read_yaml
+from vcsbench.machine_lock import machine_lock
+from vcsbench.measure.cell_round import RoundMeasurement
 from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.programs import Programs, find_git_program
+from vcsbench.run import project as run_project
+from vcsbench.storages.workdir import run_folder
 
 STUDY = "git-server"
 CELL = {
@@ -81,6 +88,29 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
         Path(project.context(STUDY, run["cell"]).get("written", "/nonexistent")).exists()
         for run in runs
     )
+
+
+def test_round_that_is_measured_again_has_the_counts_of_its_last_attempt(project):
+    project.configure(
+        {**CELL, "command": "fetch"}, study=STUDY, repositories=ruby(0.006, "project", "git")
+    )
+    project.succeed("measured")
+    (run, *_) = project.rows(f"measurements/{STUDY}.csv")
+    keys = read_yaml(project.config)
+    planned = run_project.Project(merge(read_yaml(DEFAULT), keys), project.path, [DEFAULT])
+    recipe = json.loads(planned.plan.recipe_json(STUDY, run["cell"]))
+    with machine_lock() as lock, run_folder(project.path) as folder, ExitStack() as stack:
+        measured = RoundMeasurement(recipe, 1, folder, project.path)
+        measured.open(stack)
+        attempts = []
+        for _ in range(2):
+            measured.measure(lock)
+            attempts.append(measured.describe())
+    first, second = attempts
+    assert first["git_trace"] == second["git_trace"] and first["git_trace"]["objects"] > 0
+    # A trace has more than 1,000 bytes, and its times have digits that vary.
+    written = [context["captured_io"]["wchar"] for context in attempts]
+    assert abs(written[0] - written[1]) < 100
 
 
 @pytest.mark.slow

@@ -303,6 +303,8 @@ class RoundMeasurement:
         # Without a server, the trace has neither a protocol nor sent objects.
         is_traced = is_read and self._program == "git" and bool(self.cell.served)
         if is_traced:
+            # git appends to a trace, and a round that is measured again has one of its first attempt.
+            trace.unlink(missing_ok=True)
             variables = {**command.environment, TRACE_VARIABLE: str(trace)}
             command = command._replace(environment=variables)
         sampler = None
