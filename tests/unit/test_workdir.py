@@ -139,6 +139,17 @@ def test_make_on_missing_or_read_only_storage_raises(tmp_path):
     refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*Use another folder in `storages`")
 
 
+@project.needs_root
+def test_make_finds_a_folder_on_a_storage_that_is_read_only(tmp_path):
+    # The NFS guest has the host's files read-only.
+    with project.mounted(tmp_path / "storage") as storage:
+        workdir = WorkDir(storage, tmp_path)
+        workdir.make("repositories")
+        subprocess.run(["mount", "-o", "remount,ro", storage], check=True)
+        assert workdir.make("repositories") == workdir.path / "repositories"
+        refused(partial(workdir.make, "targets"), "cannot be made: Read-only file system")
+
+
 @contextmanager
 def bound(folder, point):
     """Mount a folder at another place: both have the same device."""

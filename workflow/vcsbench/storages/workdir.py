@@ -65,6 +65,16 @@ def _marker(folder: int) -> Path:
     return Path(f"/proc/self/fd/{folder}", FOLDER_MARKER)
 
 
+def _renew(marker: Path) -> None:
+    """Set the time of a marker: systemd-tmpfiles would remove one that is older than the copies."""
+    try:
+        os.utime(marker, follow_symlinks=False)
+    except OSError as error:
+        # In the NFS guest, the files of the host are read-only.
+        if error.errno != errno.EROFS:
+            raise
+
+
 def _lacks_marker(folder: int) -> bool:
     """Return True if an open folder of this user has only names of vcsbench, and no marker or an empty one.
 
@@ -120,8 +130,7 @@ class WorkDir:
             with self._open() as folder:
                 if _lacks_marker(folder):
                     write_json(_marker(folder), {"owner": self.owner})
-                # systemd-tmpfiles would remove a marker that is older than the copies.
-                os.utime(_marker(folder), follow_symlinks=False)
+                _renew(_marker(folder))
                 self._protect(folder)
             with self._open(below, make=True):
                 return self.path.joinpath(*below)
