@@ -15,6 +15,7 @@ from vcsbench.statistics.comparisons import (
     Limits,
     can_be_start_up,
     classify_call,
+    has_longer_start_up,
     is_difference,
 )
 from vcsbench.statistics.estimates import NO_ESTIMATE, ratio_interval
@@ -143,6 +144,31 @@ def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withhel
 )
 def test_can_be_start_up_only_if_no_difference_is_left_without_it(fast, slow, factor, is_explained):
     assert can_be_start_up(fast, slow, factor) == is_explained
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "factor", "is_explained"),
+    [
+        # One side waits for acknowledgements, or sets up a connection: its work takes no longer.
+        (0.03, 0.31, 1.36, True),
+        # Its work takes longer, too.
+        (0.03, 0.31, 1.5, False),
+        # Both sides have the same start-up in seconds: 0.2 of 1 s, and of 1.05 s.
+        (0.2, 0.2 / 1.05, 1.05, False),
+        (0.03, 0.31, 0.99, False),
+        (math.nan, 0.31, 1.36, False),
+        (0.03, math.nan, 1.36, False),
+    ],
+)
+def test_start_up_explains_a_difference_if_the_work_alone_is_no_slower(
+    fast, slow, factor, is_explained
+):
+    assert has_longer_start_up(fast, slow, factor) == is_explained
+
+
+def test_call_table_difference_of_start_up_alone_is_too_small():
+    called = call_table(table_of([ratio_with(math.log(1.4))] * 2, [0.31, 0.03], [0.03, 0.31]))
+    assert list(called["call"]) == [Call.TOO_SMALL, Call.FASTER]
 
 
 def test_call_table_start_up_is_too_small_or_at_least():

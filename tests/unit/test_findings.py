@@ -132,8 +132,11 @@ def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, codes):
         ({"direction": "faster"}, 1.2, "reproduced"),
         ({"direction": "faster"}, 1.03, "gone"),
         ({"direction": "faster"}, 0.8, "reversed"),
+        # The other side is faster by less than the margin.
+        ({"direction": "faster"}, 0.92, "gone"),
         ({"direction": "slower"}, 0.8, "reproduced"),
         ({"direction": "slower"}, 0.97, "gone"),
+        ({"direction": "slower"}, 1.09, "gone"),
         ({"direction": "slower"}, 1.2, "reversed"),
         ({"direction": "equal"}, 1.03, "reproduced"),
         ({"direction": "equal"}, 1.54, "stronger"),

@@ -13,7 +13,12 @@ from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.statistics.aggregation import FIXED_SHARE
 from vcsbench.statistics.calls import call_ratios
-from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, can_be_start_up
+from vcsbench.statistics.comparisons import (
+    CALLED_ROUNDS,
+    Limits,
+    can_be_start_up,
+    has_longer_start_up,
+)
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
 
@@ -113,7 +118,10 @@ def _rank_choices(
     choices = [Choice(values_by_cell[best], math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
         # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
-        is_small = can_be_start_up(shares[best], shares[cell], max(ratio.low, 1.0))
+        of_start_up = (shares[best], shares[cell], max(ratio.low, 1.0))
+        is_small = can_be_start_up(*of_start_up)
+        if call == Call.SLOWER:
+            is_small = is_small or has_longer_start_up(*of_start_up)
         shown_call = Call.TOO_SMALL if is_small else call or Call.UNDECIDED
         choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, shown_call))
     return choices

@@ -228,9 +228,11 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         )
         # `least_factor` is how much slower the slow side is at least: NaN without an interval.
         has_interval = call and not math.isnan(shares.least_factor)
-        if has_interval and comparisons.can_be_start_up(*shares):
+        is_difference = comparisons.is_difference(call)
+        is_start_up = has_interval and comparisons.can_be_start_up(*shares)
+        if is_start_up or (is_difference and comparisons.has_longer_start_up(*shares)):
             call = Call.TOO_SMALL
-        elif comparisons.is_difference(call) and shares.fast > DECIDING_SHARE:
+        elif is_difference and shares.fast > DECIDING_SHARE:
             # Start-up is part of both sides, so the work itself differs by more than the measured factor: of
             # 1.1 s and 2.1 s (1.9 times), 0.9 s are start-up. Without it, 0.2 s and 1.2 s differ by 6 times.
             own_flags = flags.add_flag(own_flags, Flag.AT_LEAST, True)

@@ -262,6 +262,17 @@ def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -
     return is_mostly_start_up and not is_certainly_slower
 
 
+def has_longer_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
+    """Return True if the slow side is certainly slower, but not without the start-up of both sides.
+
+    Example: the slow side takes at least 1.36 times as long, and has 0.31 start-up, the fast side 0.03. Then
+    (1 - 0.31) x 1.36 = 0.94 is no more than 1 - 0.03: the start-up of the slow side takes longer, not its
+    work. This happens if the sides have different servers or protocols. Without a known share: False.
+    """
+    slow_work = (1 - slow_share) * least_factor
+    return least_factor > 1 and slow_work <= 1 - fast_share
+
+
 def scatter_pct(scatter: float) -> float:
     """Return the standard deviation of a logarithm in per cent: 35 for 0.3; 0 if it is unknown (NaN)."""
     return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)

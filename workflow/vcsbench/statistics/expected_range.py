@@ -65,16 +65,28 @@ def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
     return ExpectedRange(low, high, direction)
 
 
-def range_text(expect: Mapping[str, Any], margin: float, unit: str = "") -> str:
+def range_text(
+    expect: Mapping[str, Any],
+    margin: float,
+    unit: str = "",
+    words: tuple[str, str] = ("faster", "slower"),
+) -> str:
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
     `expect` and `margin` are those of expected_range(). `unit` follows each number, such as `x` or ` %`.
+    `words` are those of a direction, such as less and more for a count.
     """
+    better, worse = words
     expected = expected_range(expect, margin)
     if expected.direction == Direction.EQUAL:
         return f"equal within {100 * (margin - 1):g} %"
     if expected.direction:
-        return str(expected.direction)
+        directions = {
+            Direction.FASTER: better,
+            Direction.SLOWER: worse,
+            Direction.NOT_FASTER: f"not {better}",
+        }
+        return directions[expected.direction]
     # Nobody writes more than 12 digits into a file. With more, 0.1 + 0.2 would be 0.30000000000000004.
     low = f"{expected.low:.12g}{unit}"
     high = f"{expected.high:.12g}{unit}"

@@ -52,16 +52,16 @@ def judge_value(
     if expected.contains(measured.low) and expected.contains(measured.high):
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
-        return ValueVerdict(verdict_outside_range(expected, measured), remarks)
+        return ValueVerdict(verdict_outside_range(expected, measured, limits.margin), remarks)
     return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, expected, measured)])
 
 
-def verdict_outside_range(expected: ExpectedRange, measured: Estimate) -> Verdict:
-    """Return weaker, stronger or reversed for a value whose whole interval is outside of its range.
+def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
+    """Return weaker, stronger, gone or reversed for a value whose whole interval is outside of its range.
 
-    Examples of ratios (above 1, the candidate is the faster one):
+    `margin` is the smallest ratio worth noting, such as 1.1. Examples (above 1, the candidate is faster):
 
-    - `1.8 to 2.5`: 1.3 is weaker, 3.0 stronger, 0.7 reversed.
+    - `1.8 to 2.5`: 1.3 is weaker, 3.0 stronger, 0.7 reversed, and 0.94 gone.
     - `0.93 to 1.0` (slower by up to 7 %): 0.8 is stronger, 1.2 reversed.
     - `equal`, or `0.95 to 1.05`: any value is stronger, because there is a difference.
     """
@@ -81,7 +81,13 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate) -> Verdic
     if is_stronger:
         return Verdict.STRONGER
     is_on_other_side = measured.high < 1 if states_faster else measured.low > 1
-    return Verdict.REVERSED if is_on_other_side else Verdict.WEAKER
+    if not is_on_other_side:
+        return Verdict.WEAKER
+    # As in tables, a difference below the margin counts as equal.
+    is_slight = 1 / margin < measured.value < margin
+    if is_slight and expected.states_effect(margin):
+        return Verdict.GONE
+    return Verdict.REVERSED
 
 
 def _why_undecided(

@@ -54,7 +54,7 @@ NO_BEST = {
     WhyNoBest.FEW_ROUNDS: "one round only",
     WhyNoBest.ONE_CHOICE: "one choice only",
     WhyNoBest.OTHER_WORK: "its choices did different work",
-    WhyNoBest.TOO_SMALL: "too small to compare: mostly start-up",
+    WhyNoBest.TOO_SMALL: "too small to compare: start-up can explain the difference",
 }
 # A verdict in a sentence such as "the finding is weaker".
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
@@ -95,8 +95,12 @@ REASON_TEXTS = {
 }
 # What to do about a reason of a verdict: one sentence each.
 PUBLISHED_STORAGE = "Measure on the published kind of storage (keys `storage` and `storages`)."
+MORE_TIME = "Continue with more time: `make report` with a larger `MINUTES=`."
+RUN_AGAIN = "Run again: failed and incomplete rounds are measured again."
 ACTION_TEXTS = {
-    ReasonCode.NEEDS_ROUNDS: "Continue with more time: `make report` with a larger `MINUTES=`.",
+    ReasonCode.NEEDS_ROUNDS: MORE_TIME,
+    ReasonCode.FEW_ROUNDS: MORE_TIME,
+    ReasonCode.ON_BOUND: "Nothing: the value is as good as the end of the expected range.",
     ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
@@ -104,6 +108,12 @@ ACTION_TEXTS = {
     ReasonCode.OTHER_SYSTEM: "Nothing: servers run on Linux here.",
     ReasonCode.SAME_MACHINE: "Measure with a server on another machine (key `server`).",
     ReasonCode.FEWER_CELLS: "Measure the other cells, too (config/full.yaml).",
+    ReasonCode.FIXED_COST: "Take a larger repository or scale, so that runs take longer (Next steps).",
+    ReasonCode.OLD_VERSION: "Install that version, and measure again.",
+    ReasonCode.NOT_IN_GRID: "Add these cells to the grid (docs/extending.md).",
+    ReasonCode.SKIPPED: "`make doctor` names what is missing here, with a remedy.",
+    ReasonCode.INCOMPLETE: RUN_AGAIN,
+    ReasonCode.NO_RESULT: RUN_AGAIN,
 }
 
 
