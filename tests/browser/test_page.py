@@ -18,7 +18,12 @@ PACKING = "table-nopack-vs-pack"
 @pytest.fixture(scope="module")
 def page(whole_study, tmp_path_factory):
     """The report of a completely measured study with duplicates."""
-    load = {"seconds": 22.0, "pack_seconds": 0.4, "revisions": 5500, "loaded_in": "/dev/shm/x"}
+    load = {
+        "seconds": 22.0,
+        "seconds_by_state": {"pack": 0.4},
+        "revisions": 5500,
+        "loaded_in": "/dev/shm/x",
+    }
     return write_page(whole_study, tmp_path_factory.mktemp("page"), loads={"ruby": load})
 
 

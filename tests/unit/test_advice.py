@@ -179,6 +179,12 @@ SLOWER_EXPORT = row(1 / 1.5, command="export")
             *(AnswerKind.COST, "up to 1.5x slower"),
             "f7: cold log 1.3x slower in 1 of 2, cold export 1.5x slower",
         ),
+        (
+            # The access explains the range.
+            [row(1 / 1.2), row(1 / 27, access="svn")],
+            *(AnswerKind.COST, "up to 27x slower"),
+            "f7: cold log http 1.2x, svn 27x slower",
+        ),
         ([row(2.0)], AnswerKind.COST, "no cost", "f7: cold log 2.0x faster"),
         (
             [row(1 / 1.3), row(0.5, candidate="f8")],
@@ -194,6 +200,17 @@ def test_answer_on_a_cost_names_each_value_and_recommends_none(rows, kind, short
     assert (answer.kind, answer.short, answer.effect) == (kind, short, effect)
     assert answer.value == ("f6" if kind == AnswerKind.EQUAL else "")
     assert answer.sentence.lower() == f"{effect}.".lower()
+
+
+def test_effects_below_the_margin_are_counted_and_not_named():
+    made = card(row(2.0), row(1.02, access="svn"), row(1 / 1.03, access="file"))
+    assert made.answer.effect.startswith("cold log 2.0x faster (of 3 cases ")
+    assert made.shown == ["access"]
+
+
+def test_axis_with_one_value_distinguishes_no_cases():
+    made = card(row(2.0), row(2.0, command="dump", access="", packing=""))
+    assert made.shown == ["command"]
 
 
 def test_cost_without_the_reference_in_a_decided_case_is_undecided():
@@ -261,7 +278,8 @@ def test_action_of_settings_has_optional_ones_apart(text, commands):
 @pytest.mark.parametrize(
     ("svnserve", "httpd", "memory"),
     [
-        ("svnserve -d", "", ["16 MiB", "256 MiB", "16 MiB"]),
+        # Settings without a cache take no memory.
+        ("svnserve -d", "", []),
         (
             "svnserve -d -M 1024",
             CACHES[0],

@@ -90,7 +90,7 @@ def test_repository_is_loaded_with_its_refs_packs_and_indices(merged, tmp_path):
     assert shape.has_bitmap and shape.has_changed_paths and shape.loose_objects == 1
     assert shape.loose_refs == 1 and shape.packed_refs == 5 and shape.commits == 7
     assert (copy / "HEAD").read_text() == "ref: refs/heads/main\n"
-    state = make_state(copy, GitState("one-pack"))
+    state = make_state(copy, GitState("one-pack")).path
     assert digest_objects(state) == digest_objects(merged)
     assert not read_git_shape(state).has_bitmap
 
@@ -174,7 +174,7 @@ def test_sha256_is_loaded_and_brought_into_states(tmp_path):
         GitState("many-packs"),
         GitState("changed-paths"),
     ):
-        made = make_state(tmp_path / "into" / "git.as-is", state)
+        made = make_state(tmp_path / "into" / "git.as-is", state).path
         assert git(made, "rev-parse", "--show-object-format") == b"sha256\n"
 
 
@@ -188,7 +188,7 @@ def test_detached_head_and_symbolic_refs_are_loaded(merged, tmp_path):
     assert notes == ["Symbolic refs without their branch left out: 1."]
     copy = tmp_path / "into" / "git.as-is"
     assert refs(copy) == refs(merged) and (copy / "HEAD").read_text() == f"{commit}\n"
-    made = make_state(copy, GitState("one-pack"))
+    made = make_state(copy, GitState("one-pack")).path
     assert refs(made) == refs(merged)
 
 

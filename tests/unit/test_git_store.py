@@ -132,7 +132,7 @@ def test_states_have_equal_objects_and_are_made_equal_again(loaded, tmp_path):
     assert len(digests) == 1
     shutil.copytree(loaded / "git.as-is", tmp_path / "git.as-is")
     for name in ("bitmap", "many-packs"):
-        again = make_state(tmp_path / "git.as-is", parse_state(name))
+        again = make_state(tmp_path / "git.as-is", parse_state(name)).path
 
         def content(path):
             packs = sorted((path / "objects" / "pack").iterdir())
@@ -235,7 +235,7 @@ def test_reftable_needs_git_2_45(into):
         with pytest.raises(UserError, match="reftable needs git"):
             make_state(into / "git.as-is", state)
     else:
-        shape = read_git_shape(make_state(into / "git.as-is", state))
+        shape = read_git_shape(make_state(into / "git.as-is", state).path)
         assert shape.has_reftable
 
 

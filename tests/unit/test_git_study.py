@@ -6,6 +6,7 @@ from git_histories import make_work
 from project import ROOT, needs
 from unit.study_grid import study_environment, study_grid
 from vcsbench import sources
+from vcsbench.advice.advise import AdviceSettings, _role_answers
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.config.definitions import read_definitions
@@ -14,7 +15,6 @@ from vcsbench.environment import QUIET_GIT, git_settings, program_environment
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.metrics import METRICS
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment
@@ -182,24 +182,26 @@ def row(candidate, ratio, result="different", call="less"):
     }
 
 
-def test_card_has_other_metrics_with_the_reader_for_whom_they_count():
-    from vcsbench.advice.advise import _notes_on_metrics
-
+def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
     question = CardQuestion(
-        "upkeep", "Which?", next_to={"server_cpu_s": "a busy server", "wire_mib": "x"}
+        "upkeep", "Which?", next_to={"server_cpu_s": "a busy server", "wire_mib": "a slow network"}
     )
-    definition = {"compare": {"axis": "upkeep", "baseline": "one-pack", "metric": "server_cpu_s"}}
-    rows = [
-        row("bitmap", 8.0),
-        row("bitmap", 4.0),
-        row("bitmap", 1.0, "equal", "equal"),
-        row("many-packs", 0.5, call="more"),
-        row("geometric", 1.01, "equal", "equal"),
+    compare = {"axis": "upkeep", "baseline": "one-pack", "metric": "server_cpu_s"}
+    rows = []
+    for command, bitmap, many in (("clone", 8.0, 0.5), ("fetch", 4.0, 1.02)):
+        rows.append({**row("bitmap", bitmap), "command": command})
+        call, result = ("more", "different") if many < 1 else ("equal", "equal")
+        rows.append({**row("many-packs", many, result, call), "command": command})
+    tables = [
+        ({"compare": compare}, rows),
+        ({"compare": {"axis": "access", "baseline": "git"}}, rows),
     ]
-    tables = [(definition, rows), ({"compare": {"axis": "access", "baseline": "git"}}, rows)]
-    (note,) = _notes_on_metrics(question, tables, 10)
-    assert note == (
-        f"{METRICS['server_cpu_s'].title} counts for a busy server: one pack + bitmap 4.0x to 8.0x less than "
-        "one pack in 2 of 3 cases, many packs 2.0x more than one pack, geometric packs as much as one pack."
+    settings = AdviceSettings({"command": [], "upkeep": []}, ["command"], [], [question])
+    # No table compares the bytes on the network.
+    (role,) = _role_answers(question, settings, tables)
+    assert role.scope == "For a busy server (server CPU time)"
+    assert role.answer.value == "bitmap"
+    assert role.text == (
+        "one pack + bitmap: bare clone 8.0x, fetch 4.0x less (of 2 cases 2 less, 0 more)"
     )
-    assert _notes_on_metrics(CardQuestion("upkeep", "Which?"), tables, 10) == []
+    assert _role_answers(CardQuestion("upkeep", "Which?"), settings, tables) == []

@@ -24,6 +24,7 @@ from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
+from vcsbench.advice.wishes import ANY
 from vcsbench.codes import Call, Result, Verdict
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
@@ -32,7 +33,7 @@ from vcsbench.report.account import Account, BlockAccount, OutlookMoment
 from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.cell_details import collect_details
-from vcsbench.report.change_costs import make_estimate
+from vcsbench.report.change_costs import describe_costs, make_estimate, measured_work
 from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.page_texts import describe_cold
@@ -168,7 +169,10 @@ def test_cases_without_a_difference_have_the_smallest_that_would_show(
     assert view.rows[0].note == shown
 
 
-LOAD = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "loaded_in": "/dev/shm/x"}
+LOAD = {
+    **{"seconds": 22.0, "revisions": 5526, "loaded_in": "/dev/shm/x", "format": "f7"},
+    "seconds_by_state": {"pack": 2.0},
+}
 
 
 def sized(name, fmt, packing, size):
@@ -179,12 +183,25 @@ def sized(name, fmt, packing, size):
 def test_cards_have_the_disk_and_the_load_of_this_run(results):
     contexts = [sized("ruby", fmt, "nopack", n << 20) for fmt, n in (("f6", 80), ("f7", 35))]
     for pack_seconds, shown in ((2.0, "took 2 s"), (0.3, "took less than 1 s in memory")):
-        loads = {"ruby": {**LOAD, "pack_seconds": pack_seconds}, "bsd": {}}
+        loads = {"ruby": {**LOAD, "seconds_by_state": {"pack": pack_seconds}}, "bsd": {}}
         found = make_card_views(replace(results, contexts=contexts, loads=loads))
         costs = {view.card.question.axis: " ".join(view.costs) for view in found}
         assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
         assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
         assert shown in costs["packing"] and costs["access"] == ""
+
+
+def test_upkeep_of_git_has_the_time_of_its_commands(results):
+    contexts = [complete_context({"repository": {"name": "project", "format": "git"}})]
+    seconds = {"many-packs": 0.0, "one-pack": 0.2, "bitmap": 4.4}
+    load = {**LOAD, "format": "git", "loaded_in": "/var/tmp/x", "seconds_by_state": seconds}
+    loaded = replace(results, contexts=contexts, loads={"project": load})
+    assert describe_costs(loaded, "upkeep") == [
+        "Its commands took, for 5\u202f526 commits: one pack less than 1 s, one pack + bitmap 4 s."
+    ]
+    work = measured_work(loaded)
+    assert work["upkeep", "bitmap"].text == "4 s for 5\u202f526 commits"
+    assert ("format", ANY) not in work and ("upkeep", "many-packs") not in work
 
 
 def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
@@ -277,6 +294,24 @@ def test_answer_without_picks_has_a_row_for_each_change_and_splits_a_range(page,
     texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
     assert all(re.fullmatch(r"f6 1\.2.*x, f7 2\.\dx.* faster", text) for text in texts)
     assert texts
+    # If a change shows an effect for one format only, the format stands in place of numbers.
+    undecided = [
+        replace(
+            case,
+            pairs=tuple(
+                replace(pair, call=Call.UNDECIDED, result=Result.UNDECIDED) for pair in case.pairs
+            ),
+        )
+        if case.where["format"] == "f6"
+        else case
+        for case in cases
+    ]
+    mixed = describe_page(with_card(results, replace(card, cases=undecided)))
+    (change, *_) = answer_on(mixed, {}).changes
+    texts = {
+        chip.text.partition(":")[0] for row in change.rows for chips in row.cells for chip in chips
+    }
+    assert texts == {"f6", "f7"}
     # A reader who has f7 sees one range.
     (change,) = answer_on(changed, {"format": "f7"}).changes
     texts = {chip.text for row in change.rows for chips in row.cells for chip in chips}
@@ -535,7 +570,7 @@ def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s
         figures = {"elapsed_s": seconds, "device_bytes": read_bytes, "flags": ""}
         runs.append({**results.measurements[0], "cache": cache, **figures})
     text = describe_cold(replace(results, measurements=runs))
-    assert text.startswith("Cold runs read 42.0 MiB to 42.0 MiB from the device, at ")
+    assert text.startswith("Cold runs read 42.0 MiB to 42.0 MiB from the device: ")
     assert ("1 of 1 cold cell" in text) is is_named
 
 

@@ -6,10 +6,14 @@ from unit.test_steps import BETTER, EXPORT, LOG, WORSE, card
 from vcsbench.advice.cards import Advice
 from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.server_actions import ActionStep
-from vcsbench.advice.wishes import MeasuredWork, find_wishes
+from vcsbench.advice.wishes import ANY, MeasuredWork, find_wishes
 
 CURRENT = {"format": "as-is", "packing": "nopack"}
-WORK = {"packing": MeasuredWork(4.2, 20_000, False), "format": MeasuredWork(41.0, 20_000, True)}
+AMOUNT = "20\u202f000 revisions"
+WORK = {
+    ("packing", "pack"): MeasuredWork(4.2, AMOUNT, False),
+    ("format", ANY): MeasuredWork(41.0, AMOUNT, True),
+}
 PACK = CardAction([ActionStep("svnadmin pack REPO")], downtime="no downtime")
 LOAD = CardAction([ActionStep("a\nb")], condition="you can stop commits", downtime="a stop")
 COLD_LOG = {**LOG, "access": "svn"}
@@ -76,7 +80,7 @@ def test_find_wishes_takes_the_largest_gain_with_and_without_an_interruption(
     assert [wish.axis for wish in found] == axes
     for wish in found:
         assert bool(wish.command) == (wish.axis == "packing")
-        assert wish.work == WORK[wish.axis]
+        assert wish.work in [work for (axis, _), work in WORK.items() if axis == wish.axis]
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,14 @@ def pack() -> None:
         )
     with naming(repository.parent):
         preparation = preparation_of(record["format"])
-        pack_seconds = preparation.make_states(repository, snakemake.params.states)
+        seconds_by_state = preparation.make_states(repository, snakemake.params.states)
     pack_record: PackRecord = {
         "repo": record["repo"],
         "format": record["format"],
         "made": snakemake.params.rebuild_token,
-        "pack_seconds": round(pack_seconds, 2),
+        "seconds_by_state": {
+            state: round(seconds, 2) for state, seconds in seconds_by_state.items()
+        },
         "seconds": round(time.monotonic() - begun, 1),
     }
     write_json(snakemake.output[0], pack_record)

@@ -590,7 +590,7 @@ class PackRecord(TypedDict, total=False):
     repo: str
     format: str
     made: str
-    pack_seconds: float  # of `svnadmin pack`
+    seconds_by_state: dict[str, float]  # Preparation.make_states
     seconds: float  # of the whole job
 
 

@@ -168,6 +168,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def duration_from_1_s(seconds: float) -> str:
+    """Return a duration, or `less than 1 s`."""
+    return duration(seconds) if seconds >= 1 else "less than 1 s"
+
+
 def enumeration(texts: Sequence[str]) -> str:
     """Join texts: `a`, `a and b`, `a, b and c`."""
     if len(texts) < 2:

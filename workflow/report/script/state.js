@@ -51,9 +51,10 @@ function select(changes, anchor = state().anchor) {
 function goToAnchor() {
   const { anchor, given } = state();
   document.querySelector(".aimed")?.classList.remove("aimed");
-  const aim = given.size && anchor ? document.getElementById(anchor) : null;
+  const target = anchor ? document.getElementById(anchor) : null;
+  target?.closest("details")?.setAttribute("open", "");
+  const aim = given.size ? target : null;
   aim?.classList.add("aimed");
-  aim?.closest("details")?.setAttribute("open", "");
   aim?.scrollIntoView();
 }
 

@@ -26,7 +26,7 @@ function gridOf(table) {
     return { row, cells };
   });
   return { table, section, figure, heads, rows,
-           measured: figure.classList.contains("measured") && !table.closest("details") };
+           measured: figure.classList.contains("measured") && !table.closest("details.whole") };
 }
 
 const grids = [...document.querySelectorAll("table.values")].map(gridOf);

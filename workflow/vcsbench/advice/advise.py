@@ -1,23 +1,23 @@
 """Advice on a study: cards, the best choice in each situation, and the choices with less work."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from vcsbench.advice import decision, labels
-from vcsbench.advice.answer_texts import in_cases
+from vcsbench.advice.answer_texts import OF_AMOUNTS, in_cases
 from vcsbench.advice.candidates import CaseAverages, with_candidates
 from vcsbench.advice.capacity_card import make_capacity_card
-from vcsbench.advice.cards import Advice, Card, Situation, fits, make_card
+from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT_METRIC, METRICS, metric_in, name_in
+from vcsbench.metrics import DEFAULT_METRIC, metric_in, name_in
 from vcsbench.statistics.aggregation import MEAN, by_round
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -113,7 +113,7 @@ def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -
     the question's cases and values do not count.
     """
     axis, axes = question.axis, list(settings.order)
-    tables = [table for table in results.tables if decision.compares_times(table[0], axis)]
+    tables = [table for table in results.tables if decision.compares(table[0], axis)]
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
     rows: list[Row] = []
@@ -121,27 +121,62 @@ def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -
     for definition, rows_of_table in tables:
         baselines.append(str(definition["compare"]["baseline"]))
         rows += [row for row in rows_of_table if fits(row, question.where)]
-    # The reference is the value that stays if a reader changes nothing: the first baseline that is a value of
-    # the question.
-    references = [name for name in baselines if not question.values or name in question.values]
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     # A row of the grid has one value of the axis. A comparison has two, which find_cases() checks.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
     grid = [row for row in results.grid if fits(row, where)]
-    card = make_card(
+    return make_card(
         question,
-        references[0] if references else "",
+        _choose_reference(question, baselines),
         axes,
         cases,
         settings.limits.min_effect_pct,
         settings.workload,
         missing=decision.missing_values(axis, cases, grid, results.failures),
         withheld=withheld,
+        roles=_role_answers(question, settings, results.tables),
     )
-    notes = _notes_on_metrics(question, results.tables, settings.limits.min_effect_pct)
-    return replace(card, notes=[*notes, *card.notes])
+
+
+def _choose_reference(question: CardQuestion, baselines: Sequence[str]) -> str:
+    """Return the value that stays if a reader changes nothing: the first baseline that is a value of the
+    question; "" without one.
+    """
+    of_question = [name for name in baselines if not question.values or name in question.values]
+    return of_question[0] if of_question else ""
+
+
+def _role_answers(
+    question: CardQuestion, settings: AdviceSettings, tables: Sequence[Table]
+) -> list[RoleAnswer]:
+    """Return the answers to a question by its other metrics, in the order of the study.
+
+    One client waits for the elapsed time. A server with many clients pays its processor, a slow network the
+    bytes. A metric that no table compares is left out.
+    """
+    axes = list(settings.order)
+    roles = []
+    for metric, reader in question.next_to.items():
+        rows: list[Row] = []
+        baselines = []
+        for definition, rows_of_table in tables:
+            if decision.compares(definition, question.axis, metric):
+                baselines.append(str(definition["compare"]["baseline"]))
+                rows += [row for row in rows_of_table if fits(row, question.where)]
+        cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
+        if cases:
+            card = make_card(
+                question,
+                _choose_reference(question, baselines),
+                axes,
+                cases,
+                settings.limits.min_effect_pct,
+                comparative=OF_AMOUNTS,
+            )
+            roles.append(RoleAnswer(reader, metric, card.answer))
+    return roles
 
 
 def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Results) -> Card:
@@ -214,36 +249,6 @@ def _find_amounts(axis: str, records: Iterable[Row], min_effect_pct: float) -> I
         less = [ratio for ratio in ratios if ratio >= smallest]
         more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
         yield _Amounts(labels.value_label(axis, value), less, more, len(ratios))
-
-
-def _notes_on_metrics(
-    question: CardQuestion, tables: Iterable[Table], min_effect_pct: float
-) -> list[str]:
-    """Return a sentence for each further metric of a question, with the reader for whom it counts.
-
-    The question names both: {"server_cpu_s": "a server with many clients"} gives `Server CPU time counts for
-    a server with many clients: bitmap 7.9x less than one pack in 2 of 3 cases.` A metric without a comparison
-    that has a result is left out.
-    """
-    notes = []
-    for name, reader in question.next_to.items():
-        changes = []
-        for definition, records in tables:
-            compare = definition["compare"]
-            if compare["axis"] != question.axis or compare.get("metric") != name:
-                continue
-            baseline = labels.value_label(question.axis, compare["baseline"])
-            for amounts in _find_amounts(question.axis, records, min_effect_pct):
-                for word, factors in (("less", amounts.less), ("more", amounts.more)):
-                    if factors:
-                        amount = f"{labels.range_of_factors(factors)} {word} than {baseline}"
-                        cases = in_cases(len(factors), amounts.number)
-                        changes.append(f"{amounts.label} {amount}{cases}")
-                if not amounts.less and not amounts.more:
-                    changes.append(f"{amounts.label} as much as {baseline}")
-        if changes:
-            notes.append(f"{METRICS[name].title} counts for {reader}: {', '.join(changes)}.")
-    return notes
 
 
 def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:

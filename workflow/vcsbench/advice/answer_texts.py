@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vcsbench.advice import labels
-from vcsbench.advice.decision import ROUNDING, Case, Pair
+from vcsbench.advice.decision import ROUNDING, Case, Pair, Where
 from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import Rule, find_rule
@@ -18,6 +19,8 @@ from vcsbench.words import enumeration
 LESS_CLIENT_WORK = "over svn, its client does less work"
 # Names that begin with a small letter, also at the begin of a sentence.
 LOWER_CASE_NAMES = ("http", "svn", "git")
+# What a value is compared with if readers may have it already.
+SLOWEST = "the slowest other"
 # Readers do not finish longer sentences.
 MAX_WORDS = 25
 # The answers of questions without a comparison.
@@ -25,6 +28,17 @@ NO_DECISION = {
     AnswerKind.NOT_MEASURED: "no case of this question has a result",
     AnswerKind.NOT_COMPARED: "its cells were measured, but cannot be compared",
 }
+
+
+class Comparative(NamedTuple):
+    """The words for a value that is better or worse than another one: faster and slower, or less and more."""
+
+    better: str
+    worse: str
+
+
+OF_TIMES = Comparative("faster", "slower")
+OF_AMOUNTS = Comparative("less", "more")
 # The names of effects that have another name than their code.
 EFFECT_NAMES = {
     ChangeEffect.BOUNDED: texts.RESULTS[Result.BOUNDED],
@@ -37,7 +51,7 @@ class Answer:
     """An answer: its kind, one or two words (`short`), a sentence, and a short effect for the terminal.
 
     `value` is the value to choose, "" without a decision. Example: short `f7`, sentence `Choose f7: cold log
-    2.0x faster.`, effect `cold log 2.0x faster`.
+    2.0x faster.`, effect `cold log 2.0x faster`. `against` names what it is compared with, "" without a gain.
     """
 
     kind: AnswerKind = AnswerKind.NOT_MEASURED
@@ -45,6 +59,7 @@ class Answer:
     short: str = ""
     sentence: str = ""
     effect: str = ""
+    against: str = ""
 
 
 NO_ANSWER = Answer()
@@ -54,15 +69,18 @@ NO_ANSWER = Answer()
 class AnswerContext:
     """The facts on which an answer depends besides its cases.
 
-    `reference` is the value that stays if nothing is changed. `current` is the value that the reader has, ""
-    if it is unknown. `has_workload`: the cases are weighted by the user's workload.
+    `reference` is the value that stays if nothing is changed. Gains are over the value `start`. `current` is
+    the value that the reader has, "" if it is unknown. `has_workload`: the cases are weighted by the user's
+    workload. `comparative` has the words for the metric that is compared.
     """
 
     question: CardQuestion
     reference: str
+    start: str
     current: str
     min_effect_pct: float
     has_workload: bool
+    comparative: Comparative = OF_TIMES
 
     def label(self, value: str) -> str:
         return labels.value_label(self.question.axis, value)
@@ -115,20 +133,22 @@ def answer_with_choice(
     have f7: keep it if you change only this.`
     """
     current = context.current
-    # If the reader's value is unknown, or is recommended itself, the comparison is with the reference.
+    # If the reader's value is unknown, or is recommended itself, the comparison is with the start.
     is_change = current not in ("", value)
-    against = current if is_change else context.reference
+    against = current if is_change else context.start
     effect = combine_effects(value, cases, against)
     if current and not effect.gains:
         # The recommended value is faster than the current one in no case. So the answer is the current one.
         value = current
-        effect = combine_effects(current, cases, context.reference)
+        against = context.start
+        effect = combine_effects(value, cases, against)
+    compared = context.label(against) if against != value else _name_others(value, cases, context)
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(value, cases, effect, context)
-        return Answer(kind, value, str(kind), f"Choose {text}.", text)
+        return Answer(kind, value, str(kind), f"Choose {text}.", text, compared)
 
     label = context.label(value)
-    text = _effect_text(effect, context.min_effect_pct)
+    text = _effect_text(effect, context)
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
     elif context.has_workload:
@@ -139,7 +159,13 @@ def answer_with_choice(
     # A question such as "Pack the repository?" has the answer yes or no.
     if context.question.yes_value:
         short = "yes" if value == context.question.yes_value else "no"
-    return Answer(kind, value, short, sentence, text)
+    return Answer(kind, value, short, sentence, text, compared)
+
+
+def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
+    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`."""
+    others = {other for case in cases for other in case.times if other != value}
+    return context.label(others.pop()) if len(others) == 1 else SLOWEST
 
 
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
@@ -149,8 +175,8 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     case must decide the reference.
     """
     # By value and kind of case, how many times as long as the reference it takes in each case:
-    # {"https": {"warm export": [1.3], "warm log": [1.0]}}.
-    factors_of_value: dict[str, dict[str, list[float]]] = {}
+    # {"https": {"warm export": [(where, 1.3)], "warm log": [(where, 1.0)]}}.
+    factors_of_value: dict[str, dict[str, list[tuple[Where, float]]]] = {}
     for case in cases:
         if context.reference not in case.losses:
             continue
@@ -159,97 +185,118 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
                 groups = factors_of_value.setdefault(value, {})
                 # A loss is a time divided by the best time of the case.
                 factor = loss / case.losses[context.reference]
-                groups.setdefault(labels.group_label(case.where), []).append(factor)
+                groups.setdefault(labels.group_label(case.where), []).append((case.where, factor))
+    margin = 1 + context.min_effect_pct / 100
     clauses = []
+    largest = 1.0
     for value, groups in factors_of_value.items():
-        parts = [f"{group} {_cost_text(factors)}".strip() for group, factors in groups.items()]
+        parts = []
+        for group, members in groups.items():
+            parts.append(f"{group} {_cost_text(members, margin)}".strip())
+            largest = max(largest, *(factor for _, factor in members))
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
-    largest = max(
-        factor
-        for groups in factors_of_value.values()
-        for factors in groups.values()
-        for factor in factors
-    )
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
     text = "; ".join(clauses)
-    return Answer(AnswerKind.COST, "", short, _sentence(text), text)
+    against = context.label(context.reference)
+    return Answer(AnswerKind.COST, "", short, _sentence(text), text, against)
 
 
-def _cost_text(factors: Sequence[float]) -> str:
-    """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`."""
-    slower = [factor for factor in factors if factor > 1 + ROUNDING]
-    faster = [1 / factor for factor in factors if factor < 1 - ROUNDING]
+def _cost_text(members: Sequence[tuple[Where, float]], margin: float) -> str:
+    """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
+
+    A member is the values of a case, and its time as a multiple of the reference's.
+    """
+    slower = [(where, factor) for where, factor in members if factor > 1 + ROUNDING]
+    faster = [(where, 1 / factor) for where, factor in members if factor < 1 - ROUNDING]
     parts = []
-    for factors_of_word, word in ((slower, "slower"), (faster, "faster")):
-        number = len(factors_of_word)
-        if number:
-            share = f" in {number} of {len(factors)}" if number < len(factors) else ""
-            parts.append(f"{labels.range_of_factors(factors_of_word)} {word}{share}")
+    for of_word, word in ((slower, "slower"), (faster, "faster")):
+        if of_word:
+            share = f" in {len(of_word)} of {len(members)}" if len(of_word) < len(members) else ""
+            parts.append(f"{labels.explained_range(of_word, margin)} {word}{share}")
     return " and ".join(parts) or "equal"
 
 
-def _effect_text(effect: CombinedEffect, min_effect_pct: float) -> str:
+def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
 
-    A single case needs no numbers in brackets.
+    A single case needs no numbers in brackets. Effects below the margin are named only if all gains are.
     """
+    margin = 1 + context.min_effect_pct / 100
+    gains = _from_margin(effect.gains, margin) or effect.gains
+    losses = _from_margin(effect.losses, margin)
     parts = []
-    if effect.gains:
-        parts.append(_gains_text(effect.gains, min_effect_pct))
-    if effect.losses:
-        parts.append(_losses_text(effect.losses, min_effect_pct))
+    if gains:
+        parts.append(_gains_text(gains, context))
+    if losses:
+        parts.append(_losses_text(losses, context))
     text = ", ".join(parts)
     if effect.counts.total() == 1:
         return text
     # Two brackets in a row become one.
     if text.endswith(")"):
-        return f"{text.removesuffix(')')}; {_counts_text(effect.counts)})"
-    return f"{text} ({_counts_text(effect.counts)})"
+        return f"{text.removesuffix(')')}; {_counts_text(effect.counts, context)})"
+    return f"{text} ({_counts_text(effect.counts, context)})"
 
 
-def _gains_text(gains: Mapping[str, Sequence[float]], min_effect_pct: float) -> str:
+def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[str, list[float]]:
+    """Return the factors by group without those below the margin, and without groups that have no other."""
+    large = {}
+    for group, factors_of_group in factors.items():
+        kept = [factor for factor in factors_of_group if factor >= margin]
+        if kept:
+            large[group] = kept
+    return large
+
+
+def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
     """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`.
 
     `gains` has factors by group (kind of case): {"cold log": [2.4], "export": [1.2, 1.9]}. The first group,
     with the largest gain, is named. Further groups share one range. Small gains have a note (slight_note).
     """
+    better, min_effect_pct = context.comparative.better, context.min_effect_pct
     first_group, *other_groups = gains
     first_range = labels.range_of_factors(gains[first_group])
     first_text = f"{first_group} {first_range}".strip()
     if not other_groups:
-        return f"{first_text} faster{labels.slight_note(gains[first_group], min_effect_pct)}"
+        return f"{first_text} {better}{labels.slight_note(gains[first_group], min_effect_pct)}"
     other_gains = [gain for group in other_groups for gain in gains[group]]
     other_range = labels.range_of_factors(other_gains)
     slight = labels.slight_note(other_gains, min_effect_pct)
     # Groups with the same range need no names: `1.2x to 1.9x faster`.
     if other_range == first_range:
-        return f"{first_range} faster{slight}"
+        return f"{first_range} {better}{slight}"
     others = other_groups[0] if len(other_groups) == 1 else "others"
-    return f"{first_text}, {others} {other_range} faster{slight}"
+    return f"{first_text}, {others} {other_range} {better}{slight}"
 
 
-def _losses_text(losses: Mapping[str, Sequence[float]], min_effect_pct: float) -> str:
+def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
     """Return `cold log 5.0 to 8.0 % slower`, or `at most 5.0 % slower` for losses in several groups.
 
     Return `slower in no case measured` without a loss.
     """
+    worse = context.comparative.worse
     if not losses:
-        return "slower in no case measured"
+        return f"{worse} in no case measured"
     factors = [loss for group in losses.values() for loss in group]
-    slight = labels.slight_note(factors, min_effect_pct)
+    slight = labels.slight_note(factors, context.min_effect_pct)
     group, *other_groups = losses
     if group and not other_groups:
-        return f"{group} {labels.range_of_factors(factors)} slower{slight}"
-    return f"at most {labels.factor(max(factors))} slower{slight}"
+        return f"{group} {labels.range_of_factors(factors)} {worse}{slight}"
+    return f"at most {labels.factor(max(factors))} {worse}{slight}"
 
 
-def _counts_text(counts: Counter[ChangeEffect]) -> str:
+def _counts_text(counts: Counter[ChangeEffect], context: AnswerContext) -> str:
     """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`."""
+    names: dict[ChangeEffect, str] = {
+        effect: EFFECT_NAMES.get(effect, effect) for effect in ChangeEffect
+    }
+    names[ChangeEffect.FASTER], names[ChangeEffect.SLOWER] = context.comparative
     parts = []
-    for effect in ChangeEffect:
+    for effect, name in names.items():
         # A reader looks for these two, also if their number is 0.
         if counts[effect] or effect in (ChangeEffect.FASTER, ChangeEffect.SLOWER):
-            parts.append(f"{counts[effect]} {EFFECT_NAMES.get(effect, effect)}")
+            parts.append(f"{counts[effect]} {name}")
     return f"of {counts.total()} cases {', '.join(parts)}"
 
 
@@ -261,11 +308,14 @@ def _choice_that_depends(
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`. The rule is left out if there is none, or if it would be too long.
     """
-    losses = _losses_text(effect.losses, context.min_effect_pct)
+    losses = _losses_text(effect.losses, context)
     # The first group of cases has the largest gain.
     first_gains = next(iter(effect.gains.values()), [1.0])
     gain = labels.factor(max(first_gains))
-    single_choice = f"{context.label(value)} if you must choose one: {losses}, up to {gain} faster"
+    better = context.comparative.better
+    single_choice = (
+        f"{context.label(value)} if you must choose one: {losses}, up to {gain} {better}"
+    )
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice

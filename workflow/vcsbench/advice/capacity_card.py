@@ -56,6 +56,8 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     certainty = low if low == high else f"{low} to {high}"
     effect = f"{head}: {short} ({text}; 95 %: {certainty})"
     sentence = (
-        f"The slowest 5 % of the requests take {text}. With 95 % certainty: {certainty} clients."
+        f"The slowest 5 % of the requests take {text}. With 95 % certainty, their latency doubles at "
+        f"{certainty} clients. These share the processors of this machine with the server, so a server alone "
+        f"carries more."
     )
-    return Answer(AnswerKind.COST, "", f"{head}: {short}", sentence, effect)
+    return Answer(AnswerKind.COST, "", f"{head}: twice the latency at {short}", sentence, effect)

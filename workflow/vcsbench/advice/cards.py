@@ -12,8 +12,10 @@ from pydantic import TypeAdapter
 from vcsbench.advice import decision
 from vcsbench.advice.answer_texts import (
     NO_ANSWER,
+    OF_TIMES,
     Answer,
     AnswerContext,
+    Comparative,
     answer_of_cost,
     answer_with_choice,
     answer_without_choice,
@@ -25,12 +27,36 @@ from vcsbench.advice.rules import find_rule
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.config.study import matches_cell
+from vcsbench.metrics import METRICS
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import count_of
 
 # An axis that a case lacks, or that does not apply to it, fits any value.
 fits = partial(matches_cell, fits_empty=True)
+
+
+@dataclass(frozen=True)
+class RoleAnswer:
+    """The answer to a card's question by another metric, for those for whom that metric counts.
+
+    Example: by `server_cpu_s` for `a server with many clones an hour`.
+    """
+
+    reader: str
+    metric: str
+    answer: Answer
+
+    @property
+    def scope(self) -> str:
+        """Return `For a server with many clones an hour (server CPU time)`."""
+        title = METRICS[self.metric].title
+        return f"For {self.reader} ({title[0].lower()}{title[1:]})"
+
+    @property
+    def text(self) -> str:
+        """Return `one pack + bitmap: warm fetch 5.0x less`, or `equal: within 10 %`."""
+        return f"{self.answer.short}: {self.answer.effect}"
 
 
 @dataclass(frozen=True)
@@ -55,10 +81,25 @@ class Card:
     missing: Sequence[Missing] = ()
     candidates: Sequence[Answer] = ()
     lines: Sequence[str] = ()
-    # Sentences on further metrics, on the workload, and on withheld comparisons.
+    # Sentences on the workload, and on withheld comparisons.
     notes: Sequence[str] = ()
     # Comparisons without a result.
     withheld: Sequence[Withheld] = ()
+    # The answers by other metrics than the elapsed time.
+    roles: Sequence[RoleAnswer] = ()
+    comparative: Comparative = OF_TIMES
+
+    @property
+    def start(self) -> str:
+        """Return the value over which gains are: the first measured one that the question starts from.
+
+        Without one, it is the reference.
+        """
+        measured = {value for case in self.cases for value in case.times}
+        for value in self.question.start:
+            if value in measured:
+                return value
+        return self.reference
 
     @property
     def counted_cases(self) -> Sequence[Case]:
@@ -92,9 +133,11 @@ class Card:
         context = AnswerContext(
             question=self.question,
             reference=self.reference,
+            start=self.start,
             current=current,
             min_effect_pct=self.min_effect_pct,
             has_workload=self.has_workload,
+            comparative=self.comparative,
         )
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
             return answer_without_choice(kind, value, cases, context)
@@ -227,6 +270,8 @@ def make_card(
     workload: Sequence[WeightedOperation] = (),
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
+    roles: Sequence[RoleAnswer] = (),
+    comparative: Comparative = OF_TIMES,
 ) -> Card:
     """Return a card with its answer over all cases. `axes` are the study's. For the others see Card."""
     card = Card(
@@ -239,13 +284,25 @@ def make_card(
         missing=missing,
         notes=[*_workload_notes(cases, workload), *_withheld_notes(withheld)],
         withheld=withheld,
+        roles=roles,
+        comparative=comparative,
     )
     return replace(card, answer=card.answer_for({}))
 
 
 def distinguishing_axes(axes: Sequence[str], wheres: Sequence[Where]) -> list[str]:
-    """Return the axes with several values in some cases. One value in all of them distinguishes none."""
-    return [axis for axis in axes if len({where.get(axis, "") for where in wheres}) > 1]
+    """Return the axes with several values in the cases. One value distinguishes none.
+
+    An axis that does not apply to a case ("") does not apply to its command or access, which tell the cases
+    apart.
+    """
+    shown = []
+    for axis in axes:
+        values = {where.get(axis, "") for where in wheres}
+        values.discard("")
+        if len(values) > 1:
+            shown.append(axis)
+    return shown
 
 
 def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[Case]:

@@ -263,13 +263,13 @@ class Withheld:
         return value in ("", self.baseline, self.candidate)
 
 
-def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
-    """Return True if a table compares the elapsed times of values of an axis."""
+def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_METRIC) -> bool:
+    """Return True if a table compares the elapsed times of values of an axis, or another metric of them."""
     compare = definition.get("compare", {})
     # A decision needs one row for each case, with mean times. `reduce` makes a table of best or worst runs.
     # `by` makes several rows of a case, such as one for each host.
     is_special = "by" in definition or "reduce" in definition
-    return compare.get("axis") == axis and name_in(definition) == DEFAULT_METRIC and not is_special
+    return compare.get("axis") == axis and name_in(definition) == metric and not is_special
 
 
 def find_cases(
@@ -277,9 +277,10 @@ def find_cases(
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `records` are rows of tables (ComparisonRow.of_record) that compare elapsed times. `axes` are the study's.
-    Only rows with both sides in `values` count; () means all values. Rows with the same values of the other
-    axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
+    `records` are rows of tables (ComparisonRow.of_record) that compare elapsed times, or another metric.
+    `axes` are the study's. Only rows with both sides in `values` count; () means all values. Rows with the
+    same values of the other axes become one case: the cold log of f6 against f7, and of f6 against f8, has
+    two pairs.
     """
     # By the values of the other axes, then by both sides.
     pairs_of_case: dict[tuple[tuple[str, str], ...], dict[tuple[str, str], Pair]] = {}

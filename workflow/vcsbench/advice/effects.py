@@ -69,8 +69,11 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
 
 
 def _gain_over(other: str, value: str, case: Case) -> float | None:
-    """Return how many times as fast a decided value is as another one; None if that is not decided."""
-    if other != value:
+    """Return how many times as fast a decided value is as another one; None if that is not decided.
+
+    In a case that does not compare the other one, it is the gain over the slowest of the other values.
+    """
+    if other != value and case.compares(other):
         slower = case.losses.get(other)
     else:
         # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
@@ -92,7 +95,7 @@ class CombinedEffect:
     """The effect of a value over cases: the factors of its CaseEffects by group, and numbers of cases.
 
     Example: gains `{"cold log": [2.4, 6.9]}`, losses {}, and counts {FASTER: 2, UNDECIDED: 1}. The group with
-    the largest factor comes first. Groups of svnbench's commands, which nobody runs at work, come last.
+    the largest factor comes first. Groups without a server follow, and those of svnbench come last.
     """
 
     gains: Mapping[str, Sequence[float]]
@@ -104,23 +107,30 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
     """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
     gains: dict[str, list[float]] = {}
     losses: dict[str, list[float]] = {}
+    later: dict[str, int] = {}
+    has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
     counts: Counter[ChangeEffect] = Counter()
     for case in cases:
         group = labels.group_label(case.where)
         in_case = effect_in_case(value, case, against)
         counts[in_case.effect] += 1
+        # All users wait for a server, few of them run commands in its repository, and none runs svnbench.
+        is_local = has_servers and not case.where.get(ACCESS_AXIS)
+        later[group] = 2 if is_benchmark(case.where) else int(is_local)
         if in_case.gain is not None:
             gains.setdefault(group, []).append(in_case.gain)
         if in_case.loss is not None:
             losses.setdefault(group, []).append(in_case.loss)
-    return CombinedEffect(_largest_first(gains), _largest_first(losses), counts)
+    return CombinedEffect(_largest_first(gains, later), _largest_first(losses, later), counts)
 
 
-def _largest_first(factors: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    """Return the groups in the order of their largest factor, groups of svnbench's commands last."""
+def _largest_first(
+    factors: Mapping[str, list[float]], later: Mapping[str, int]
+) -> dict[str, list[float]]:
+    """Return the groups in the order of their largest factor, those of `later` last."""
 
-    def rank(group: str) -> tuple[bool, float]:
-        return BENCHMARK_ONLY in group, -max(factors[group])
+    def rank(group: str) -> tuple[int, float]:
+        return later.get(group, 0), -max(factors[group])
 
     return {group: factors[group] for group in sorted(factors, key=rank)}
 

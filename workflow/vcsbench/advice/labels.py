@@ -1,6 +1,8 @@
 """Labels of axes, values, cells and groups of cells, and the texts of factors and times."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from vcsbench.advice.decision import Where
 from vcsbench.advice.vocabulary import load_vocabulary
@@ -18,6 +20,8 @@ from vcsbench.words import count_of, significant
 HEAD_AXES = (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)
 # The access without a server.
 FILE = "file"
+# The values of an axis that have a range of their own.
+MAX_PARTS = 3
 # A difference that is called, and smaller than the smallest effect worth noting.
 SLIGHT = "sure but small"
 # Factors below are percentages. The bound is less than 1.1, because 1.0997 is printed as 1.10x.
@@ -63,11 +67,19 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     if access and ACCESS_AXIS in shown:
         words.append(f"over {access}")
     head = ", ".join(filter(None, [" ".join(words), _warmth(cache, access)]))
-    other_axes = [axis for axis in shown if axis not in HEAD_AXES and where.get(axis)]
-    details = ", ".join(value_label(axis, where[axis]) for axis in other_axes)
+    details = ", ".join(
+        value_label(axis, where[axis])
+        for axis in shown
+        if axis not in HEAD_AXES and where.get(axis) and not _is_silent(axis, where[axis])
+    )
     if head and details:
         return f"{head} ({details})"
     return head or details or "all cases"
+
+
+def _is_silent(axis: str, value: str) -> bool:
+    """Return True for a value that labels of cases leave out, such as no password."""
+    return load_vocabulary().value(axis, value).silent
 
 
 def _warmth(cache: str, access: str) -> str:
@@ -133,6 +145,38 @@ def range_of_factors(ratios: Sequence[float]) -> str:
     if low == high:
         return high
     return f"{low.removesuffix(' %')} to {high}"
+
+
+def explained_range(members: Sequence[tuple[Where, float]], margin: float) -> str:
+    """Return the range of the factors of cases: `1.4x to 1.6x`.
+
+    If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
+    A member is the values of a case, and a factor of at least 1. Factors within `margin` are about equal.
+    """
+    # The first axis that explains the range is used.
+    for axis in members[0][0]:
+        # Readers see command and cache in front of the range.
+        if axis in (COMMAND_AXIS, CACHE_AXIS):
+            continue
+        ranges: defaultdict[str, list[float]] = defaultdict(list)
+        for where, ratio in members:
+            ranges[where.get(axis, "")].append(ratio)
+        if 1 < len(ranges) <= MAX_PARTS and _are_apart(ranges, margin):
+            parts = [
+                f"{value_label(axis, value)} {range_of_factors(factors)}"
+                for value, factors in ranges.items()
+            ]
+            return ", ".join(parts)
+    return range_of_factors([ratio for _, ratio in members])
+
+
+def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:
+    """Return True if the ranges of factors are apart by two margins or more, as two uncertain numbers.
+
+    Example: `{"f6": [1.4, 1.6], "f7": [3.2, 3.5]}` are apart by 2, which is more than 1.1 x 1.1.
+    """
+    in_order = sorted(ranges.values(), key=min)
+    return all(min(larger) >= margin**2 * max(smaller) for smaller, larger in pairwise(in_order))
 
 
 def at_least_1(ratio: float) -> float:

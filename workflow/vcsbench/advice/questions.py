@@ -50,6 +50,8 @@ class CardQuestion:
     how_to_measure: CardAction | None = None
     # The key in the study, "" for the axis.
     name: str = ""
+    # The values that readers start from, (): the first baseline. The first one that is measured counts.
+    start: Sequence[str] = ()
     # The cases of the question, {} for all.
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     # It asks for the cost of values, and recommends none.
@@ -102,6 +104,7 @@ def read_questions(
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
                 name=name,
+                start=list(definition.get("start", ())),
                 where=definition.get("where", {}),
                 is_cost=is_cost,
                 doubles=definition.get("doubles", ""),

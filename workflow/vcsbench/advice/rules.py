@@ -42,7 +42,7 @@ def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[Where], str]]:
     They group by command (`log`), by temperature (`cold`), by each other axis (`over http`, `packed`), and at
     last by temperature and command (`cold log`).
     """
-    yield lambda where: where.get(COMMAND_AXIS, "")
+    yield lambda where: labels.value_label(COMMAND_AXIS, where.get(COMMAND_AXIS, ""))
     # Without its command, the label of a group is `cold` or `warm`.
     yield lambda where: labels.group_label({**where, COMMAND_AXIS: ""})
     axes = dict.fromkeys(axis for case in cases for axis in case.where)

@@ -90,9 +90,12 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return the memory that a server configuration can take, and the restart that applies it.
 
     `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults.
-    Example: `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16
-    GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One restart.`
+    Settings without a cache need no memory. Example: `Memory, at most: httpd 16 processes (MaxRequestWorkers
+    400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd
+    4 GiB; svnserve 256 MiB. One restart.`
     """
+    if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
+        return RESTART_COST
     sizes = {}
     parts = []
     smaller = []

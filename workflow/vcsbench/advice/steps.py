@@ -9,7 +9,7 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from vcsbench.advice.cards import Card, Choice, Situation, fits
@@ -45,7 +45,8 @@ OperationKey = tuple[tuple[str, str], ...]
 class Outcome:
     """The outcome of a change in one case, with the flags of its comparison.
 
-    `factor` is at least 1. Times are in seconds, None if unknown.
+    `factor` is at least 1. Times are in seconds, None if unknown. `before` has the value that is changed:
+    `{"format": "f6"}`.
     """
 
     where: Where
@@ -54,6 +55,7 @@ class Outcome:
     before_s: float | None
     after_s: float | None
     flags: Sequence[str]
+    before: Where = field(default_factory=dict)
 
     @property
     def operation(self) -> Where:
@@ -251,13 +253,13 @@ def _outcomes_in(card: Card, value: str, state: Where) -> dict[OperationKey, lis
             continue
         for pair in case.pairs:
             if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
-                outcome = _outcome(case, pair, value)
+                outcome = _outcome(card.question.axis, case, pair, value)
                 outcomes.setdefault(outcome.operation_key, []).append(outcome)
     return outcomes
 
 
-def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
-    """Return the outcome of the change to `value`, one side of a pair, from the other side.
+def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
+    """Return the outcome of the change of an axis to `value`, one side of a pair, from the other side.
 
     Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
     2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
@@ -285,6 +287,7 @@ def _outcome(case: Case, pair: Pair, value: str) -> Outcome:
         before_s=before_s or None,
         after_s=after_s or None,
         flags=pair.flags,
+        before={axis: pair.baseline if is_to_candidate else pair.candidate},
     )
 
 

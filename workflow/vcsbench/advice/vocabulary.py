@@ -22,9 +22,13 @@ class ActionWords(Model):
 
 
 class ValueWords(Model):
-    """The words of a value: its label ("": the value itself), its meaning, and the action that applies it."""
+    """The words of a value: its label ("": the value itself), its meaning, and the action that applies it.
+
+    A `silent` value, such as no password, is left out of the labels of cases.
+    """
 
     label: str = ""
+    silent: bool = False
     meaning: str = ""
     action: ActionWords | None = None
 

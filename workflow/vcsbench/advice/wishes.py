@@ -15,27 +15,34 @@ from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import Outcome
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS
 from vcsbench.config.study import WITHOUT_SERVER
-from vcsbench.formats import PACKED, parse_format
+from vcsbench.formats import parse_format
 from vcsbench.systems import SUBVERSION
-from vcsbench.words import count_of, duration, enumeration
+from vcsbench.words import duration_from_1_s, enumeration
 
 
 @dataclass(frozen=True)
 class MeasuredWork:
-    """The time that loading or packing took here. `is_in_memory`: no disk took part in it."""
+    """The time that a change of the repository took here. `is_in_memory`: no disk took part in it.
+
+    `amount` is what was changed: `20 000 revisions`.
+    """
 
     seconds: float
-    revisions: int
+    amount: str
     is_in_memory: bool
 
     @property
     def text(self) -> str:
         """Return `4 s for 20,000 revisions`."""
-        taken = duration(self.seconds) if self.seconds >= 1 else "less than 1 s"
         place = " in memory" if self.is_in_memory else ""
-        return f"{taken} for {count_of(self.revisions, 'revision')}{place}"
+        return f"{duration_from_1_s(self.seconds)} for {self.amount}{place}"
+
+
+# By axis and value, or ANY value.
+WorkOfChange = Mapping[tuple[str, str], MeasuredWork]
+ANY = "any"
 
 
 class Operation(NamedTuple):
@@ -115,12 +122,12 @@ class Wish:
         return text
 
 
-def find_wishes(advice: Advice, values_now: Where, work: Mapping[str, MeasuredWork]) -> list[Wish]:
+def find_wishes(advice: Advice, values_now: Where, work: WorkOfChange) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
-    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that loading or
-    packing the repository took here, by the axis: `{"packing": MeasuredWork(4.2, 20_000, False)}`.
+    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that a change took
+    here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
@@ -152,7 +159,7 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
 
 
 def _wishes_of_card(
-    card: Card, values_now: Where, work: Mapping[str, MeasuredWork], margin: float
+    card: Card, values_now: Where, work: WorkOfChange, margin: float
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
@@ -187,7 +194,7 @@ def _wishes_of_card(
                 command=_only_command(action, outcome.where.get(ACCESS_AXIS, "")),
                 condition=action.condition,
                 downtime=action.downtime,
-                work=work.get(axis) if _takes_work(axis, value) else None,
+                work=_work_of_change(axis, value, work),
                 slower=_slower_operations(outcomes, margin),
             )
 
@@ -214,11 +221,10 @@ def _only_command(action: CardAction, access: str) -> str:
     return commands[0] if is_one_line else ""
 
 
-def _takes_work(axis: str, value: str) -> bool:
-    """Return True if a change packs or loads the repository. An upgrade in place takes seconds."""
-    if axis == PACKING_AXIS:
-        return value == PACKED
-    if axis != FORMAT_AXIS:
-        return False
-    form = parse_format(value)
-    return not form.is_as_is and not form.is_upgraded
+def _work_of_change(axis: str, value: str, work: WorkOfChange) -> MeasuredWork | None:
+    """Return the time of a change; None if it is unknown, or takes seconds, as an upgrade in place does."""
+    if axis == FORMAT_AXIS:
+        form = parse_format(value)
+        if form.is_as_is or form.is_upgraded:
+            return None
+    return work.get((axis, value)) or work.get((axis, ANY))

@@ -300,8 +300,11 @@ class QuestionDefinition(TypedDict, total=False):
     words: Text
     """The entry of words.yaml with the actions (default: the axis)."""
     next_to: Annotated[dict[MetricName, Text], Field(min_length=1)]
-    """Other metrics that the card has next to the elapsed time, each with the reader for whom it counts. A
-    table has to compare the axis by this metric."""
+    """Other metrics by which the card answers as well, each with those for whom it counts: `server_cpu_s: a
+    server with many clients`. A table has to compare the axis by this metric."""
+    start: Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
+    """The values that readers start from. Gains are over the first of them that is measured (default: the
+    baseline of the table)."""
     how_to_measure: Annotated[MeasureDefinition, former("measure")]
     """The command to type if the grid compares no two of its values."""
 

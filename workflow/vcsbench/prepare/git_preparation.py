@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from vcsbench import processes, progress
 from vcsbench.errors import UserError
@@ -44,6 +44,13 @@ TOLERATED_FAULTS = (
 CHECK_AGAIN = "Run again to make it again."
 
 
+class MadeState(NamedTuple):
+    """A repository in a state, and the seconds of the commands that brought it into its upkeep."""
+
+    path: Path
+    upkeep_s: float
+
+
 class GitPreparation(Preparation):
     """The preparation of bare git repositories."""
 
@@ -68,12 +75,16 @@ class GitPreparation(Preparation):
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
         return record
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> float:
-        begun = time.monotonic()
+    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+        seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as at:
-            for at.done, state in enumerate(states):
-                make_state(loaded, git_store.parse_state(state))
-        return time.monotonic() - begun
+            for at.done, name in enumerate(states):
+                state = git_store.parse_state(name)
+                seconds = make_state(loaded, state).upkeep_s
+                # With many refs, bitmaps and graphs take longer: the repository's own refs count.
+                if state.refs == git_store.AS_IS_REFS or state.upkeep not in seconds_by_upkeep:
+                    seconds_by_upkeep[state.upkeep] = seconds
+        return seconds_by_upkeep
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
         # A killed job may have left an incomplete one, whose name ends with `.new`.
@@ -108,8 +119,8 @@ def import_history(source: Source, path: Path) -> Facts:
     return facts
 
 
-def make_state(loaded: Path, state: GitState) -> Path:
-    """Make a repository with the commits of a loaded one, in another state, next to it, and return its path.
+def make_state(loaded: Path, state: GitState) -> MadeState:
+    """Make a repository with the commits of a loaded one, in another state, next to it.
 
     After an error, no incomplete repository is left. Raise UserError if git fails or makes another state.
     """
@@ -132,7 +143,9 @@ def make_state(loaded: Path, state: GitState) -> Path:
             shutil.copytree(loaded, new)
         # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
+        begun = time.monotonic()
         _keep_up(new, state.upkeep)
+        seconds = time.monotonic() - begun
         # The refs of a state may lead to fewer commits than those of the loaded repository.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
@@ -143,7 +156,7 @@ def make_state(loaded: Path, state: GitState) -> Path:
         remove_path(new)
         raise
     new.rename(path)
-    return path
+    return MadeState(path, seconds)
 
 
 def _keep_up(path: Path, upkeep: str) -> None:

@@ -22,10 +22,11 @@ class Preparation:
         """Load a source, and return facts about the repository (loader.load_source)."""
         raise NotImplementedError
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> float:
-        """Make a repository in each of the states next to the loaded one, and return the seconds.
+    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+        """Make a repository in each of the states next to the loaded one.
 
-        After an error, no incomplete repository is left.
+        Return the seconds that a user waits for each packing or upkeep, without the time of copies: `{"pack":
+        4.2}`. After an error, no incomplete repository is left.
         """
         raise NotImplementedError
 

@@ -51,9 +51,9 @@ class SubversionPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         return _load(source, fmt, staging)
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> float:
+    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
         """Pack a copy of the loaded repository: there is no other state to make."""
-        return make_packed(loaded)
+        return {formats.PACKED: make_packed(loaded)}
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
         return list_verifications(folder, fmt, stop)

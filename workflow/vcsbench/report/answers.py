@@ -16,6 +16,7 @@ from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY_FLAGS, Flag
@@ -150,6 +151,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
+    if card.question.is_cost:
+        lines += _describe_values(card)
     outside = _values_outside_of_grid(card, results)
     if outside:
         names = words.enumeration([value_label(axis, value) for value in outside])
@@ -161,6 +164,20 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
     return lines
+
+
+def _describe_values(card: Card) -> list[str]:
+    """Return a sentence on the meaning of the values that cost something, [] if no value has a meaning.
+
+    Such a card has no commands, in which readers would see what a value is.
+    """
+    axis = card.question.axis
+    parts = []
+    for value in unique_values(value for case in card.cases for value in case.times):
+        meaning = load_vocabulary().value(axis, value).meaning
+        if meaning and value != card.reference:
+            parts.append(f"{value_label(axis, value)}: {meaning}")
+    return [f"{'; '.join(parts)}."] if parts else []
 
 
 def _values_outside_of_grid(card: Card, results: Results) -> list[str]:

@@ -1,7 +1,7 @@
-"""The measured costs of a change of format or packing: time of a load or of packing, and bytes of files.
+"""The measured costs of a change of format, packing or upkeep: its time, and the bytes of files.
 
 A load is `svnadmin load` of a dump into new repositories, one of each format. It is how a repository gets
-another format. Packing is `svnadmin pack`.
+another format. Packing is `svnadmin pack`, and upkeep the commands of git that repack and index.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,11 @@ from typing import TypedDict
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
-from vcsbench.advice.wishes import MeasuredWork
-from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS
+from vcsbench.advice.wishes import ANY, MeasuredWork, WorkOfChange
+from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, UPKEEP_AXIS
+from vcsbench.formats import PACKED
 from vcsbench.report.results import Results
+from vcsbench.systems.git_store import GIT_FORMAT, Upkeep
 
 
 class LoadEstimate(TypedDict):
@@ -48,34 +50,44 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
-        pack_seconds=load.get("pack_seconds", 0),
+        pack_seconds=load["seconds_by_state"].get(PACKED, 0),
         in_memory=_is_in_memory(load),
         bytes=sizes,
     )
 
 
-def measured_work(results: Results) -> dict[str, MeasuredWork]:
-    """Return the time that loading and packing took, by the axis that they change; {} without a load.
+def measured_work(results: Results) -> WorkOfChange:
+    """Return the time that loading, packing and upkeep took, by axis and value; {} without a load.
 
-    Example: `{"format": MeasuredWork(40.1, 5526, False)}`. One without a known time is missing.
+    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False)}`: all formats load at once. A
+    change without a known time is missing.
     """
-    estimate = make_estimate(results)
-    if not estimate:
+    loads = [load for load in _find_loads(results).values() if load.get("seconds")]
+    if not loads:
         return {}
-    seconds = {FORMAT_AXIS: estimate["seconds"], PACKING_AXIS: estimate["pack_seconds"]}
+    load = max(loads, key=lambda load: int(load["revisions"]))
+    # Git makes upkeep of what it has imported. Its import is no change that a user chooses.
+    is_git = load["format"] == GIT_FORMAT
+    seconds: dict[tuple[str, str], float] = {}
+    if not is_git:
+        seconds[FORMAT_AXIS, ANY] = load["seconds"]
+    for state, taken in load["seconds_by_state"].items():
+        seconds[UPKEEP_AXIS if is_git else PACKING_AXIS, state] = taken
+    amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
+    in_memory = _is_in_memory(load)
     return {
-        axis: MeasuredWork(taken, estimate["revisions"], estimate["in_memory"])
-        for axis, taken in seconds.items()
-        if taken
+        change: MeasuredWork(taken, amount, in_memory) for change, taken in seconds.items() if taken
     }
 
 
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
-    Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format and
-    packing have no costs: [].
+    Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format,
+    packing and upkeep have no costs: [].
     """
+    if axis == UPKEEP_AXIS:
+        return _describe_upkeep(results)
     if axis not in (FORMAT_AXIS, PACKING_AXIS):
         return []
     estimate = make_estimate(results)
@@ -87,11 +99,30 @@ def describe_costs(results: Results, axis: str) -> list[str]:
             seconds = load.get("seconds")
         else:
             work = f"Packing {revisions}"
-            seconds = load.get("pack_seconds")
+            seconds = load["seconds_by_state"].get(PACKED)
         if seconds:
-            duration = words.duration(seconds) if seconds >= 1 else "less than 1 s"
+            duration = words.duration_from_1_s(seconds)
             place = " in memory. A disk takes longer" if _is_in_memory(load) else ""
             sentences.append(f"{work} took {duration}{place}.")
+    return sentences
+
+
+def _describe_upkeep(results: Results) -> list[str]:
+    """Return a sentence on the time of each upkeep: `Time here, with 3 000 commits: one pack 2 s, ... .`
+
+    That is the time from packs as they were loaded. Many packs are made by pushes, so they have no time.
+    """
+    sentences = []
+    for load in _find_loads(results).values():
+        parts = []
+        for upkeep, seconds in load["seconds_by_state"].items():
+            if upkeep != Upkeep.MANY_PACKS:
+                label = value_label(UPKEEP_AXIS, upkeep)
+                parts.append(f"{label} {words.duration_from_1_s(seconds)}")
+        if parts:
+            place = " in memory" if _is_in_memory(load) else ""
+            commits = words.count_of(load["revisions"], "commit")
+            sentences.append(f"Its commands took, for {commits}{place}: {', '.join(parts)}.")
     return sentences
 
 

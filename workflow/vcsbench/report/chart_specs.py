@@ -292,8 +292,9 @@ def _forest_record(row: CardRow) -> Record:
 
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors."""
-    records = [_finding_record(dot) for dot in dots]
     ends = [end for dot in dots for end in _ends_of(dot)]
+    domain = factor_domain(ends)
+    records = [_finding_record(dot, domain) for dot in dots]
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
     tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
 
@@ -334,22 +335,23 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     )
 
 
-def _finding_record(dot: FindingDot) -> Record:
+def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     """Return a finding as a row of its plot; a number that is not drawn is None.
 
     The label is the statement in lines of up to LABEL_LINE characters, and the meaning of the right side.
+    `domain` has the ends of the axis. The bar of `at least 2` ends there, and that of `at most 2` begins
+    there.
 
-    Example: `{"label": "f7 is twice as fast\\n→ f7 is faster", "statement": "f7 is twice as fast", "verdict":
-    "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5, "published_at": 2.0,
-    "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
+    Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
+    "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
+    "published_at": 2.0, "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
     """
-    # The ends of an axis for this finding alone: the bar of `at least 2` ends where this axis ends, and that
-    # of `at most 2` begins where it begins. An end of 0 counts as open, because a logarithmic axis has no 0.
-    axis_low, axis_high = factor_domain(_ends_of(dot))
+    # An end of 0 counts as open, because a logarithmic axis has no 0.
+    axis_low, axis_high = domain
     has_range = bool(dot.expected_low or dot.expected_high)
     return {
         **dot.texts,
-        "label": "\n".join([*textwrap.wrap(dot.label, LABEL_LINE), f"→ {dot.right_side}"]),
+        "label": "\n".join([*textwrap.wrap(dot.label, LABEL_LINE), f"above 1x: {dot.right_side}"]),
         "statement": dot.label,
         "verdict": dot.verdict,
         "expected_low": (dot.expected_low or axis_low) if has_range else None,

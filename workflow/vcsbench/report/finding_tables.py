@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
-from vcsbench.advice.decision import Row, compares_times
+from vcsbench.advice.decision import Row, compares
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.config.study import TableDefinition, axis_values
@@ -161,7 +161,7 @@ def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[R
     reversals = []
     for section in sections:
         definition = results.study.tables.get(section.name)
-        if definition and section.compared and compares_times(definition, section.compared):
+        if definition and section.compared and compares(definition, section.compared):
             reversals += _find_reversals(section)
     return reversals
 

@@ -26,13 +26,13 @@ from vcsbench.statistics.expected_range import ExpectedRange, expected_range, ra
 
 MEANINGS = {
     Verdict.REVERSED: "the other side is faster now",
-    Verdict.GONE: "an effect was published, and there is none here",
+    Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
     Verdict.STRONGER: "the effect is larger than published, or there is one where none was published",
     Verdict.FAILS: "the measured interval is outside the expected range",
     Verdict.MIXED: "some pairs are faster, others slower",
-    Verdict.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
-    "delayed acknowledgements (see Fixed cost)",
+    Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
+    "explain it (see Fixed cost)",
     Verdict.UNDECIDED: "the interval is partly inside the range, so the run gives no verdict",
     Verdict.REPRODUCED: "the interval is inside the range",
     Verdict.HOLDS: "the interval is inside the range",
@@ -41,7 +41,7 @@ MEANINGS = {
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
 NO_REASON = "no reason known"
-NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
+NOTHING_EXPLAINS = "no published condition that differs here explains the difference"
 REPEAT = "Repeat the run on another machine."
 # A published 1.2 can be anything from 1.15 to 1.25. The page shows this range if its width is at least this
 # share of the value.
@@ -210,7 +210,9 @@ def _make_view(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
-        expected=range_text(expect, margin, finding.suffix),
+        expected=range_text(
+            expect, margin, finding.suffix, metric_in(finding.definition).change_words
+        ),
         published=finding.format_number(row["published"]),
         measured=finding.format_number(row["measured"]),
         interval=finding.format_interval(row["low"], row["high"]),

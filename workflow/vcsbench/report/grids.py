@@ -243,11 +243,33 @@ def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
     """Return a grid for each combination of values of the keys that are in neither rows nor columns."""
     points_by_grid = grouped_by(points, layout.grid_of)
     in_order = layout.ordered_values(points, layout.rest)
-    return [_make_grid(points_by_grid[values], layout) for values in in_order]
+    in_title = _titling_keys(points, layout)
+    return [_make_grid(points_by_grid[values], layout, in_title) for values in in_order]
 
 
-def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
+def _titling_keys(points: Sequence[Point], layout: Layout) -> list[str]:
+    """Return the keys whose values are the title of a grid: those that distinguish it from other grids.
+
+    The only grid of a table has all of them.
+    """
+    distinguishing = varying([point.keys for point in points], layout.rest)
+    return distinguishing or list(layout.rest)
+
+
+def describe_shared(points: Sequence[Point], layout: Layout) -> str:
+    """Return what all grids of a table share: `In all: f8, not packed.`; "" if their titles have it."""
+    in_title = _titling_keys(points, layout)
+    shared = [key for key in layout.rest if key not in in_title]
+    if not points or not shared:
+        return ""
+    label = _label_keys(points[0], shared, layout)
+    return f"In all: {label}." if label else ""
+
+
+def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
     """Return the grid of points that differ only in the keys of rows and columns.
+
+    `in_title` are the keys whose values are its title.
 
     An axis of the rows that has one value stands at the corner. Of several others, the first one becomes a
     heading above groups of rows. The remaining ones label the rows.
@@ -283,7 +305,7 @@ def _make_grid(points: Sequence[Point], layout: Layout) -> Grid:
     first_row = rows_by_axis[0].items()
     columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
     return Grid(
-        title=_make_title(points[0], layout),
+        title=_label_keys(points[0], in_title, layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
         rows=rows,
@@ -305,6 +327,9 @@ def _make_labels(
     labels = []
     row_axes = list(row)
     for axis in axes:
+        # An axis that does not apply to the row.
+        if not row[axis]:
+            continue
         up_to_axis = row_axes[: row_axes.index(axis) + 1]
         is_same = above != {} and values_in(row, up_to_axis) == values_in(above, up_to_axis)
         # The last label distinguishes a row from the row above, so it is never grey.
@@ -312,10 +337,10 @@ def _make_labels(
     return labels
 
 
-def _make_title(point: Point, layout: Layout) -> str:
-    """Return the values that all points of a grid share, from one of its points: `ruby, f7`."""
+def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:
+    """Return the labels of a point's values on some keys: `ruby, f7`."""
     values = {}
-    for key in layout.rest:
+    for key in keys:
         # The only candidate is in the title of the table.
         is_only_candidate = key == CANDIDATE and len(layout.order.get(CANDIDATE, ())) == 1
         if not is_only_candidate:

@@ -47,7 +47,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         "neither a difference nor equality is certain. With many comparisons, some 95 % intervals are beside "
         "1x by chance, so a difference has to pass a stricter test"
     )
-    small = "mostly start-up (over half of the time), decides nothing"
+    small = "process start and connection can explain the difference, which decides nothing"
     band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
     # The CSS classes are those of chips and dots.
     entries = [

@@ -23,7 +23,7 @@ from vcsbench.statistics import comparisons, texts
 # By codes.StopReason.
 WHY_ENDED: Mapping[str, str] = {
     StopReason.ALL_DECIDED: "all comparisons are answered or too small",
-    StopReason.TIME_IS_UP: "the time limit{limit} was reached",
+    StopReason.TIME_IS_UP: "no further round fits into the time limit{limit}",
     StopReason.UNREACHABLE: "more rounds cannot answer the rest",
 }
 SIDE_BY_SIDE_LIMIT = (
@@ -69,8 +69,9 @@ def describe_cold(results: Results) -> str:
     """Return how cold commands compare with warm ones, and how fast they read; "" without a cold command.
 
     A cold command that takes no longer than a warm one says little about other storage: a cache below this
-    machine may have answered. Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device, at 15.0
-    MiB/s to 210 MiB/s. 2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
+    machine may have answered. Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device: 15.0 MiB to
+    210 MiB for each second of the command. 2 of 6 cold cells take no longer than warm ones (within 10 %):
+    ...`.
     """
     timed = [
         run
@@ -91,7 +92,8 @@ def describe_cold(results: Results) -> str:
         least, most = words.size(min(sizes)), words.size(max(sizes))
         slowest, fastest = words.size(min(rates)), words.size(max(rates))
         sentences.append(
-            f"Cold runs read {least} to {most} from the device, at {slowest}/s to {fastest}/s."
+            f"Cold runs read {least} to {most} from the device: {slowest} to {fastest} for each "
+            "second of the command."
         )
     margin = 1 + results.advice.min_effect_pct / 100
     compared = 0
@@ -225,7 +227,9 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
             f"{in_tables_only} of the {counts.total()} are in tables only, not in cards."
         )
     if too_small:
-        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
+        sentences.append(
+            "Too small: start-up can explain the difference; a larger repository or scale answers it."
+        )
     if undecided and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences

@@ -7,9 +7,8 @@ shows the answers of the picked combination.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from vcsbench import words
 from vcsbench.advice import labels, steps
@@ -18,9 +17,9 @@ from vcsbench.advice.decision import Where
 from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
-from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.report.finding_tables import Reversal, describe_opposites
-from vcsbench.report.results import grouped_by
+from vcsbench.report.results import grouped_by, unique_values
 
 # The CSS classes of chips, which are coloured texts in a table.
 CHIP_STYLES = {
@@ -48,8 +47,6 @@ HEADINGS = {
 }
 NOT_COMPARED = "Measured, but not compared (the card has the reason)"
 NOT_MEASURED = "Not measured for what you have"
-# A range is split by the values of an axis into so many parts at most.
-MAX_PARTS = 3
 
 
 @dataclass(frozen=True)
@@ -125,9 +122,14 @@ class PickAnswer:
     cards: Sequence[CardAnswer]
 
     @property
+    def has_states(self) -> bool:
+        """Return True if a step was also measured after another one, or all of them together."""
+        return any(len(change.rows) > 1 for change in self.changes)
+
+    @property
     def measured_alone(self) -> bool:
         """Return True if no step was measured after another one: their gains must not be multiplied."""
-        return len(self.changes) > 1 and all(len(change.rows) < 2 for change in self.changes)
+        return len(self.changes) > 1 and not self.has_states
 
 
 @dataclass(frozen=True)
@@ -323,15 +325,37 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     """Return a chip for each effect of a change among its outcomes for one operation.
 
     An outcome belongs to a single case, such as log over svn or log over http. Outcomes with the same effect
-    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes.
+    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells them from
+    the others, its values stand in place of the numbers: `svn: 1.7x faster`.
     """
     chips = []
     for effect, members in grouped_by(outcomes, lambda outcome: outcome.effect).items():
         text = _describe_effect(effect, members, margin)
         if len(members) < len(outcomes):
-            text += f" in {len(members)} of {len(outcomes)}"
+            names = _name_members(members, outcomes)
+            share = f" in {len(members)} of {len(outcomes)}"
+            text = f"{names}: {text}" if names else text + share
         chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(members)))
     return chips
+
+
+def _name_members(members: Sequence[Outcome], outcomes: Sequence[Outcome]) -> str:
+    """Return the values of an axis that only the `members` among some outcomes have: `http, svn`; or "".
+
+    Of the changed axis, these are the values before the change.
+    """
+    wheres = [{**outcome.where, **outcome.before} for outcome in members]
+    others = [{**outcome.where, **outcome.before} for outcome in outcomes if outcome not in members]
+    for axis in wheres[0]:
+        values = unique_values(where.get(axis, "") for where in wheres)
+        values_of_others = {where.get(axis, "") for where in others}
+        if (
+            len(values) < labels.MAX_PARTS
+            and "" not in values
+            and values_of_others.isdisjoint(values)
+        ):
+            return ", ".join(labels.value_label(axis, value) for value in values)
+    return ""
 
 
 def _describe_effect(effect: ChangeEffect, outcomes: Sequence[Outcome], margin: float) -> str:
@@ -341,7 +365,8 @@ def _describe_effect(effect: ChangeEffect, outcomes: Sequence[Outcome], margin: 
     """
     if effect in EFFECT_TEXTS:
         return EFFECT_TEXTS[effect]
-    text = f"{_describe_factors(outcomes, margin)} {effect}"
+    factors = [(outcome.where, outcome.factor) for outcome in outcomes]
+    text = f"{labels.explained_range(factors, margin)} {effect}"
     is_slight = max(outcome.factor for outcome in outcomes) < margin
     return f"{text}, {labels.SLIGHT}" if is_slight else text
 
@@ -354,37 +379,6 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
     if before_s is None or after_s is None:
         return ""
     return " → ".join(labels.seconds_of_both([before_s, after_s]))
-
-
-def _describe_factors(outcomes: Sequence[Outcome], margin: float) -> str:
-    """Return the range of the factors of outcomes with one effect: `1.4x to 1.6x`.
-
-    If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
-    """
-    # The first axis that explains the range is used.
-    for axis in outcomes[0].where:
-        # All outcomes have the same command and cache.
-        if axis in (COMMAND_AXIS, CACHE_AXIS):
-            continue
-        ranges: defaultdict[str, list[float]] = defaultdict(list)
-        for outcome in outcomes:
-            ranges[outcome.where.get(axis, "")].append(outcome.factor)
-        if 1 < len(ranges) <= MAX_PARTS and _are_apart(ranges, margin):
-            parts = [
-                f"{labels.value_label(axis, value)} {labels.range_of_factors(factors)}"
-                for value, factors in ranges.items()
-            ]
-            return ", ".join(parts)
-    return labels.range_of_factors([outcome.factor for outcome in outcomes])
-
-
-def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:
-    """Return True if the ranges of factors are apart by two margins or more, as two uncertain numbers.
-
-    Example: `{"f6": [1.4, 1.6], "f7": [3.2, 3.5]}` are apart by 2, which is more than 1.1 x 1.1.
-    """
-    in_order = sorted(ranges.values(), key=min)
-    return all(min(larger) >= margin**2 * max(smaller) for smaller, larger in pairwise(in_order))
 
 
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:

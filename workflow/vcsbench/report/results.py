@@ -383,17 +383,20 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path) -> dict[str, Row]:
     """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
 
-    `pack_seconds` is added, the time of the slowest packing, 0 without any: `{"ruby": {"revisions": 5526,
-    "seconds": 40.1, "loaded_in": "/dev/shm/...", "pack_seconds": 2.0, ...}}`.
+    `seconds_by_state` is added, the longest time for each packing or upkeep: `{"ruby": {"revisions": 5526,
+    "seconds": 40.1, "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
     """
     records = [(p.parent.name, _read_json(p)) for p in sorted((folder / "loaded").glob("*/*.json"))]
     loads: dict[str, Row] = {}
     for repository, same in grouped_by(records, lambda record: record[0]).items():
         # All formats load at the same time, so the slowest one is the time of the whole load.
         slowest = max((record for _, record in same), key=lambda record: record["seconds"])
-        packings = (folder / "packed" / repository).glob("*.json")
-        pack_seconds = max((_read_json(path)["pack_seconds"] for path in packings), default=0.0)
-        loads[repository] = {**slowest, "pack_seconds": pack_seconds}
+        seconds_by_state: dict[str, float] = {}
+        for path in sorted((folder / "packed" / repository).glob("*.json")):
+            # A record of an earlier version has no times of single states.
+            for state, seconds in _read_json(path).get("seconds_by_state", {}).items():
+                seconds_by_state[state] = max(seconds, seconds_by_state.get(state, 0.0))
+        loads[repository] = {**slowest, "seconds_by_state": seconds_by_state}
     return loads
 
 

@@ -19,6 +19,7 @@ from vcsbench.systems import SUBVERSION
 
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
+ON_MADE_LINE = "client and server are on one machine (loopback, or a made network between them)"
 GIB = 1 << 30
 # The inputs whose facts are in the record `repository` of a context.
 OTHER_REPOSITORIES = ("committed_repository", "git_repository", "fossil_repository")
@@ -196,7 +197,10 @@ def _describe_network(contexts: Rows) -> str:
     remote_hosts = unique_values(c["remote"]["host"] for c in contexts if c["remote"])
     if remote_hosts:
         return f"{ON_NETWORK}: {words.enumeration(remote_hosts)}"
-    return ON_ONE_MACHINE if any(context["server"] for context in contexts) else ""
+    if not any(context["server"] for context in contexts):
+        return ""
+    # With a made network, client and server have network cards of their own.
+    return ON_MADE_LINE if any(context.get("line") for context in contexts) else ON_ONE_MACHINE
 
 
 def _count_rounds(contexts: Rows) -> str:

@@ -316,9 +316,11 @@ def _call_sentence(comparison: ComparisonRow, candidate: str, metric: Metric) ->
 
 
 def side_labels(definition: TableDefinition) -> tuple[str, str]:
-    """Return the labels of both sides of a comparison: `f6` and `f7 or f8`."""
+    """Return the labels of both sides of a comparison: `f6` and `f7 or f8`, or `others` for three or more."""
     compare = definition["compare"]
     axis = compare["axis"]
     baseline = labels.value_label(axis, compare["baseline"])
     candidates = [labels.value_label(axis, value) for value in compare["candidates"]]
+    if len(candidates) > 2:
+        return baseline, "others"
     return baseline, " or ".join(candidates)

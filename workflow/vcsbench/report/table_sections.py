@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
-from vcsbench.advice.decision import Row, compares_times
+from vcsbench.advice.decision import Row, compares
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import at_least_1, factor, value_label
 from vcsbench.axes.cache_states import pictograms
@@ -21,7 +21,7 @@ from vcsbench.report.results import Results, grouped_by, unique_values
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
-    "s": "too small to compare: mostly start-up (hatched)",
+    "s": "too small to compare: start-up can explain it (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
 }
@@ -231,13 +231,14 @@ def _make_section(results: Results, name: str) -> TableSection:
     shown_points, left_out = grids.leave_out_empty(points, layout)
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
     caption = layout.caption(shown_points or published)
+    shared = grids.describe_shared(shown_points or published, layout)
     with_reason = [point for point in points if point.reason]
     withheld = grouped_by(with_reason, lambda point: point.reason)
     return TableSection(
         name=name,
         title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=f"{_make_reading(definition, has_published)} {caption}".strip(),
+        reading=" ".join(filter(None, [_make_reading(definition, has_published), caption, shared])),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
         published_in_full=_rest_of_published(published, pairs, layout, definition),
@@ -399,8 +400,6 @@ def make_title(definition: TableDefinition) -> str:
         reduction = definition.get("reduce", "median")
         return title if reduction == "median" else f"{title}, {reduction}"
     baseline, candidates = table_points.side_labels(definition)
-    if len(definition["compare"]["candidates"]) > 2:
-        candidates = "others"
     return f"{title}: {baseline} against {candidates}"
 
 
@@ -443,7 +442,7 @@ def _make_key(
     key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
         # Only tables with published numbers print per cent, and only comparisons of times have cards.
-        has_cards = compares_times(definition, definition["compare"]["axis"])
+        has_cards = compares(definition, definition["compare"]["axis"])
         is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
         if has_cards and has_published and is_large:
             key.append(PER_CENT_KEY)

@@ -159,7 +159,10 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
             uncompared.setdefault(" ".join(card.notes), []).append(question)
         else:
             yield TerminalRow(question, answer.effect, answer.short)
-            yield from (TerminalRow("", note) for note in card.notes)
+            for role in card.roles:
+                yield TerminalRow("", f"{role.scope}: {role.text}.")
+            for note in card.notes:
+                yield TerminalRow("", note)
     if unmeasured:
         yield TerminalRow("Unmeasured", ", ".join(unmeasured))
     for reason, questions in uncompared.items():
