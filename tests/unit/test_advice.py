@@ -183,7 +183,7 @@ SLOWER_EXPORT = row(1 / 1.5, command="export")
             # The access explains the range.
             [row(1 / 1.2), row(1 / 27, access="svn")],
             *(AnswerKind.COST, "up to 27x slower"),
-            "f7: cold log http 1.2x, svn 27x slower",
+            "f7: cold log (http 1.2x, svn 27x) slower",
         ),
         ([row(2.0)], AnswerKind.COST, "no cost", "f7: cold log 2.0x faster"),
         (
@@ -206,6 +206,23 @@ def test_effects_below_the_margin_are_counted_and_not_named():
     made = card(row(2.0), row(1.02, access="svn"), row(1 / 1.03, access="file"))
     assert made.answer.effect.startswith("cold log 2.0x faster (of 3 cases ")
     assert made.shown == ["access"]
+
+
+def test_gains_over_a_start_are_apart_from_cases_that_do_not_compare_it():
+    rows = [row(0.5, candidate="f4"), row(2.0), row(1.5, command="export")]
+    asked = CardQuestion("format", "Which?", start=["f3", "f4"])
+    answer = card(*rows, question=asked).answer
+    assert answer.effect == "cold log 4.0x faster; against f6: cold export 1.5x faster"
+    assert (answer.value, answer.against) == ("f7", "f4")
+    # Without a measured start, gains are over the baseline.
+    answer = card(*rows[1:], question=asked).answer
+    assert answer.against == "f6" and "against" not in answer.effect
+
+
+def test_answer_names_the_only_other_value_if_the_baseline_is_best():
+    assert card(row(0.5)).answer.against == "f7"
+    both = card(row(0.5), row(0.4, candidate="f8"))
+    assert both.answer.against == "the slowest other"
 
 
 def test_axis_with_one_value_distinguishes_no_cases():

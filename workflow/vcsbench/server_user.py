@@ -47,22 +47,40 @@ def _can_use_group(gid: int) -> bool:
     return not lines
 
 
+# In place of a group.
+UNCHANGED = -1
+
+
+class Rights(NamedTuple):
+    """The group (or UNCHANGED) and the mode of a file or folder."""
+
+    gid: int
+    mode: int
+
+
+def granted_rights(mode: int) -> Rights:
+    """Return the rights that grant() sets for a mode.
+
+    If this process is not root's, its servers run as its own user, so group and others get no rights.
+    """
+    ids = server_ids()
+    return Rights(ids.gid, mode) if ids else Rights(UNCHANGED, mode & 0o700)
+
+
 def grant(path: Path | int, mode: int) -> None:
     """Set the mode of a file or folder, and its group to the group of root's servers.
 
-    `path` may be a descriptor. If this process is not root's, its servers run as its own user, so group and
-    others get no rights. The access-control list is removed: an inherited one could give others rights.
+    `path` may be a descriptor (granted_rights). The access-control list is removed: an inherited one could
+    give others rights.
     """
     for name in ACCESS_LISTS:
         # The file may have no such list, and the file system may support none.
         with contextlib.suppress(OSError):
             os.removexattr(path, name)
-    ids = server_ids()
-    if ids:
-        os.chown(path, -1, ids.gid)
-        os.chmod(path, mode)
-    else:
-        os.chmod(path, mode & 0o700)
+    rights = granted_rights(mode)
+    if rights.gid != UNCHANGED:
+        os.chown(path, -1, rights.gid)
+    os.chmod(path, rights.mode)
 
 
 def has_access_list(path: Path) -> bool:

@@ -76,6 +76,8 @@ function showRows(values) {
     const rows = [...table.tBodies[0].rows];
     for (const row of rows) row.hidden = !isPicked(keysOf(row), others) || !hasSide(row, values[axis]);
     const shown = rows.filter((row) => !row.hidden).length;
+    // Without a fitting comparison, the chart would be empty.
+    table.closest(".cases").hidden = shown === 0;
     table.closest("details").querySelector("summary").textContent = `${shown} of ${written(rows.length, "comparisons")}, as a table`;
   }
   const situations = [...document.querySelectorAll(".situations tbody tr")];

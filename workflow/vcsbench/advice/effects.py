@@ -69,11 +69,8 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
 
 
 def _gain_over(other: str, value: str, case: Case) -> float | None:
-    """Return how many times as fast a decided value is as another one; None if that is not decided.
-
-    In a case that does not compare the other one, it is the gain over the slowest of the other values.
-    """
-    if other != value and case.compares(other):
+    """Return how many times as fast a decided value is as another one; None if that is not decided."""
+    if other != value:
         slower = case.losses.get(other)
     else:
         # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.

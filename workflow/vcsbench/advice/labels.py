@@ -147,11 +147,11 @@ def range_of_factors(ratios: Sequence[float]) -> str:
     return f"{low.removesuffix(' %')} to {high}"
 
 
-def explained_range(members: Sequence[tuple[Where, float]], margin: float) -> str:
-    """Return the range of the factors of cases: `1.4x to 1.6x`.
+def explained_ranges(members: Sequence[tuple[Where, float]], margin: float) -> list[str]:
+    """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
-    If the values of an axis explain the range, each value has its own: `f6 1.4x to 1.6x, f7 3.2x to 3.5x`.
-    A member is the values of a case, and a factor of at least 1. Factors within `margin` are about equal.
+    If the values of an axis explain the range, each value has its own: `["f6 1.4x", "f7 3.2x to 3.5x"]`. A
+    member is the values of a case, and a factor of at least 1. Factors within `margin` are about equal.
     """
     # The first axis that explains the range is used.
     for axis in members[0][0]:
@@ -162,12 +162,11 @@ def explained_range(members: Sequence[tuple[Where, float]], margin: float) -> st
         for where, ratio in members:
             ranges[where.get(axis, "")].append(ratio)
         if 1 < len(ranges) <= MAX_PARTS and _are_apart(ranges, margin):
-            parts = [
+            return [
                 f"{value_label(axis, value)} {range_of_factors(factors)}"
                 for value, factors in ranges.items()
             ]
-            return ", ".join(parts)
-    return range_of_factors([ratio for _, ratio in members])
+    return [range_of_factors([ratio for _, ratio in members])]
 
 
 def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:

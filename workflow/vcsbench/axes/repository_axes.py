@@ -266,6 +266,8 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     name = repository.get("name")
     if value != PACKED or not name:
         return ""
+    # An upgrade adds no shards, so the release that made the repository counts. But it makes packing
+    # possible, so the present format counts below.
     if form and not form.is_sharded:
         return (
             f"a repository that was made in {form.created} has no shards: there is nothing to pack"

@@ -226,6 +226,7 @@ class LinkedNetworks:
     def measure(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line, within 2 s on an idle machine.
 
+        After ATTEMPTS, return the last measurement, also if it is not as set: the runs are judged later.
         Raise UserError if most packets are lost.
         """
         link = self.link

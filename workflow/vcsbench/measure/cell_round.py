@@ -47,8 +47,10 @@ class RoundMeasurement:
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         self.recipe = recipe
+        # The number of the round, from 1.
         self.number = number
         self.folder = folder
+        # The cache state: its steps before runs (setup, first, prepare), warm-up runs and promises.
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
@@ -249,9 +251,10 @@ class RoundMeasurement:
             self.collector.end(self.hyperfine.pid)
 
     def _warm_up(self, is_read: bool) -> None:
-        """Run the command untimed, and collect the evidence of this run.
+        """Run the command untimed, and end the record of its evidence, which its preparation has begun.
 
-        With `is_read`, set `captured` to this run, and read its output if the work is computed from it.
+        With `is_read`, set `captured` to this run, with the bytes of the server, and read its output if the
+        work is computed from it.
         """
         try:
             captured = self._run_untimed(is_read)
@@ -259,6 +262,7 @@ class RoundMeasurement:
             raise type(error)(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
         if is_read:
+            # end() has just added this run.
             reads = self.collector.warming[-1]
             server_io = {
                 "server_rchar": reads.get("server_rchar"),

@@ -62,12 +62,13 @@ class SamplingBatches:
         self.blocks = blocks
         # The total rounds of each block, by batch. A decision stays as it is, so none is read twice.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # Only the last decision with rounds is read here, because it has the total rounds of each block. This
-        # is its batch.
-        self._first_read = 1
+        # The batch of the last decision with rounds at this time. Earlier ones are not read, because each has
+        # the total rounds of each block.
+        self._last_at_start = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
+            # This also keeps the rounds in _rounds_by_batch.
             if self._rounds_after(number) is not None:
-                self._first_read = number
+                self._last_at_start = number
                 break
 
     def _numbers_of_files(self) -> list[int]:
@@ -101,7 +102,7 @@ class SamplingBatches:
     @property
     def last(self) -> int:
         """Return the number of the last batch with rounds that is decided now."""
-        number = self._first_read
+        number = self._last_at_start
         while self._rounds_after(number + 1) is not None:
             number += 1
         return number

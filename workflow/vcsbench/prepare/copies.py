@@ -149,16 +149,16 @@ def interleave(
 
     # By step first, and then by copy: (step, index of the copy's job, file).
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
-    previous_step = None
+    previous = None
     with progress.stage("copying", len(files), "files") as at:
         # The progress display shows `at.done`, the number of finished files.
-        for at.done, (number, index, file) in enumerate(files):
-            step = (number, index)
-            # A step has several files: the revision, and its properties.
-            if fragmentation_kib and previous_step not in (None, step):
+        for at.done, (step, index, file) in enumerate(files):
+            # A step of a copy has several files: the revision, and its properties. A spacer comes before each
+            # but the first.
+            if fragmentation_kib and previous not in (None, (step, index)):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
                 _write(f"{temporary}/spacer{at.done}", _random_chunks(size), mode=0o644)
-            previous_step = step
+            previous = (step, index)
             job = jobs[index]
             chunks = read_chunks(f"{job.source}/{file.name}", file.size)
             destination = f"{job.destination}/{file.name}"

@@ -72,17 +72,18 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     fresh = path / "fresh"
     git_store.create_bare(fresh, hash_name, storage)
     (fresh / "config").replace(path / "config")
-    head = (loaded / "HEAD").read_bytes()
+    head = (loaded / "HEAD").read_text()
     if storage == git_store.REFTABLE:
-        # git itself makes the files of an empty reftable, and keeps HEAD in it.
+        # git itself makes the files of an empty reftable.
         remove_path(fresh)
         init_reftable(fresh, hash_name)
         (fresh / "reftable").replace(path / "reftable")
-        head = (fresh / "HEAD").read_bytes()
-    (path / "HEAD").write_bytes(head)
+        # The file HEAD is a placeholder. git keeps the real one in the table (below).
+        (fresh / "HEAD").replace(path / "HEAD")
+    else:
+        (path / "HEAD").write_text(head)
     # A folder without `refs` is no repository for git, even if the refs are in a reftable.
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
     if storage == git_store.REFTABLE:
-        branch = (loaded / "HEAD").read_text().removeprefix("ref: ").strip()
-        run_git(path, "symbolic-ref", "HEAD", branch)
+        run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())

@@ -366,7 +366,7 @@ def _describe_effect(effect: ChangeEffect, outcomes: Sequence[Outcome], margin: 
     if effect in EFFECT_TEXTS:
         return EFFECT_TEXTS[effect]
     factors = [(outcome.where, outcome.factor) for outcome in outcomes]
-    text = f"{labels.explained_range(factors, margin)} {effect}"
+    text = f"{', '.join(labels.explained_ranges(factors, margin))} {effect}"
     is_slight = max(outcome.factor for outcome in outcomes) < margin
     return f"{text}, {labels.SLIGHT}" if is_slight else text
 

@@ -33,10 +33,11 @@ class Commit(NamedTuple):
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return the commits in the output of `git log` with the options COMMITS_FORMAT, parents before children.
+    """Return the commits in the output of `git log` with the options COMMITS_FORMAT.
 
-    A line is `<commit> <seconds since 1970> <parent> <parent>`. Parents become indices in the returned list.
-    The missing parents of a shallow clone are left out.
+    `lines` must have parents before children (`--reverse`). A line is `<commit> <seconds since 1970> <parent>
+    <parent>`. Parents become indices in the returned list. The missing parents of a shallow clone are left
+    out.
     """
     index: dict[bytes, int] = {}
     commits: list[Commit] = []

@@ -175,12 +175,9 @@ class WorkDir:
         A file system without owners and modes ignores this: see check_protected().
         """
         status = os.fstat(folder)
-        server_ids = server_user.server_ids()
-        # Without a user of their own, the servers run as this user, so no group needs access.
-        group = server_ids[1] if server_ids else status.st_gid
-        # grant() leaves the rights of the group out, too.
-        mode = MODE if server_ids else MODE & 0o700
-        is_granted = (status.st_gid, stat.S_IMODE(status.st_mode)) == (group, mode)
+        rights = server_user.granted_rights(MODE)
+        has_group = rights.gid in (server_user.UNCHANGED, status.st_gid)
+        is_granted = has_group and stat.S_IMODE(status.st_mode) == rights.mode
         # The folder may inherit an access-control list from the storage, which can let other users in.
         if not is_granted or server_user.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
