@@ -173,6 +173,10 @@ def throttled_us() -> int | None:
     return total_us
 
 
+# The versions of control groups, by the type of their file system.
+GROUP_VERSIONS = {"cgroup": 1, "cgroup2": 2}
+
+
 @cache
 def groups(controller: str) -> tuple[Group, ...]:
     """Return the groups that limit a controller for this process: its own group first, then the ancestors.
@@ -182,27 +186,45 @@ def groups(controller: str) -> tuple[Group, ...]:
     """
     members: list[Group] = []
     memberships = _read_memberships()
-    # A line is `36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS`: a mount at POINT that
-    # shows the folder ROOT of a file system.
+    for mount in _read_group_mounts():
+        for hierarchy, controllers, path in memberships:
+            # Version 2 has one hierarchy, with the number 0, for all controllers.
+            if mount.version == 2:
+                is_member = hierarchy == "0"
+            else:
+                is_member = controller in mount.controllers and controller in controllers.split(",")
+            if is_member:
+                members += _list_upwards(mount.root, mount.point, path, mount.version)
+    return tuple(members)
+
+
+class _GroupMount(NamedTuple):
+    """A mount at `point` that shows the folder `root` of a file system of control groups.
+
+    Its version is 1, with the controllers of its hierarchy, or 2.
+    """
+
+    root: str
+    point: str
+    version: int
+    controllers: list[str]
+
+
+def _read_group_mounts() -> list[_GroupMount]:
+    """Return the mounts of control groups that this process sees."""
+    mounts = []
+    # A line is `36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS`.
     for line in read(SELF / "mountinfo", "surrogateescape").split("\n"):
         mount, _, file_system = line.partition(" - ")
         fields = mount.split(" ")
-        if len(fields) < 5:
-            continue
-        root = fields[3]
-        point = fields[4]
         kind, *device_and_options = file_system.split(" ")
-        # A mount of version 1 has the names of its controllers among its SUPER_OPTIONS: `rw,cpu,cpuacct`.
+        if len(fields) < 5 or kind not in GROUP_VERSIONS:
+            continue
+        root, point = fields[3:5]
+        # Of version 1, the names of the controllers are among the SUPER_OPTIONS: `rw,cpu,cpuacct`.
         options = "".join(device_and_options[1:]).split(",")
-        is_version_1 = kind == "cgroup" and controller in options
-        is_version_2 = kind == "cgroup2"
-        for hierarchy, controllers, path in memberships:
-            # Version 2 has one hierarchy, with the number 0, for all controllers.
-            if is_version_2 and hierarchy == "0":
-                members += _list_upwards(root, point, path, 2)
-            elif is_version_1 and controller in controllers.split(","):
-                members += _list_upwards(root, point, path, 1)
-    return tuple(members)
+        mounts.append(_GroupMount(root, point, GROUP_VERSIONS[kind], options))
+    return mounts
 
 
 def _read_memberships() -> list[list[str]]:

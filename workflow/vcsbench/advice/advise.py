@@ -109,11 +109,15 @@ def advise(
 def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
     """Return the card of a question, from the tables that compare times of its axis.
 
-    Without such a table, the first measured value is compared with the others here. Other cells than those of
-    the question's cases and values do not count.
+    Without such a table, the first measured value is compared with the others here. Only the cells of the
+    question's cases and values count.
     """
     axis, axes = question.axis, list(settings.order)
-    tables = [table for table in results.tables if decision.compares(table[0], axis)]
+    tables = [
+        (definition, rows)
+        for definition, rows in results.tables
+        if decision.compares(definition, axis)
+    ]
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
     rows: list[Row] = []
