@@ -41,7 +41,7 @@ def test_four_cells_make_tables_cards_findings_and_a_page(project):
     findings = project.rows(f"findings/{STUDY}.csv")
     assert {row["published"] for row in findings} == {""}
     page = project.page(STUDY)
-    assert "What does https cost?" in page and "Source: https://" in page
+    assert "What does https cost, against http?" in page and "Source: https://" in page
     # No secret of a cell-round is left.
     contexts = json.dumps(project.contexts())
     assert "PRIVATE KEY" not in contexts and "$apr1$" not in contexts
