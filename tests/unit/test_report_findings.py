@@ -148,7 +148,12 @@ def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path
 
 def test_every_code_has_a_text():
     assert texts.REASON_TEXTS.keys() == set(ReasonCode)
-    assert texts.ACTION_TEXTS.keys() >= {*verdicts.EXPLAINING_CODES, ReasonCode.NEEDS_ROUNDS}
+    mendable = {
+        *(ReasonCode.NEEDS_ROUNDS, ReasonCode.FEW_ROUNDS, ReasonCode.ON_BOUND),
+        *(ReasonCode.FIXED_COST, ReasonCode.OLD_VERSION, ReasonCode.NOT_IN_GRID),
+        *(ReasonCode.SKIPPED, ReasonCode.INCOMPLETE, ReasonCode.NO_RESULT),
+    }
+    assert texts.ACTION_TEXTS.keys() == {*verdicts.EXPLAINING_CODES, *mendable}
     assert texts.CALL_TEXTS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
     assert texts.VERDICTS.keys() == set(Verdict) == MEANINGS.keys()
     assert texts.UNDECIDED_TEXTS.keys() == set(WhyUndecided) and texts.NO_BEST.keys() == set(

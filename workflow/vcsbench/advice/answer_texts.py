@@ -148,7 +148,9 @@ def answer_with_choice(
         return Answer(kind, value, str(kind), f"Choose {text}.", text, compared)
 
     label = context.label(value)
-    text = _text_of_gains(value, against, cases, context)
+    text = _effect_text(effect, context)
+    if against == context.start != context.reference:
+        text = _text_from_start(value, cases, context)
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
     elif context.has_workload:
@@ -162,19 +164,18 @@ def answer_with_choice(
     return Answer(kind, value, short, sentence, text, compared)
 
 
-def _text_of_gains(value: str, against: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of a value on all cases, compared with the value `against`.
+def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
+    """Return the effect of a value for a question that starts from another value than the reference.
 
-    A question may start from another value than the reference, such as many packs. Cases that do not compare
-    it have a clause of their own: `clone 2.5x faster; against one pack: log 8.6x faster`.
+    Cases that do not compare the start, such as many packs, have a clause of their own: `clone 2.5x faster;
+    against one pack: log 8.6x faster`.
     """
-    others: list[Case] = []
-    if against == context.start != context.reference:
-        others = [case for case in cases if not case.compares(against)]
-    compared = [case for case in cases if case not in others]
+    compared = [case for case in cases if case.compares(context.start)]
+    others = [case for case in cases if not case.compares(context.start)]
     texts_of_parts = []
     if compared:
-        texts_of_parts.append(_effect_text(combine_effects(value, compared, against), context))
+        effect = combine_effects(value, compared, context.start)
+        texts_of_parts.append(_effect_text(effect, context))
     if others:
         effect = combine_effects(value, others, context.reference)
         text = _effect_text(effect, context)

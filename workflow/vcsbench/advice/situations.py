@@ -16,8 +16,8 @@ from vcsbench.statistics.calls import call_ratios
 from vcsbench.statistics.comparisons import (
     CALLED_ROUNDS,
     Limits,
-    can_be_start_up,
-    has_longer_start_up,
+    StartUpShares,
+    start_up_explains,
 )
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
@@ -118,10 +118,8 @@ def _rank_choices(
     choices = [Choice(values_by_cell[best], math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
         # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
-        of_start_up = (shares[best], shares[cell], max(ratio.low, 1.0))
-        is_small = can_be_start_up(*of_start_up)
-        if call == Call.SLOWER:
-            is_small = is_small or has_longer_start_up(*of_start_up)
+        of_both = StartUpShares(shares[best], shares[cell], max(ratio.low, 1.0))
+        is_small = start_up_explains(of_both, is_difference=call == Call.SLOWER)
         shown_call = Call.TOO_SMALL if is_small else call or Call.UNDECIDED
         choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, shown_call))
     return choices

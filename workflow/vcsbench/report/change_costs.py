@@ -37,10 +37,9 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 
     The script of the page scales both to the number of revisions of a reader's repository.
     """
-    loads = [(name, load) for name, load in _find_loads(results).items() if load.get("seconds")]
-    if not loads:
+    repository, load = _find_largest_load(results)
+    if not load:
         return None
-    repository, load = max(loads, key=lambda item: int(item[1]["revisions"]))
     sizes: dict[str, dict[str, int]] = {}
     for facts in (context["repository"] for context in results.contexts):
         if facts.get("name") == repository and facts.get("bytes"):
@@ -62,10 +61,9 @@ def measured_work(results: Results) -> WorkOfChange:
     Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False)}`: all formats load at once. A
     change without a known time is missing.
     """
-    loads = [load for load in _find_loads(results).values() if load.get("seconds")]
-    if not loads:
+    _, load = _find_largest_load(results)
+    if not load:
         return {}
-    load = max(loads, key=lambda load: int(load["revisions"]))
     # Git makes upkeep of what it has imported. Its import is no change that a user chooses.
     is_git = load["format"] == GIT_FORMAT
     seconds: dict[tuple[str, str], float] = {}
@@ -161,6 +159,12 @@ def _find_loads(results: Results) -> dict[str, Row]:
     names = {context["repository"].get("name") for context in results.contexts}
     loads = results.loads.items()
     return {name: load for name, load in loads if name in names and load.get("revisions", 0) > 1}
+
+
+def _find_largest_load(results: Results) -> tuple[str, Row]:
+    """Return the repository with the most revisions, and the record of its timed load; ("", {}) without."""
+    loads = [item for item in _find_loads(results).items() if item[1].get("seconds")]
+    return max(loads, key=lambda item: int(item[1]["revisions"]), default=("", {}))
 
 
 def _is_in_memory(load: Row) -> bool:

@@ -229,8 +229,7 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         # `least_factor` is how much slower the slow side is at least: NaN without an interval.
         has_interval = call and not math.isnan(shares.least_factor)
         is_difference = comparisons.is_difference(call)
-        is_start_up = has_interval and comparisons.can_be_start_up(*shares)
-        if is_start_up or (is_difference and comparisons.has_longer_start_up(*shares)):
+        if has_interval and comparisons.start_up_explains(shares, is_difference):
             call = Call.TOO_SMALL
         elif is_difference and shares.fast > DECIDING_SHARE:
             # Start-up is part of both sides, so the work itself differs by more than the measured factor: of

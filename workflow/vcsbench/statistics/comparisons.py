@@ -273,6 +273,11 @@ def has_longer_start_up(fast_share: float, slow_share: float, least_factor: floa
     return least_factor > 1 and slow_work <= 1 - fast_share
 
 
+def start_up_explains(shares: StartUpShares, is_difference: bool) -> bool:
+    """Return True if start-up alone can explain a comparison: a difference, or one without a call."""
+    return can_be_start_up(*shares) or (is_difference and has_longer_start_up(*shares))
+
+
 def scatter_pct(scatter: float) -> float:
     """Return the standard deviation of a logarithm in per cent: 35 for 0.3; 0 if it is unknown (NaN)."""
     return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)

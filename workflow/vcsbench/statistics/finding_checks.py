@@ -380,7 +380,7 @@ class CellCheck:
                 baseline=values.loc[rows, f"{FIXED_SHARE}_baseline"].max(),
                 candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
-            if comparisons.can_be_start_up(*shares) or comparisons.has_longer_start_up(*shares):
+            if comparisons.start_up_explains(shares, is_difference=True):
                 values = values.drop(rows)
         return values
 
