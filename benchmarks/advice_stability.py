@@ -20,7 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
@@ -66,6 +66,7 @@ def draw_truth(kind: str, rng: random.Random) -> list[float]:
             truth.append(rng.gauss(effect, 0.05) if is_affected else rng.gauss(0, 0.02))
         return truth
     if kind == "half of the kinds of case":
+        # The effect on the cases of each command and cache, which half of them have.
         effects = {}
         for cell in CELLS:
             group = (cell["command"], cell["cache"])
@@ -77,35 +78,45 @@ def draw_truth(kind: str, rng: random.Random) -> list[float]:
 
 
 def measure(truth: Sequence[float], errors: Sequence[float], rng: random.Random) -> Advice:
-    """Return the advice of one session."""
+    """Return the advice of one session, which measures the factor of each case with an error."""
     rows = []
-    for cell, effect, error in zip(CELLS, truth, errors, strict=True):
-        log = rng.gauss(effect, error)
-        low, high = math.exp(log - QUANTILE * error), math.exp(log + QUANTILE * error)
-        within = max(high, 1 / low)
-        call = "undecided"
-        if low > 1:
-            call = "faster"
-        elif high < 1:
-            call = "slower"
-        elif within <= LIMITS.margin:
-            call = "equal"
-        elif within <= LIMITS.bound:
-            call = "bounded"
-        ratio = math.exp(log)
-        rows.append(
-            {
-                **cell,
-                **{"baseline": "f6", "candidate": "f7", "ratio": ratio, "low": low, "high": high},
-                **{"n": 5, "call": call, "result": classify_call(call, ratio, LIMITS)},
-                **{"within": within, "withheld": "", "baseline_mean": ratio, "candidate_mean": 1.0},
-            }
-        )
+    for cell, true_log, error in zip(CELLS, truth, errors, strict=True):
+        rows.append({**cell, **make_comparison(rng.gauss(true_log, error), error)})
     cases, _ = find_cases("format", rows, AXES)
-    card = make_card(
-        CardQuestion("format", "Which format?"), "f6", AXES, cases, LIMITS.min_effect_pct
-    )
+    question = CardQuestion("format", "Which format?")
+    card = make_card(question, "f6", AXES, cases, LIMITS.min_effect_pct)
     return Advice(card.answer.value, card.answer.kind == AnswerKind.DEPENDS)
+
+
+def make_comparison(log: float, error: float) -> dict[str, Any]:
+    """Return a row of a table that compares f6 and f7, by the logarithm of their ratio and its error."""
+    ratio = math.exp(log)
+    low, high = math.exp(log - QUANTILE * error), math.exp(log + QUANTILE * error)
+    # The largest difference in either direction that the interval does not exclude.
+    within = max(high, 1 / low)
+    call = "undecided"
+    if low > 1:
+        call = "faster"
+    elif high < 1:
+        call = "slower"
+    elif within <= LIMITS.margin:
+        call = "equal"
+    elif within <= LIMITS.bound:
+        call = "bounded"
+    return {
+        "baseline": "f6",
+        "candidate": "f7",
+        "ratio": ratio,
+        "low": low,
+        "high": high,
+        "n": 5,
+        "call": call,
+        "result": classify_call(call, ratio, LIMITS),
+        "within": within,
+        "withheld": "",
+        "baseline_mean": ratio,
+        "candidate_mean": 1.0,
+    }
 
 
 def simulate(
@@ -135,16 +146,14 @@ def main() -> int:
         for first, second in simulate(kind):
             if first.value != second.value:
                 # A value against none is no contradiction, but another answer.
-                both = first.value and second.value
-                counts["another value" if both else "a value or none"] += 1
+                is_contradiction = first.value and second.value
+                counts["another value" if is_contradiction else "a value or none"] += 1
             elif first.depends != second.depends:
                 counts["depends or not"] += 1
-        total = counts.total() / QUESTIONS
-        parts = ", ".join(
-            f"{name} {number / QUESTIONS:.1%}" for name, number in sorted(counts.items())
-        )
-        print(f"{kind}: {total:.1%} different ({parts})")
-        if kind == LIMITED and total > MOST_DIFFERENT:
+        different = counts.total() / QUESTIONS
+        shares = [f"{name} {count / QUESTIONS:.1%}" for name, count in sorted(counts.items())]
+        print(f"{kind}: {different:.1%} different ({', '.join(shares)})")
+        if kind == LIMITED and different > MOST_DIFFERENT:
             code = 1
     return code
 

@@ -166,20 +166,20 @@ def read_cells(results: Path, repository: Path) -> list[dict[str, str]]:
 
 def median_of(rows: Sequence[dict[str, str]], pairing: Pairing) -> float | None:
     """Return the median of warm runs over git:// with default refs and protocol, None without any."""
-    wanted = {
+    cell = {
         "cache": "hot-os",
         "access": "git",
         "refs": "as-is",
         "network": "loopback",
         **pairing.cell,
     }
-    values = []
+    seconds = []
     for row in rows:
         # An axis that does not apply is empty.
-        is_wanted = all(row.get(axis, "") in ("", value) for axis, value in wanted.items())
-        if is_wanted and row.get(pairing.column):
-            values.append(float(row[pairing.column]))
-    return median(values) if values else None
+        is_of_cell = all(row.get(axis, "") in ("", value) for axis, value in cell.items())
+        if is_of_cell and row.get(pairing.column):
+            seconds.append(float(row[pairing.column]))
+    return median(seconds) if seconds else None
 
 
 def list_lines(
@@ -199,24 +199,26 @@ def list_lines(
 
 
 def main(arguments: Sequence[str]) -> None:
+    """Print a row for each test of the scripts. `arguments` are those of the usage above."""
     if len(arguments) < 2:
         sys.exit(str(__doc__))
     repository, source = Path(arguments[0]).resolve(), Path(arguments[1]).resolve()
     results = Path(arguments[2]) if len(arguments) > 2 else ROOT / "results"
+    scripts = arguments[3:] or SCRIPTS
     if not (repository / "objects").is_dir():
         sys.exit(f"{repository}: is no bare git repository. Give one.")
     rows = read_cells(results, repository)
     print(HEAD)
     failed = 0
-    for name in arguments[3:] or SCRIPTS:
+    for script in scripts:
         try:
             with tempfile.TemporaryDirectory(prefix="git-perf-", dir="/dev/shm") as folder:
-                times = run_script(source, name, repository, Path(folder))
+                times = run_script(source, script, repository, Path(folder))
         except ScriptError as error:
             print(error, file=sys.stderr)
             failed += 1
             continue
-        for line in list_lines(name, times, rows):
+        for line in list_lines(script, times, rows):
             print(line, flush=True)
     if failed:
         sys.exit(f"The set-up of {failed} script(s) failed.")

@@ -13,7 +13,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -121,15 +121,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A judged study: a row for each comparison, and a row for the average of each block.
+    """A judged study: a row for each comparison, and True for each average of a block that is right.
 
-    Columns: `truth` (the true logarithm), `holds` (the interval contains the truth), `noisy` (the relative
-    noise, -1 for an average), `call`, `own` (the call by the own rounds alone), and `alone` (a difference
-    without Holm's correction). A row for an average has `holds` and `noisy` only.
+    Columns: `truth` (the true logarithm), `holds` (the interval contains the truth), `noisy` (the noise of
+    the baseline, relative to the usual noise), `call`, `own` (the call by the own rounds alone), and `alone`
+    (a difference without Holm's correction). An average is right if its interval contains the truth.
     """
 
     rows: pd.DataFrame
-    averages: pd.DataFrame
+    right_averages: list[bool]
 
     @property
     def is_called(self) -> pd.Series:
@@ -137,28 +137,29 @@ class JudgedStudy:
 
 
 def simulate(case: Case, seed: int = 1) -> Outcome:
-    """Simulate a case twice: with identical pairs only, and with a slowdown of every other pair."""
+    """Simulate a case with identical pairs only (`same`), and with every other pair slowed (`half`)."""
     rng = np.random.default_rng(seed)
     same = [judge_study(case, 0.0, rng) for _ in range(case.experiments)]
     half = [judge_study(case, SLOWDOWN, rng) for _ in range(case.experiments)]
-    frames = itertools.chain.from_iterable((study.rows, study.averages) for study in same + half)
-    everything = pd.concat(frames)
-    rows = everything[everything["noisy"] >= 0]
-    identical = pd.concat(study.rows for study in same)
-    halves = pd.concat(study.rows for study in half)
-    slowed = halves[halves["truth"] != 0]
+    studies = [*same, *half]
+    rows = pd.concat(study.rows for study in studies)
+    is_noisiest = rows["noisy"] == rows["noisy"].max()
+    right_averages = [is_right for study in studies for is_right in study.right_averages]
+    rows_of_same = pd.concat(study.rows for study in same)
+    rows_of_half = pd.concat(study.rows for study in half)
+    slowed = rows_of_half[rows_of_half["truth"] != 0]
     false_halves = [any(study.is_called & (study.rows["truth"] == 0)) for study in half]
     return Outcome(
         coverage=float(rows["holds"].mean()),
-        noisiest=float(rows[rows["noisy"] == rows["noisy"].max()]["holds"].mean()),
-        averages=float(everything[everything["noisy"] < 0]["holds"].mean()),
-        false_calls=float(identical["alone"].mean()),
+        noisiest=float(rows[is_noisiest]["holds"].mean()),
+        averages=float(np.mean(right_averages)),
+        false_calls=float(rows_of_same["alone"].mean()),
         false_tables=float(np.mean([any(study.is_called) for study in same])),
         false_halves=float(np.mean(false_halves)),
         power=float((slowed["call"] == Call.SLOWER).mean()),
         own_power=float((slowed["own"] == Call.SLOWER).mean()),
         false_alike=float((slowed["call"] == Call.EQUAL).mean()),
-        alike=float((identical["call"] == Call.EQUAL).mean()),
+        alike=float((rows_of_same["call"] == Call.EQUAL).mean()),
     )
 
 
@@ -170,10 +171,13 @@ def judge_study(case: Case, slowdown: float, rng: np.random.Generator) -> Judged
         stop, _ = STOPS[case.rounds]
         measured = stop(measured, pairs)
     noise, ratios = estimate_ratios(measured, pairs)
-    own = []
+    own_ratios = []
     for baseline, candidate in pairs:
-        own.append(ratio_interval(measured.logs[baseline] - measured.logs[candidate]))
-    numbers = np.array([(math.log(ratio.value), ratio.error, ratio.degrees) for ratio in ratios])
+        own_ratios.append(ratio_interval(measured.logs[baseline] - measured.logs[candidate]))
+    log_ratios = np.array([math.log(ratio.value) for ratio in ratios])
+    errors = np.array([ratio.error for ratio in ratios])
+    degrees = np.array([ratio.degrees for ratio in ratios])
+    # The ratio is baseline / candidate, so a slower candidate has a negative logarithm.
     truth = -slowdown * (np.arange(len(pairs)) % 2)
     calls = METRICS[DEFAULT_METRIC].calls
     rows = pd.DataFrame(
@@ -182,14 +186,13 @@ def judge_study(case: Case, slowdown: float, rng: np.random.Generator) -> Judged
             "holds": contain_truth(ratios, truth),
             "noisy": [scatter[baseline] for baseline, _ in pairs],
             "call": call_ratios(ratios, noise.has_duplicates, calls, DEFAULT_LIMITS),
-            "own": call_ratios(own, True, calls, DEFAULT_LIMITS),
-            "alone": p_values(*numbers.T) <= ALPHA,
+            "own": call_ratios(own_ratios, True, calls, DEFAULT_LIMITS),
+            "alone": p_values(log_ratios, errors, degrees) <= ALPHA,
         }
     )
     averages = [average_of_block(measured, noise, block, case.size) for block in range(case.blocks)]
-    means = truth.reshape(case.blocks, PAIRS).mean(axis=1)
-    holds = contain_truth(averages, means)
-    return JudgedStudy(rows, pd.DataFrame({"holds": holds, "noisy": -1.0}))
+    true_averages = truth.reshape(case.blocks, PAIRS).mean(axis=1)
+    return JudgedStudy(rows, contain_truth(averages, true_averages))
 
 
 def contain_truth(estimates: Sequence[Estimate], truth: np.ndarray) -> list[bool]:
@@ -218,27 +221,34 @@ def average_of_block(measured: LogTable, noise: Noise, block: int, size: int) ->
 def make_study(
     case: Case, slowdown: float, rng: np.random.Generator
 ) -> tuple[LogTable, np.ndarray]:
-    """Return a study as the workflow measures it, and the relative noise of each row."""
+    """Return a study as the workflow measures it, and the noise of each row, relative to the usual noise.
+
+    A row is a cell, a column a round. The rows of a block follow each other: its cells, then its duplicates.
+    """
     rounds = STOPS[case.rounds][1] if isinstance(case.rounds, str) else case.rounds
     size = case.size
     cells_of_block = [*range(len(CELLS)), *DUPLICATED[: case.duplicates]]
-    count = case.blocks * size
     keys = []
     for block in range(case.blocks):
         keys += [(f"c{block}", *CELLS[cell]) for cell in cells_of_block]
     scatter = draw_scatter(case, rng)
+    # The true logarithm of each cell. The cells 2n and 2n + 1 are f6 and f7 of pair n, so the cells 3, 7 and
+    # 11 are f7 of every other pair.
     level = np.zeros((case.blocks, size))
-    level[:, 3 : len(CELLS) : 4] = slowdown  # f7 of every other pair
+    level[:, 3 : len(CELLS) : 4] = slowdown
     sd = DIFFERENCE_SD[case.difference]
     if sd > 0:
+        # The deviation of a difference is sqrt(2) times that of each of the two cells.
         level += rng.normal(0, sd / math.sqrt(2), level.shape)
-    logs = level.reshape(-1, 1) + scatter[:, None] * draw_noise(case, (count, rounds), rng)
+    shape = (case.blocks * size, rounds)
+    logs = level.reshape(-1, 1) + scatter[:, None] * draw_noise(case, shape, rng)
+    # All cells of a block drift alike from round to round, and within a round by their random order.
     drift = PER_ROUND * np.arange(rounds) + rng.normal(0, WAVER, (case.blocks, rounds))
     places = np.tile(np.arange(size)[:, None], (case.blocks, 1, rounds))
-    order = rng.permuted(places, axis=1).reshape(count, rounds)
+    order = rng.permuted(places, axis=1).reshape(shape)
     logs += np.repeat(drift, size, axis=0) + WITHIN_BLOCK * order / (size - 1)
-    is_duplicate = [cell >= len(CELLS) for _ in range(case.blocks) for cell in range(size)]
-    return LogTable(keys, ["here"] * count, is_duplicate, logs, [0]), scatter
+    is_duplicate = [cell >= len(CELLS) for cell in range(size)] * case.blocks
+    return LogTable(keys, ["here"] * len(keys), is_duplicate, logs, [0]), scatter
 
 
 def draw_scatter(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -284,28 +294,21 @@ def make_measurements(measured: LogTable) -> pd.DataFrame:
 
 def list_cases() -> list[Case]:
     """Return the simulated cases, those of the document among them."""
-    cases = [Case(rounds) for rounds in (2, 3, 4, 5, 10)]
-    cases += [Case(rounds, blocks=1, experiments=2000) for rounds in (2, 3, 4, 5, 10)]
-    for scatter in ("unequal", "5 times"):
-        cases += [Case(rounds, scatter=scatter) for rounds in (5, 10)]
+    numbers = (2, 3, 4, 5, 10)
+    cases = [Case(rounds) for rounds in numbers]
+    cases += [Case(rounds, blocks=1, experiments=2000) for rounds in numbers]
+    cases += [Case(rounds, scatter="unequal") for rounds in (5, 10)]
+    cases += [Case(rounds, scatter="5 times") for rounds in (5, 10)]
     cases += [Case(5, scatter="one 10 times"), Case(5, runs=4)]
     cases += [Case(rounds, difference="differ") for rounds in (5, 10)]
     cases += [Case(5, blocks=4, difference=difference) for difference in ("by 1.5 %", "by 2 %")]
     # Small grids: one block and few duplicates. These show little if duplicates really differ.
+    small = Case(5, blocks=1, experiments=2000)
     for difference in ("alike", "by 1.5 %"):
         for duplicates in (1, 2, 4):
-            cases.append(
-                Case(
-                    5,
-                    blocks=1,
-                    duplicates=duplicates,
-                    difference=difference,
-                    experiments=2000,
-                )
-            )
-    cases += [
-        Case("by width", scatter=scatter, experiments=250) for scatter in ("equal", "unequal")
-    ]
+            cases.append(replace(small, duplicates=duplicates, difference=difference))
+    by_width = Case("by width", experiments=250)
+    cases += [by_width, replace(by_width, scatter="unequal")]
     # 500 studies estimate a share of 1 in 20 to within 1 in 100, which is too coarse close to the limit.
     cases += [Case("by minutes"), Case("by minutes", scatter="unequal", experiments=1500)]
     cases += [Case("by minutes", scatter="5 times"), Case("by minutes", difference="differ")]
@@ -321,12 +324,13 @@ def list_broken_limits(case: Case, outcome: Outcome) -> list[str]:
     # With few duplicates, the prior makes intervals wider.
     if case.has_few_duplicates:
         high = 1.0
-    # If duplicates differ, their own rounds alone call a difference.
-    least_power = 0.0
-    if case.difference != "differ":
-        least_power = min(outcome.own_power, POWER) - SLACK
     if (case.rounds, case.scatter, case.difference) == (POWER_ROUNDS, "equal", "alike"):
         least_power = POWER
+    elif case.difference == "differ":
+        # Where duplicates differ, the own rounds alone call too many differences to compare with.
+        least_power = 0.0
+    else:
+        least_power = min(outcome.own_power, POWER) - SLACK
     is_kept = {
         "coverage": low <= outcome.coverage <= high,
         # The average over a block has two values after two rounds, and is not printed then.

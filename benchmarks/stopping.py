@@ -40,6 +40,7 @@ def stop_by_width(measured: LogTable, pairs: Pairs) -> LogTable:
         for (baseline, _), ratio in zip(pairs, ratios, strict=True):
             if math.log(ratio.high / ratio.low) > 2 * HALF_WIDTH:
                 wide.add(measured.keys[baseline][0])
+        # A block that has ended gets no more rounds, even if an interval becomes wide again.
         going &= wide
         rounds |= dict.fromkeys(going, number + 1)
         if not going:
@@ -50,20 +51,21 @@ def stop_by_width(measured: LogTable, pairs: Pairs) -> LogTable:
 def stop_by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     """Return a study with the rounds that a run allocates, until all is decided or the time is up."""
     rounds = first_rounds(measured)
-    left = ROUND_S * MORE_ROUNDS * len(rounds)
+    remaining_s = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
         tables = {"f6-vs-f7": make_table(cut_rounds(measured, rounds), pairs)}
         comparisons = budget.list_comparisons(tables, TABLES, ["command"], DEFAULT_LIMITS)
         round_s = dict.fromkeys(rounds, ROUND_S)
-        batch = budget.allocate_rounds(comparisons, round_s, left).rounds
+        batch = budget.allocate_rounds(comparisons, round_s, remaining_s).rounds
         if not batch:
-            return cut_rounds(measured, rounds)
-        left -= ROUND_S * batch.total()
-        rounds_then = {name: number + batch[name] for name, number in rounds.items()}
+            break
+        remaining_s -= ROUND_S * batch.total()
+        rounds_after = {block: number + batch[block] for block, number in rounds.items()}
         # The simulated study has no more rounds.
-        if max(rounds_then.values()) > measured.logs.shape[1]:
-            return cut_rounds(measured, rounds)
-        rounds = rounds_then
+        if max(rounds_after.values()) > measured.logs.shape[1]:
+            break
+        rounds = rounds_after
+    return cut_rounds(measured, rounds)
 
 
 def first_rounds(measured: LogTable) -> dict[str, int]:

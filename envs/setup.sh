@@ -30,7 +30,7 @@ for option; do
     case $option in
     --test)
         package_lists+=(envs/debian-packages-test.txt)
-        with_guest=yes with_sshd=yes
+        with_guest=yes with_deployed=yes
         ;;
     --cluster) python_locks=(envs/python.lock envs/cluster.lock) ;;
     *) die "usage: envs/setup.sh [--test] [--cluster]" ;;
@@ -169,9 +169,10 @@ fi
 # Tests and cells on NFS need it.
 case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; esac
 [[ -z ${with_guest-} || -e .tools/nfs-guest ]] || bash envs/unpack_nfs_guest.sh || true
-# Tests and cells over svn+ssh need it.
-case " ${STUDY-} " in *deployed-server* | *[\ ,]all[\ ,]*) with_sshd=yes ;; esac
-[[ -z ${with_sshd-} || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
+# Tests and cells over svn+ssh, and with SASL passwords, need them.
+case " ${STUDY-} " in *deployed-server* | *[\ ,]all[\ ,]*) with_deployed=yes ;; esac
+[[ -z ${with_deployed-} || -e .tools/sshd ]] || bash envs/unpack_sshd.sh || true
+[[ -z ${with_deployed-} || -e .tools/sasl ]] || bash envs/unpack_sasl.sh || true
 report_losses
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then
     say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn has it."

@@ -217,7 +217,7 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
     fake = SimpleNamespace(
         path=Path("/x"), tree="", load_options=[], metadata={"folder": "", "youngest": 1},
         recipe={"axes": {}, "program": "start"}, files=Path("/x"), input=None, subjects=(), _program=str,
-        output=None, branch="", template="",
+        output=None, branch="", template="", working_copy=Path("/x"),
     )  # fmt: skip
     words = {kind: {*subject.words(fake)} for kind, subject in SUBJECTS.items()}
     # Of the cell's server.

@@ -69,7 +69,7 @@ def test_own_repository_as_it_is_is_detected_and_first(
     make, made, number, packing, full, why_no_pack
 ):
     here = here_of(make(**made))
-    stored, packed = here.stored, full if packing == "pack" else 0
+    stored, packed = here.shape_or_reason, full if packing == "pack" else 0
     assert isinstance(stored, Shape)
     assert (stored.number, stored.full, stored.packed) == (number, full, packed)
     assert (current_format(here), current_packing(here)) == ("as-is", packing)
@@ -137,7 +137,7 @@ def test_format_and_packing_that_cannot_be_made_have_reasons(make):
 def test_format_newer_than_svnadmin_has_no_copy_as_is(make):
     path = make("f6")
     here = here_of(path)
-    here.__dict__["stored"] = Shape(9, 1000, True, 0, 0)
+    here.__dict__["shape_or_reason"] = Shape(9, 1000, True, 0, 0)
     why = axis_of("format").why_not("as-is", {}, here)
     assert f"up to {here.machine.newest_format}" in why and why.count(" f9")
     (path / "db" / "format").write_text("9\nlayout sharded 1000\n")

@@ -39,6 +39,7 @@ def write_measurements() -> None:
     # A job that failed has no export: with --keep-going, its cell-round is a failure here.
     results = [CellRound.parse(path) for path in exports if os.path.exists(path)]
     check_recipes(results, params.digests)
+    # A study without the key `trace_syscalls` traces no system calls.
     traces = None
     if params.traced:
         traces = read_traces(params.traces_of_nodes or inputs.traces, params.traced)

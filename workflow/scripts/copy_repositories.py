@@ -15,7 +15,7 @@ from vcsbench.files import read_record, write_json
 from vcsbench.prepare import layout, loader, verify
 from vcsbench.prepare.copies import CopySettings, Loads, make_copies
 from vcsbench.prepare.repositories import load_record, pack_record
-from vcsbench.records import CopiesRecord, LoadRecord
+from vcsbench.records import CopiesRecord, CopyLayout, LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import check_mounted
 from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
@@ -30,10 +30,7 @@ def copy() -> None:
     began = time.monotonic()
     params = snakemake.params
     variants = [Variant(*row) for row in params.variants]
-    loads: dict[tuple[str, str], LoadRecord] = {}
-    for variant in variants:
-        record = read_record(load_record(variant.repo, variant.format))
-        loads[variant.repo, variant.format] = cast("LoadRecord", record)
+    loads = read_loads(variants)
     workdir = WorkDir(params.storage, params.root)
     check_mounted(workdir.storage, params.mounted, "the workflow run began")
     # Before the first file of a private repository is written.
@@ -50,14 +47,7 @@ def copy() -> None:
         loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
-
-    copies: dict[Path, Store] = {}
-    for variant in variants:
-        for number in range(1, params.copies + 1):
-            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
-    # Where the files of the copies lie on the device, so that no copy is measured with an advantage.
-    copy_layout = layout.prove_interleaving(copies)
-    print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
+    copy_layout = check_layout(workdir, variants)
     copies_record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
@@ -72,18 +62,43 @@ def copy() -> None:
     remove_made(variants, loads)
 
 
+def read_loads(variants: list[Variant]) -> Loads:
+    """Return the record of the load of each variant, by the names of its repository and format."""
+    loads: dict[tuple[str, str], LoadRecord] = {}
+    for variant in variants:
+        record = read_record(load_record(variant.repo, variant.format))
+        loads[variant.repo, variant.format] = cast("LoadRecord", record)
+    return loads
+
+
+def check_layout(workdir: WorkDir, variants: list[Variant]) -> CopyLayout:
+    """Return and print where the files of the copies lie on the device.
+
+    No copy may be measured with an advantage, such as fewer movements of a disk's heads.
+    """
+    copies: dict[Path, Store] = {}
+    for variant in variants:
+        for number in range(1, snakemake.params.copies + 1):
+            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
+    copy_layout = layout.prove_interleaving(copies)
+    print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
+    return copy_layout
+
+
 def remove_made(variants: list[Variant], loads: Loads) -> None:
-    """Remove the made repositories whose copies exist on all their storages. Loaded ones stay."""
+    """Remove the made repositories, such as packed ones, whose copies exist on all storages that need them.
+
+    Loaded repositories stay.
+    """
     for variant in variants:
         record = loads[variant.repo, variant.format]
         # The user's own repository may be packed as it is.
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # The other storages with copies of it. Copies whose record is older than the made repository will be
-        # made again.
-        storages = snakemake.params.others[variant.name]
-        copies_records = [Path(f"results/repositories/{name}.json") for name in storages]
+        other_storages = snakemake.params.others[variant.name]
+        copies_records = [Path(f"results/repositories/{name}.json") for name in other_storages]
+        # Copies whose record is older than the made repository will be made again from it.
         if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in copies_records):
             home = loader.home_of(record, snakemake.params.root)
             name = f"{variant.format}.{variant.state}"

@@ -28,25 +28,29 @@ def decide() -> None:
     settings = StudySettings.from_param(params.settings)
     axes, grid = read_grid(inputs.grid)
     cell_rounds = [CellRound.parse(export) for export in inputs.exports]
-    study = snakemake.wildcards.study
     collected = collect(
-        study,
+        snakemake.wildcards.study,
         axes,
         grid=grid,
         rounds=params.rounds,
         results=cell_rounds,
         thresholds=params.thresholds,
     )
+    # A row per run of all rounds so far.
     frame = read_back(collected.measurements)
-    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
+
+    # The time that is left. taken_s() adds the time around the measurements. `make report MINUTES=20` first
+    # installs what is missing: these are minutes of the user, too.
     spent = break_down_time(frame, settings.block, inputs.prepared)
-    # taken_s() adds the time around the measurements. `make report MINUTES=20` first installs what is
-    # missing: these are minutes of the user, too.
     spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
     remaining_s = 60 * params.minutes - spent_s
+
+    # The comparisons and findings that more rounds may decide.
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
     context = make_context(frame, grid, settings)
     open_findings = list_open_findings(params.findings, frame, settings, context)
+
     allocation = allocate_rounds(comparisons, spent.round_s, remaining_s, open_findings)
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {

@@ -18,22 +18,25 @@ def load() -> None:
     """Load the source in RAM or on a storage, keep the repository, and write the record."""
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
-    request: LoadRequest = params.request
     source = sources.open_source(repo, params.definition, root=params.root)
     source.check()
     source.check_unchanged(params.identity)
 
+    # The repository is loaded in `workdir`, and stays in `home`. Each storage gets a number of copies of it,
+    # and needs space for them.
+    request: LoadRequest = params.request
     scratch = WorkDir(params.scratch, params.root)
-    # The repository stays in `home`. Each storage gets a number of copies of it, and needs space for them.
     home = WorkDir(request["home"], params.root)
-    copy_counts = {WorkDir(path, params.root): n for path, n in request["repositories"].items()}
+    copy_counts = {}
+    for folder, count in request["repositories"].items():
+        copy_counts[WorkDir(folder, params.root)] = count
     workdir = loader.choose_staging(source.estimate(), scratch, copy_counts)
     is_private = sources.is_private(params.definition)
     # Before the first file of the repository is written.
     if is_private:
-        for folder in (workdir, scratch, home):
-            folder.make()
-            folder.check_protected()
+        for work_folder in (workdir, scratch, home):
+            work_folder.make()
+            work_folder.check_protected()
 
     with loader.staging_dir(workdir, repo, fmt) as staging:
         with naming(workdir.path):

@@ -61,10 +61,9 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
         table = baseline_comparison.make_baseline_table(
             baseline, pairs, settings.order, settings.limits
         )
+        notes = baseline_comparison.list_baseline_notes(before, now, pairs)
         name = baselines.table_name(baseline)
-        write_json(
-            folder / f"{name}.json", baseline_comparison.list_baseline_notes(before, now, pairs)
-        )
+        write_json(folder / f"{name}.json", notes)
         write_frame(table, folder / f"{name}.csv")
 
 
@@ -97,11 +96,13 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
     context = findings.make_context(frame, grid, replace(settings, by=[]))
     if params.baselines:
         now = baseline_comparison.load_current(study, RESULTS)
-        pairs = {}
+        pairs_by_baseline = {}
         for name in params.baselines:
             before = baseline_comparison.load_baseline(name, study)
-            pairs[name] = baseline_comparison.pair_cells(before, now, axes, settings.block)
-        context = replace(context, baselines=pairs)
+            pairs_by_baseline[name] = baseline_comparison.pair_cells(
+                before, now, axes, settings.block
+            )
+        context = replace(context, baselines=pairs_by_baseline)
     verdicts = findings.evaluate_expectations(params.expectations, axes, frame, context)
     write_frame(verdicts, snakemake.output.expectations)
 
@@ -123,15 +124,15 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     why the study gets no more rounds (StopReason), or "".
     """
     params = snakemake.params
+    # Rounds are given to comparisons of times only, so the account is of these.
     timed = settings.of_times()
     comparisons = list_comparisons(read_tables(timed), timed.tables, timed.block, timed.limits)
     spent = break_down_time(frame, timed.block, params.prepared)
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     scatter = run_scatter(frame, timed.block)
     account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)
-    # A decision file says which rounds come next, or in `why` that no rounds follow. The last file has it.
-    # After an aborted run, the last files are missing. read_json() returns {} for such a file, so that `why`
-    # keeps its value.
+    # The last decision file has the reason. After an aborted run, the last files are missing: read_json()
+    # returns {} for them, and `why` keeps its value.
     why = ""
     for path in params.decisions:
         why = read_json(path).get("why", why)
@@ -157,16 +158,16 @@ def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> No
     """
     params = snakemake.params
     # A study may have commands that others are only compared with (key `reference_only`). No user can choose
-    # them, so they get no advice. `reference_commands` has their names, by the axis of commands.
-    for axis, values in params.reference_commands.items():
-        frame = frame[~frame[axis].isin(values)]
+    # them, so they get no advice. `reference_commands` has their names: {"command": ["cp", "tar"]}.
+    for axis, commands in params.reference_commands.items():
+        frame = frame[~frame[axis].isin(commands)]
     advice_settings = AdviceSettings(
-        settings.order,
-        params.scenario_axes,
-        settings.block,
-        read_questions(params.questions, params.apply_commands),
-        [WeightedOperation(**operation) for operation in params.workload],
-        settings.limits,
+        order=settings.order,
+        scenario_axes=params.scenario_axes,
+        block=settings.block,
+        questions=read_questions(params.questions, params.apply_commands),
+        workload=[WeightedOperation(**operation) for operation in params.workload],
+        limits=settings.limits,
     )
     comparing = replace(settings, tables=settings.comparing_tables)
     tables = []

@@ -56,9 +56,7 @@ def main(arguments: list[str]) -> int:
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
         code = _act(options, others)
-        # The caller may have closed it. Then it is None.
-        if sys.stdout:
-            sys.stdout.flush()
+        _flush_output()
         return code
     except BrokenPipeError:
         # The reader has all that it wants, as in `vcsbench plan | head`.
@@ -67,8 +65,7 @@ def main(arguments: list[str]) -> int:
         message = describe_fault(error)
         print(printable(message), file=sys.stderr)
     try:
-        if sys.stdout:
-            sys.stdout.flush()
+        _flush_output()
     except OSError:
         # At its end, the interpreter would flush it again and print a second error. /dev/null takes all.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -76,14 +73,21 @@ def main(arguments: list[str]) -> int:
     return EXIT_MISCONFIGURED if options.action == "doctor" and message else EXIT_FAILED
 
 
-def _act(options: argparse.Namespace, others: list[str]) -> int:
-    """Check the options, go to the checkout, run the action, and return its exit code.
+def _flush_output() -> None:
+    # The caller may have closed the standard output. Then it is None.
+    if sys.stdout:
+        sys.stdout.flush()
 
-    `others` are arguments for Snakemake. The actions find them as `options.others`. An action also gets the
-    keys of the configuration that options set: `{"minutes": 15.0, "rounds": None}`.
+
+def _act(options: argparse.Namespace, others: list[str]) -> int:
+    """Check the options, run their action in the checkout, and return its exit code.
+
+    The action gets the options, and the keys of the configuration that they set: `--minutes 15` sets
+    {"minutes": 15.0, "rounds": None}. `others` are arguments for Snakemake, which the action finds as
+    `options.others`.
     """
     options.others = _with_targets_first(others)
-    # The user's paths are relative to another folder than the checkout, to which this process changes.
+    # The user's paths are relative to the current folder, and this process changes to the checkout below.
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
@@ -91,6 +95,9 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     if options.repository and not is_url(options.repository):
         options.repository = os.path.abspath(options.repository)
     options.configfiles = [os.path.abspath(file) for file in options.configfile]
+    # For actions that mean all studies if none is named.
+    options.studies = [name for name in _study_names(options) if name != "all"]
+    _check_options(options)
     keys = {**_option_keys(options), **_config_keys(options.config)}
     os.chdir(ROOT)
     act: Callable[[argparse.Namespace, Overrides], int] = options.act
@@ -111,31 +118,17 @@ def _with_targets_first(others: Sequence[str]) -> list[str]:
     return [*others[end + 1 :], *others[:end]]
 
 
-def _option_keys(options: argparse.Namespace) -> Overrides:
-    """Return the keys of the configuration that options set, check all options, and set `options.studies`.
-
-    `--minutes 15` gives {"minutes": 15.0, "rounds": None}, for example. Raise UserError with the option and
-    its variable of make.
-    """
-    keys: Overrides = {}
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise UserError, with the option and its variable of make, for a value that cannot be used."""
     for name in ("repository", "tree", "server_log", "study", "minutes"):
         # `make report REPO=` passes an empty value. Without this check, the default repositories would be
         # measured, and not the repository that the user meant.
         if getattr(options, name) == "":
             option = name.replace("_", "-")
             raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
-    for name in ("repository", "tree", "server_log"):
-        if getattr(options, name):
-            keys[name] = getattr(options, name)
-    names = (options.study or "").replace(",", " ").split()
-    if names:
-        keys["studies"] = names
-    options.studies = [name for name in names if name != "all"]
     _check_studies(options.studies)
-    if options.minutes:
-        keys["minutes"] = _parse_minutes(options.minutes)
-        # Fixed rounds would have no time limit.
-        keys["rounds"] = None
+    if options.minutes is not None:
+        _check_minutes(options.minutes)
     # Snakemake waits for ever with no core.
     if not CORES.fullmatch(options.cores):
         raise UserError(
@@ -146,9 +139,6 @@ def _option_keys(options: argparse.Namespace) -> Overrides:
         raise UserError(
             f"--round: {one_line(options.round)} is no round. Give one from 1 to {MOST_ROUNDS}."
         )
-    if options.report_only:
-        keys["measure"] = "nothing"
-    return keys
 
 
 def _check_studies(names: Sequence[str]) -> None:
@@ -161,7 +151,7 @@ def _check_studies(names: Sequence[str]) -> None:
             )
 
 
-def _parse_minutes(text: str) -> float:
+def _check_minutes(text: str) -> None:
     from vcsbench.config.models import MOST_MINUTES
 
     # float() accepts more, such as "nan" and "1_0".
@@ -170,7 +160,29 @@ def _parse_minutes(text: str) -> float:
             f"{OPTION_BY_KEY['minutes']}: '{one_line(text)}' is no number of minutes above 0 and up to "
             f"{MOST_MINUTES:g}. Give one, such as 15."
         )
-    return float(text)
+
+
+def _option_keys(options: argparse.Namespace) -> Overrides:
+    """Return the keys of the configuration that options set: {"minutes": 15.0, "rounds": None}."""
+    keys: Overrides = {}
+    for name in ("repository", "tree", "server_log"):
+        if getattr(options, name):
+            keys[name] = getattr(options, name)
+    studies = _study_names(options)
+    if studies:
+        keys["studies"] = studies
+    if options.minutes:
+        keys["minutes"] = float(options.minutes)
+        # Fixed rounds would have no time limit.
+        keys["rounds"] = None
+    if options.report_only:
+        keys["measure"] = "nothing"
+    return keys
+
+
+def _study_names(options: argparse.Namespace) -> list[str]:
+    """Return the names in the option --study, which may have `all` among them."""
+    return (options.study or "").replace(",", " ").split()
 
 
 def run(options: argparse.Namespace, keys: Overrides) -> int:
@@ -193,9 +205,9 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
         forcing += ["--forcerun", *options.forcerun]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
-    # After a signal (128 and more), the user waits for the prompt. If the configuration is wrong, Snakemake
-    # has printed the error already.
+    # After a signal (128 and more), the user waits for the prompt, so nothing more is printed.
     if not is_dry_run(arguments) and status < 128:
+        # If the configuration is wrong, Snakemake has printed the error already.
         with suppress(UserError):
             config, files = _read_configuration(options, keys)
             studies = load_config(config, ROOT, files).studies
@@ -311,8 +323,8 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
 
     with run_folder(ROOT) as folder, ExitStack() as stack:
         cell = PreparedCell(recipe, number, folder, ROOT)
-        # Subjects are what the command reads and writes. check() finds or makes their files, whose paths are
-        # words of the command. discard() removes them again.
+        # Subjects are what the command reads and writes. check() finds or makes their files, whose paths
+        # fill_in() puts into the command. At the end of the block, discard() removes the files again.
         for subject in cell.subjects:
             subject.check()
             stack.callback(subject.discard)
@@ -329,7 +341,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
             facts.append(("server", shlex.join(cell.server.command())))
     if recipe["server_folder"]:
         files = server_files(Path(recipe["server_folder"]), recipe["access"]["files"])
-        facts.append(("files", ", ".join(str(file) for file in files.values())))
+        facts.append(("files", ", ".join(map(str, files.values()))))
     return facts
 
 
@@ -438,25 +450,24 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     key_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
     for study, path in plan.cell_by_key:
         # Without its study, a name means the first study that has the cell.
-        key_by_name.setdefault(path, (study, path))
+        if path not in key_by_name:
+            key_by_name[path] = (study, path)
     name = name.removeprefix("results/cells/").strip("/")
+    option = OPTION_BY_KEY["cell"]
     if not name:
         example = next(iter(key_by_name), "log/svn")
-        raise UserError(f"{OPTION_BY_KEY['cell']}: none is named. Give one, such as {example}.")
+        raise UserError(f"{option}: none is named. Give one, such as {example}.")
     if name in key_by_name:
         return key_by_name[name]
     for study, grid in plan.grids.items():
         for cell in grid:
+            # `skip` is the reason why the cell cannot be measured here.
             if cell.skip and name in (cell.path, f"{study}/{cell.path}"):
-                raise UserError(
-                    f"{OPTION_BY_KEY['cell']}: {name} is skipped on this machine: {cell.skip}. "
-                    f"Use another cell."
-                )
+                text = f"{name} is skipped on this machine: {cell.skip}. Use another cell."
+                raise UserError(f"{option}: {text}")
     similar = difflib.get_close_matches(name, key_by_name, n=3, cutoff=0.3)
-    hint = "See results/grid for all cells."
-    if similar:
-        hint = f"Similar cells: {', '.join(similar)}."
-    raise UserError(f"{OPTION_BY_KEY['cell']}: '{one_line(name)}' is not in the grid. {hint}")
+    hint = f"Similar cells: {', '.join(similar)}." if similar else "See results/grid for all cells."
+    raise UserError(f"{option}: '{one_line(name)}' is not in the grid. {hint}")
 
 
 def _read_configuration(
@@ -489,12 +500,13 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     `status` is the exit code of the run, and `began` its start in seconds since 1970. If the run has failed
     and has not written the report, the path of an older report is printed alone.
     """
-    reports = [Path("reports", f"{study.name}.html") for study in studies]
-    reports = [report for report in reports if report.exists()]
-    if not reports:
+    pages = [Path("reports", f"{study.name}.html") for study in studies]
+    if not any(page.exists() for page in pages):
         return
-    report = reports[0] if len(studies) == 1 else Path("reports/index.html")
-    if status and (not report.exists() or report.stat().st_mtime < began):
+    # The index has links to the pages of several studies.
+    report = pages[0] if len(pages) == 1 else Path("reports/index.html")
+    is_new = report.exists() and report.stat().st_mtime >= began
+    if status and not is_new:
         print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
     from vcsbench.report.make_command import parse_command
@@ -508,7 +520,9 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     print(f"Report: {report.resolve()}", flush=True)
 
 
-# By the names of the actions: their functions, and whether other arguments go to Snakemake.
+# The end of the help text of an action that forwards other arguments.
+FORWARDING = " Other arguments go to Snakemake, such as -n, which lists the jobs only."
+# By the names of the actions: their functions, and True if other arguments go to Snakemake.
 ACTIONS: dict[str, tuple[Callable[..., int], bool]] = {
     "run": (run, True),
     "check": (check, True),
@@ -529,62 +543,67 @@ def _parser() -> argparse.ArgumentParser:
 
     The docstring of an action's function is the help text of its subcommand.
     """
-    # The options that all actions have. `several` is an option with one or more values, also if repeated.
-    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    several: Overrides = {"nargs": "+", "action": "extend", "default": []}
-    flag = shared.add_argument
-    files = "files with configuration keys, over config/config.yaml"
-    flag("--configfile", "--configfiles", metavar="FILE", help=files, **several)
-    keys = "configuration keys, over those of all files"
-    flag("--config", "-C", metavar="KEY=VALUE", help=keys, **several)
-    flag("--repository", metavar="PATH", help="measure this repository of yours")
-    flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
-    flag("--server-log", metavar="FILE", help="weigh commands by this log of your server")
-    flag("--study", metavar="NAME", help="a study, several with commas, or all")
     parser = argparse.ArgumentParser(
         prog="vcsbench", description=__doc__, allow_abbrev=False, epilog="See docs/running.md."
     )
-    parsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shared = _shared_options()
+    subcommands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, (act, forwards) in ACTIONS.items():
-        text = act.__doc__ or ""
-        about = text
+        summary = act.__doc__ or ""
+        description = summary
         if forwards:
-            about += " Other arguments go to Snakemake, such as -n, which lists the jobs only."
-        added = parsers.add_parser(
-            name, help=text, description=about, parents=[shared], allow_abbrev=False
+            description += FORWARDING
+        subcommand = subcommands.add_parser(
+            name, help=summary, description=description, parents=[shared], allow_abbrev=False
         )
         # The values of options that an action does not have.
-        added.set_defaults(
+        subcommand.set_defaults(
             act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
         )
-        _add_options_of(name, forwards, added)
+        _add_options_of(name, forwards, subcommand)
     return parser
+
+
+def _shared_options() -> argparse.ArgumentParser:
+    """Return a parser of the options that all actions have."""
+    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add = shared.add_argument
+    # An option with one or more values, which may also be repeated.
+    several: Overrides = {"nargs": "+", "action": "extend", "default": []}
+    files = "files with configuration keys, over config/config.yaml"
+    add("--configfile", "--configfiles", metavar="FILE", help=files, **several)
+    keys = "configuration keys, over those of all files"
+    add("--config", "-C", metavar="KEY=VALUE", help=keys, **several)
+    add("--repository", metavar="PATH", help="measure this repository of yours")
+    add("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
+    add("--server-log", metavar="FILE", help="weigh commands by this log of your server")
+    add("--study", metavar="NAME", help="a study, several with commas, or all")
+    return shared
 
 
 def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
     """Add the options that only some actions have. `forwards`: other arguments go to Snakemake."""
-    flag = parser.add_argument
+    add = parser.add_argument
     if forwards:
-        flag("--cores", default="all", help="cores for the preparation (default: all)")
+        add("--cores", default="all", help="cores for the preparation (default: all)")
     if action in ("run", "check"):
-        # These are options of Snakemake. run() passes them to its first call only.
-        flag("--force", "-f", action="store_true", help="make the targets again")
-        flag("--forceall", "-F", action="store_true", help="make everything again")
+        # These three are options of Snakemake. run() passes them to its first call only.
+        add("--force", "-f", action="store_true", help="make the targets again")
+        add("--forceall", "-F", action="store_true", help="make everything again")
         again = "make the results of these rules again"
-        several: Overrides = {"nargs": "*", "action": "extend", "default": []}
-        flag("--forcerun", "-R", metavar="RULE", help=again, **several)
-        flag("--minutes", metavar="M", help="how long the workflow run may take")
+        add("--forcerun", "-R", metavar="RULE", help=again, nargs="*", action="extend", default=[])
+        add("--minutes", metavar="M", help="how long the workflow run may take")
     if action == "run":
         only = "measure nothing: a report of the results that exist"
-        flag("--report-only", action="store_true", help=only)
+        add("--report-only", action="store_true", help=only)
     if action in ("show", "measure"):
-        flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
-        flag("--round", type=int, default=1, help="the round (default: 1)")
+        add("cell", help="as in the column `cell` of results/grid/<study>.csv")
+        add("--round", type=int, default=1, help="the round (default: 1)")
     if action == "import":
-        flag("bundle", help="the file, such as january.tar.gz")
+        add("bundle", help="the file, such as january.tar.gz")
     if action in ("baseline", "bundle", "import"):
         is_needed = action == "baseline"
-        flag("--name", default="", required=is_needed, help="a name, such as before-upgrade")
+        add("--name", default="", required=is_needed, help="a name, such as before-upgrade")
 
 
 if __name__ == "__main__":

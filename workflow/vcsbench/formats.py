@@ -167,7 +167,8 @@ def read_shape(path: Path) -> Shape:
 
     Raise OSError, ValueError or UserError if it cannot be read.
     """
-    text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
+    database = path / "db"
+    text = read_bytes(database / "format", SMALL_FILE).decode("ascii")
     # The three lines of a typical file: `7`, `layout sharded 1000` and `addressing logical`.
     lines = text.splitlines()
     first = lines[0] if lines else ""
@@ -176,21 +177,22 @@ def read_shape(path: Path) -> Shape:
         raise ValueError(
             f"{path}/db/format begins with '{one_line(first, 40)}', which is no number"
         )
+    # {"layout": "sharded 1000", "addressing": "logical"}
     options = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
-    layout, *size = options.get("layout", "linear").split()
     shard = 0
+    layout, *size = options.get("layout", "linear").split()
     if layout == "sharded" and size:
         shard = parse_number(size[0], LARGEST_REVISION) or 0
-    # The file has the first revision that is not packed. Whole shards are packed, from the oldest on.
-    unpacked_file = path / "db" / "min-unpacked-rev"
     packed = 0
+    unpacked_file = database / "min-unpacked-rev"
     if shard and unpacked_file.exists():
+        # The file has the first revision that is not packed. Whole shards are packed, from the oldest on.
         packed = read_number(unpacked_file, LARGEST_REVISION) // shard
     return Shape(
         number=number,
         shard=shard,
         is_logical=options.get("addressing", "").startswith("logical"),
-        youngest=read_number(path / "db" / "current", LARGEST_REVISION),
+        youngest=read_number(database / "current", LARGEST_REVISION),
         packed=packed,
         settings=effective_settings(path, number),
     )

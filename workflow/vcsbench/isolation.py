@@ -28,17 +28,18 @@ REQUEST = struct.Struct("16sh22x")
 def isolate_network(recipe: Recipe) -> None:
     """Give this process and its children, for good, the network that a recipe requires.
 
-    The key `network` is "own" with root, "user" without, otherwise nothing changes (plan.recipe.Network).
     Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
     UserError if this process has not the right to make it.
     """
     # A guest has a network of its own already.
     if recipe.get("is_in_guest"):
         return
+    # "own" with root, "user" without; otherwise nothing changes (plan.recipe.Network).
+    network = recipe.get("network")
     try:
-        if recipe.get("network") == "user":
+        if network == "user":
             unshare_user()
-        elif recipe.get("network") == "own":
+        elif network == "own":
             unshare_network()
     except OSError as error:
         raise UserError(

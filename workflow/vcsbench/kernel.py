@@ -117,17 +117,17 @@ def memory() -> Memory:
         limits += _memory_limits(group)
     total = machine_memory_bytes("MemTotal")
     available = machine_memory_bytes("MemAvailable")
-    # The limit of each group holds, so the smallest one decides.
-    limit = min((limit.limit_bytes for limit in limits), default=None)
+    # All limits hold, so the smallest one decides.
+    smallest = min((limit.limit_bytes for limit in limits), default=None)
     # A limit above the memory of the machine limits nothing.
-    if total is not None and limit is not None and limit >= total:
-        limit = None
-    if limit is not None:
-        total = limit
-    for group_limit in limits:
-        rest = max(0, group_limit.limit_bytes - group_limit.used_bytes)
+    if total is not None and smallest is not None and smallest >= total:
+        smallest = None
+    if smallest is not None:
+        total = smallest
+    for limit in limits:
+        rest = max(0, limit.limit_bytes - limit.used_bytes)
         available = rest if available is None else min(available, rest)
-    return Memory(total, available, limit)
+    return Memory(total, available, limit=smallest)
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
@@ -146,13 +146,13 @@ def quota_cores() -> float | None:
         if group.version == 1:
             fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
         else:
+            # `150000 100000`
             fields = read(group.folder / "cpu.max").split()
         numbers = [parse_number(field, LARGEST_COUNT) for field in fields]
         if len(numbers) != 2:
             continue
         quota_us, period_us = numbers
-        # "No quota" is written as "max" in version 2 and as -1 in version 1. parse_number() returns None for
-        # both.
+        # Without a quota, version 2 has "max" and version 1 has -1. parse_number() returns None for both.
         if quota_us and period_us:
             quotas.append(quota_us / period_us)
     return min(quotas, default=None)
@@ -260,8 +260,7 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
 
     Memory that the kernel can free, such as pages of files, does not count as used.
     """
-    folder = group.folder
-    statistics = folder / "memory.stat"
+    statistics = group.folder / "memory.stat"
     prefix = ""
     if group.version == 1:
         # In version 1, only numbers with this prefix include the pages of the groups below.
@@ -273,10 +272,10 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
             if limit is not None and limit < UNLIMITED:
                 yield MemoryLimit(limit, 0)
     for limit_file, usage_file in LIMITS[group.version]:
-        limit = parse_number(read(folder / limit_file), LARGEST_COUNT)
+        limit = parse_number(read(group.folder / limit_file), LARGEST_COUNT)
         if limit is None or limit >= UNLIMITED:
             continue
-        used = parse_number(read(folder / usage_file), LARGEST_COUNT) or 0
+        used = parse_number(read(group.folder / usage_file), LARGEST_COUNT) or 0
         for name in RECLAIMABLE:
             used -= number_in(statistics, f"{prefix}{name}") or 0
         yield MemoryLimit(limit, max(0, used))

@@ -104,9 +104,9 @@ def describe_process(pid: int) -> str:
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
         user = f"user {uid}"
-        since = datetime.fromtimestamp(process_facts.started_at(pid)).strftime(
-            ", started at %H:%M:%S"
-        )
+        start = datetime.fromtimestamp(process_facts.started_at(pid))
+        since = f", started at {start:%H:%M:%S}"
+        # In a container, the user may have no name.
         with suppress(KeyError):
             user = pwd.getpwuid(uid).pw_name
     # A process chooses its command line itself: control characters are escaped, and the end is cut.

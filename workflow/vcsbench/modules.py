@@ -79,30 +79,31 @@ def code_digest(files: Iterable[str]) -> str:
     from a cache.
     """
     total = hashlib.sha256()
-    known = _known_digests()
+    # The digest of a Python file's syntax, by the digest of its bytes.
+    syntax_digests = _known_digests()
     has_new = False
     for file in files:
         content = _bytes(file)
         digest = hashlib.sha256(content).hexdigest()
         if file.endswith(".py"):
-            if digest not in known:
-                known[digest] = syntax_digest(content)
+            if digest not in syntax_digests:
+                syntax_digests[digest] = syntax_digest(content)
                 has_new = True
-            digest = known[digest]
+            digest = syntax_digests[digest]
         # The names count too: a module may take the place of another one.
         total.update(f"{os.path.relpath(file, PACKAGE)}\0{digest}\0".encode())
     if has_new:
-        _store_digests(known)
+        _store_digests(syntax_digests)
     return total.hexdigest()[:16]
 
 
-def _store_digests(known: Mapping[str, str]) -> None:
+def _store_digests(syntax_digests: Mapping[str, str]) -> None:
     # A checkout that cannot be written has no cache.
     with suppress(OSError):
         CACHE.parent.mkdir(exist_ok=True)
         # Other processes read the cache, and may write it at the same time.
         new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
-        new.write_text(json.dumps(known))
+        new.write_text(json.dumps(syntax_digests))
         new.replace(CACHE)
 
 
@@ -139,15 +140,15 @@ def imported_files(files: Iterable[str]) -> list[str]:
         if file not in reached:
             reached.add(file)
             waiting += imports(file)
-    with_companions: set[str] = set()
+    candidates: set[str] = set()
     for file in reached:
         stem = file.removesuffix(".py")
-        with_companions.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
-    # A script is no file of the package: only what it imports counts.
-    in_package = with_companions & _package_files()
+        candidates.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
+    # Most modules have no file in another language. A script is no file of the package, only its imports are.
+    existing = candidates & _package_files()
     # code_digest() depends on the order, and a set has another one in each process. Another key would change
     # all digests, and measure all cells again.
-    return sorted(in_package, key=lambda file: file.split("/"))
+    return sorted(existing, key=lambda file: file.split("/"))
 
 
 @cache

@@ -318,12 +318,12 @@ def binaries(
     """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
 
     `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is a key of
-    SERVER_PROGRAMS, and "" for a cell without a server. The libraries are Subversion's; another system's
-    programs have none of them.
+    SERVER_PROGRAMS, and "" for a cell without a server.
     """
     digests = {}
     for name in clients:
         digests[f"client {name}"] = client.digest_of(name)
+    # Only Subversion has libraries of its own. Another system's programs have none of them.
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
@@ -383,29 +383,32 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        # A missing program has no path (""). The module mod_dav_svn cannot be run, see LD_PRELOAD below.
-        if not os.path.isfile(path) or not os.access(path, os.X_OK):
-            continue
-        # The loader lists the libraries, and does not start the program.
-        variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
-        version_option = "--version"
-        if name == "httpd":
-            version_option = "-v"
-            # httpd loads the module mod_dav_svn only after its start, so the loader would not list the
-            # libraries of the module. It lists them if the module is preloaded.
-            variables["LD_PRELOAD"] = programs.mod_dav_svn
-        # If this is a wrapper (a script), it names the program that it runs, by its path.
-        wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
-        for file in (path, *wrapped):
-            traced = processes.run_program(
-                # A static program does not use the loader, so it really runs, and prints its version.
-                [file, version_option],
-                env=variables,
-                limit_s=TRACE_LIMIT_S,
-                may_fail=True,
-            )
-            libraries.update(LOADED_LIBRARY.findall(traced.output))
+        # A missing program has no path (""), and the module mod_dav_svn cannot be run.
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            libraries |= _list_loaded_libraries(programs, name, path)
     return joined_digest(libraries)
+
+
+def _list_loaded_libraries(programs: Programs, name: str, path: str) -> set[str]:
+    """Return the libraries that the loader would load for a program, and for the program that it wraps."""
+    # With this variable, the loader lists the libraries, and does not start the program.
+    variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
+    # A static program does not use the loader, so it really runs, and prints its version.
+    version_option = "--version"
+    if name == "httpd":
+        version_option = "-v"
+        # httpd loads the module mod_dav_svn only after its start, so the loader would not list the libraries
+        # of the module. It lists them if the module is preloaded.
+        variables["LD_PRELOAD"] = programs.mod_dav_svn
+    # If this is a wrapper (a script), it names the program that it runs, by its path.
+    wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
+    libraries: set[str] = set()
+    for file in (path, *wrapped):
+        traced = processes.run_program(
+            [file, version_option], env=variables, limit_s=TRACE_LIMIT_S, may_fail=True
+        )
+        libraries.update(LOADED_LIBRARY.findall(traced.output))
+    return libraries
 
 
 @cache
@@ -465,8 +468,9 @@ def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     files = {}
     for name in names:
         path = folder / name
-        # The name exists as neither a file nor a folder: a link to nothing, or to a device such as /dev/zero.
-        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
+        is_file_or_folder = path.is_file() or path.is_dir()
+        # It may be a link to nothing, or to a device such as /dev/zero.
+        if os.path.lexists(path) and not is_file_or_folder:
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths = path.rglob("*") if path.is_dir() else [path]
         for file in paths:

@@ -141,12 +141,12 @@ def read_stages(log: str | Path) -> list[Stage]:
     except (OSError, ValueError, TypeError, RecursionError, UserError):
         return []
     sums: dict[tuple[str, str], Stage] = {}
-    for part in stages:
-        key = (part.name, part.unit)
+    for stage_of_thread in stages:
+        key = (stage_of_thread.name, stage_of_thread.unit)
         if key not in sums:
-            sums[key] = Stage(part.name, unit=part.unit)
-        sums[key].done += part.done
-        sums[key].total += part.total
-        # These stages run at the same time, so their seconds are not added up.
-        sums[key].seconds = max(sums[key].seconds, part.seconds)
+            sums[key] = Stage(stage_of_thread.name, unit=stage_of_thread.unit)
+        sums[key].done += stage_of_thread.done
+        sums[key].total += stage_of_thread.total
+        # The threads run at the same time, so their seconds are not added up.
+        sums[key].seconds = max(sums[key].seconds, stage_of_thread.seconds)
     return list(sums.values())

@@ -56,16 +56,18 @@ def decimals(values: Iterable[object], unit: str = "") -> int:
     than one of its values has: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
     """
     numbers = [value for value in values if is_number(value)]
-    sizes = [abs(value) for value in numbers if value]
+    sizes = [abs(number) for number in numbers if number]
     if not sizes or unit == "%":
         return 0
+    # The most decimals that one of the values has: 2 for 1.25 and 13.40.
     most = 0
     for number in numbers:
         _, _, digits = f"{number:.3f}".rstrip("0").partition(".")
         most = max(most, len(digits))
     # The exponent of ten of the smallest value: 2 for 422, 0 for 4.22, -1 for 0.42.
-    power = math.floor(math.log10(min(sizes)))
-    return max(0, min(3, most, 2 - power))
+    exponent = math.floor(math.log10(min(sizes)))
+    for_three_digits = 2 - exponent
+    return max(0, min(3, most, for_three_digits))
 
 
 def fixed(value: float, places: int) -> str:

@@ -1,6 +1,7 @@
 """Advice on a study: cards, the best choice in each situation, and the choices with less work."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,12 +20,7 @@ from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC, metric_in, name_in
 from vcsbench.statistics.aggregation import MEAN, by_round
-from vcsbench.statistics.comparisons import (
-    DEFAULT_LIMITS,
-    Limits,
-    comparison_rows,
-    is_difference,
-)
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits, comparison_rows, is_difference
 from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.tables import make_table
 
@@ -75,7 +71,32 @@ def advise(
     results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
     # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
-    noise = noise_by_metric(results.frame, axes, settings.block, rounds)(DEFAULT_METRIC)
+    noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
+    noise = noise_of_metric(DEFAULT_METRIC)
+    situations: list[Situation] = []
+    # A question with `aggregate`, such as that for builds, has one answer over all cells. If a study has only
+    # such questions, a reader chooses nothing for a single situation.
+    has_only_aggregates = all(question.aggregate for question in settings.questions)
+    if not settings.questions or not has_only_aggregates:
+        situations = _situations(settings, rounds, noise)
+    min_effect_pct = settings.limits.min_effect_pct
+    return Advice(
+        cards=_cards(settings, results, rounds, noise),
+        situations=situations,
+        less_work=describe_counts(tables, min_effect_pct),
+        min_effect_pct=min_effect_pct,
+        workload=settings.workload,
+    )
+
+
+def _cards(
+    settings: AdviceSettings, results: _Results, rounds: pd.DataFrame, noise: Noise
+) -> list[Card]:
+    """Return the cards of a study's questions that have anything to show, in the study's order.
+
+    `rounds` has a row for each cell, host and round (by_round), `noise` the errors of ratios of their times.
+    """
+    axes = list(settings.order)
     cards = []
     for question in settings.questions:
         # `doubles` is a latency. The question is how many clients a server carries until it has doubled.
@@ -83,7 +104,7 @@ def advise(
             card = _capacity_card(question, axes, results)
             has_content = bool(card.candidates or card.lines)
         else:
-            card = _card(question, settings, results)
+            card = _value_card(question, settings, results)
             # A question with one measured value has nothing to choose.
             has_content = bool(card.cases or card.withheld or card.missing)
             if question.aggregate:
@@ -91,40 +112,20 @@ def advise(
                 card = with_candidates(card, averages.mean)
         if has_content:
             cards.append(card)
-    # A question with `aggregate`, such as that for builds, has one answer over all cells. If a study has only
-    # such questions, a reader chooses nothing for a single situation.
-    has_situations = not settings.questions or not all(
-        question.aggregate for question in settings.questions
-    )
-    min_effect_pct = settings.limits.min_effect_pct
-    return Advice(
-        cards=cards,
-        situations=_situations(settings, rounds, noise) if has_situations else [],
-        less_work=describe_counts(tables, min_effect_pct),
-        min_effect_pct=min_effect_pct,
-        workload=settings.workload,
-    )
+    return cards
 
 
-def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
-    """Return the card of a question, from the tables that compare times of its axis.
+def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
+    """Return the card of a question about the values of an axis, from the tables that compare their times.
 
     Without such a table, the first measured value is compared with the others here. Only the cells of the
     question's cases and values count.
     """
     axis, axes = question.axis, list(settings.order)
-    tables = [
-        (definition, rows)
-        for definition, rows in results.tables
-        if decision.compares(definition, axis)
-    ]
+    tables = _comparing_tables(results.tables, axis)
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
-    rows: list[Row] = []
-    baselines = []
-    for definition, rows_of_table in tables:
-        baselines.append(str(definition["compare"]["baseline"]))
-        rows += [row for row in rows_of_table if fits(row, question.where)]
+    rows = _rows_of_question(question, tables)
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     # A row of the grid has one value of the axis. A comparison has two, which find_cases() checks.
     where = dict(question.where)
@@ -133,23 +134,42 @@ def _card(question: CardQuestion, settings: AdviceSettings, results: _Results) -
     grid = [row for row in results.grid if fits(row, where)]
     return make_card(
         question,
-        _choose_reference(question, baselines),
+        _choose_reference(question, tables),
         axes,
         cases,
-        settings.limits.min_effect_pct,
-        settings.workload,
+        min_effect_pct=settings.limits.min_effect_pct,
+        workload=settings.workload,
         missing=decision.missing_values(axis, cases, grid, results.failures),
         withheld=withheld,
         roles=_role_answers(question, settings, results.tables),
     )
 
 
-def _choose_reference(question: CardQuestion, baselines: Sequence[str]) -> str:
-    """Return the value that stays if a reader changes nothing: the first baseline that is a value of the
-    question; "" without one.
+def _comparing_tables(
+    tables: Sequence[Table], axis: str, metric: str = DEFAULT_METRIC
+) -> list[Table]:
+    return [
+        (definition, rows)
+        for definition, rows in tables
+        if decision.compares(definition, axis, metric)
+    ]
+
+
+def _rows_of_question(question: CardQuestion, tables: Sequence[Table]) -> list[Row]:
+    """Return the rows of tables that are about the cases of a question, such as all cases over http."""
+    return [row for _, rows in tables for row in rows if fits(row, question.where)]
+
+
+def _choose_reference(question: CardQuestion, tables: Sequence[Table]) -> str:
+    """Return the value that stays if a reader changes nothing, "" without one.
+
+    It is the first baseline of the tables that is a value of the question.
     """
-    of_question = [name for name in baselines if not question.values or name in question.values]
-    return of_question[0] if of_question else ""
+    for definition, _ in tables:
+        baseline = str(definition["compare"]["baseline"])
+        if not question.values or baseline in question.values:
+            return baseline
+    return ""
 
 
 def _role_answers(
@@ -162,21 +182,18 @@ def _role_answers(
     """
     axes = list(settings.order)
     roles = []
+    # By metric, those for whom it counts: {"server_cpu_s": "a busy server"}.
     for metric, reader in question.next_to.items():
-        rows: list[Row] = []
-        baselines = []
-        for definition, rows_of_table in tables:
-            if decision.compares(definition, question.axis, metric):
-                baselines.append(str(definition["compare"]["baseline"]))
-                rows += [row for row in rows_of_table if fits(row, question.where)]
+        tables_of_metric = _comparing_tables(tables, question.axis, metric)
+        rows = _rows_of_question(question, tables_of_metric)
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if cases:
             card = make_card(
                 question,
-                _choose_reference(question, baselines),
+                _choose_reference(question, tables_of_metric),
                 axes,
                 cases,
-                settings.limits.min_effect_pct,
+                min_effect_pct=settings.limits.min_effect_pct,
                 comparative=OF_AMOUNTS,
             )
             roles.append(RoleAnswer(reader, metric, card.answer))
@@ -185,13 +202,14 @@ def _role_answers(
 
 def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Results) -> Card:
     """Return the card of a question about capacity, from the tables that compare its latency."""
-    rows = []
-    for definition, rows_of_table in results.tables:
+    tables = []
+    for definition, rows in results.tables:
         is_of_axis = definition["compare"]["axis"] == question.axis
         if is_of_axis and name_in(definition) == question.doubles:
-            rows += [row for row in rows_of_table if fits(row, question.where)]
+            tables.append((definition, rows))
     grid = [row for row in results.grid if fits(row, question.where)]
-    return make_capacity_card(question, rows, axes, grid, results.failures)
+    rows_of_cases = _rows_of_question(question, tables)
+    return make_capacity_card(question, rows_of_cases, axes, grid, results.failures)
 
 
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
@@ -219,40 +237,10 @@ def _situations(settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise) ->
     scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
     situations = []
     for _, rows in group_rows(rounds, scenario_axes):
+        # All rows of a group have the same values on these axes.
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
         situations.append(compare_choices(where, rows, axes, noise, settings.limits))
     return situations
-
-
-class _Amounts(NamedTuple):
-    """How much a candidate has against its baseline, over the `number` of cases with an answer.
-
-    `less` and `more` have the factors from the smallest effect on: [2.4, 3.0]. `label` is the candidate's.
-    """
-
-    label: str
-    less: Sequence[float]
-    more: Sequence[float]
-    number: int
-
-
-def _find_amounts(axis: str, records: Iterable[Row], min_effect_pct: float) -> Iterator[_Amounts]:
-    """Yield the amounts of each candidate in the rows of a table, without undecided rows.
-
-    A candidate can have less in some cases and more in others: ("packed", [2.4, 3.0], [1.2], 4).
-    """
-    # By candidate, the ratio baseline / candidate in each case: {"pack": [2.4, 1.0, 3.0]}. Above 1, the
-    # candidate has less.
-    ratios_of_candidate: dict[str, list[float]] = {}
-    for row in comparison_rows(records):
-        is_answered = is_difference(row.call) or row.result == Result.EQUAL
-        if row.has_ratio and is_answered:
-            ratios_of_candidate.setdefault(row.candidate, []).append(row.ratio)
-    smallest = 1 + min_effect_pct / 100
-    for value, ratios in ratios_of_candidate.items():
-        less = [ratio for ratio in ratios if ratio >= smallest]
-        more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
-        yield _Amounts(labels.value_label(axis, value), less, more, len(ratios))
 
 
 def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
@@ -262,23 +250,38 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
     `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` If the candidate has more work, the
     sentence begins with the baseline.
     """
+    # A candidate may have less work in some cases and more in others. Smaller factors count for neither.
+    smallest = 1 + min_effect_pct / 100
     sentences = []
-    for definition, records in tables:
+    for definition, rows in tables:
         metric, compare = metric_in(definition), definition["compare"]
         if not metric.exact:
             continue
         baseline = labels.value_label(compare["axis"], compare["baseline"])
-        for amounts in _find_amounts(compare["axis"], records, min_effect_pct):
+        for value, ratios in _decided_ratios(rows).items():
+            candidate = labels.value_label(compare["axis"], value)
+            less = [ratio for ratio in ratios if ratio >= smallest]
+            more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
             # The side with less work begins the sentence.
-            for factors, subject, other in (
-                (amounts.less, amounts.label, baseline),
-                (amounts.more, baseline, amounts.label),
+            for subject, other, factors in (
+                (candidate, baseline, less),
+                (baseline, candidate, more),
             ):
                 if factors:
-                    amount = (
-                        f"{labels.range_of_factors(factors)} fewer {metric.quantity} than {other}"
-                    )
-                    sentences.append(
-                        f"{subject}: {amount}{in_cases(len(factors), amounts.number)}."
-                    )
+                    amount = f"{labels.range_of_factors(factors)} fewer {metric.quantity}"
+                    share = in_cases(len(factors), len(ratios))
+                    sentences.append(f"{subject}: {amount} than {other}{share}.")
     return sentences
+
+
+def _decided_ratios(rows: Iterable[Row]) -> dict[str, list[float]]:
+    """Return the ratio baseline / candidate in each case of a table, by candidate: {"pack": [2.4, 1.0, 3.0]}.
+
+    Undecided cases are left out.
+    """
+    ratios: defaultdict[str, list[float]] = defaultdict(list)
+    for row in comparison_rows(rows):
+        is_decided = is_difference(row.call) or row.result == Result.EQUAL
+        if row.has_ratio and is_decided:
+            ratios[row.candidate].append(row.ratio)
+    return ratios

@@ -1,12 +1,12 @@
 """The texts of answers: what to choose, by how much it is faster, and where it is slower."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench.advice import labels
-from vcsbench.advice.decision import ROUNDING, Case, Pair, Where
+from vcsbench.advice.decision import ROUNDING, Case, Pair
 from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import Rule, find_rule
@@ -39,11 +39,6 @@ class Comparative(NamedTuple):
 
 OF_TIMES = Comparative("faster", "slower")
 OF_AMOUNTS = Comparative("less", "more")
-# The names of effects that have another name than their code.
-EFFECT_NAMES = {
-    ChangeEffect.BOUNDED: texts.RESULTS[Result.BOUNDED],
-    ChangeEffect.TOO_SMALL: texts.RESULTS[Result.TOO_SMALL],
-}
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ def answer_without_choice(
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
         text = reason + in_cases(number, len(cases))
-    return Answer(kind, value, str(kind), _sentence(text), text)
+    return Answer(kind, value, short=str(kind), sentence=_sentence(text), effect=text)
 
 
 def answer_with_choice(
@@ -133,9 +128,8 @@ def answer_with_choice(
     have f7: keep it if you change only this.`
     """
     current = context.current
-    # If the reader's value is unknown, or is recommended itself, the comparison is with the start.
-    is_change = current not in ("", value)
-    against = current if is_change else context.start
+    # If the reader's value is unknown (""), or recommended itself, the gain is over the value to start from.
+    against = context.start if current in ("", value) else current
     effect = combine_effects(value, cases, against)
     if current and not effect.gains:
         # The recommended value is faster than the current one in no case. So the answer is the current one.
@@ -145,12 +139,15 @@ def answer_with_choice(
     compared = context.label(against) if against != value else _name_others(value, cases, context)
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(value, cases, effect, context)
-        return Answer(kind, value, str(kind), f"Choose {text}.", text, compared)
+        sentence = f"Choose {text}."
+        return Answer(kind, value, str(kind), sentence, effect=text, against=compared)
 
-    label = context.label(value)
-    text = _effect_text(effect, context)
-    if against == context.start != context.reference:
+    # Not all cases compare a start that is not the reference. Those have a clause of their own.
+    if against == context.start and context.start != context.reference:
         text = _text_from_start(value, cases, context)
+    else:
+        text = _effect_text(effect, context)
+    label = context.label(value)
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
     elif context.has_workload:
@@ -161,27 +158,26 @@ def answer_with_choice(
     # A question such as "Pack the repository?" has the answer yes or no.
     if context.question.yes_value:
         short = "yes" if value == context.question.yes_value else "no"
-    return Answer(kind, value, short, sentence, text, compared)
+    return Answer(kind, value, short, sentence, effect=text, against=compared)
 
 
 def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of a value for a question that starts from another value than the reference.
+    """Return the effect of a value over the value that a question starts from, such as many packs.
 
-    Cases that do not compare the start, such as many packs, have a clause of their own: `clone 2.5x faster;
+    Cases that do not compare the start have a clause on the effect over the reference: `clone 2.5x faster;
     against one pack: log 8.6x faster`.
     """
-    compared = [case for case in cases if case.compares(context.start)]
-    others = [case for case in cases if not case.compares(context.start)]
-    texts_of_parts = []
-    if compared:
-        effect = combine_effects(value, compared, context.start)
-        texts_of_parts.append(_effect_text(effect, context))
-    if others:
-        effect = combine_effects(value, others, context.reference)
-        text = _effect_text(effect, context)
+    with_start = [case for case in cases if case.compares(context.start)]
+    without_start = [case for case in cases if not case.compares(context.start)]
+    clauses = []
+    if with_start:
+        effect = combine_effects(value, with_start, context.start)
+        clauses.append(_effect_text(effect, context))
+    if without_start:
+        effect = combine_effects(value, without_start, context.reference)
         other = SLOWEST if value == context.reference else context.label(context.reference)
-        texts_of_parts.append(f"against {other}: {text}")
-    return "; ".join(texts_of_parts)
+        clauses.append(f"against {other}: {_effect_text(effect, context)}")
+    return "; ".join(clauses)
 
 
 def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
@@ -196,59 +192,70 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. At least one
     case must decide the reference.
     """
-    # By value and kind of case, how many times as long as the reference it takes in each case:
-    # {"https": {"warm export": [(where, 1.3)], "warm log": [(where, 1.0)]}}.
-    factors_of_value: dict[str, dict[str, list[tuple[Where, float]]]] = {}
-    for case in cases:
-        if context.reference not in case.losses:
-            continue
-        for value, loss in case.losses.items():
-            if value != context.reference:
-                groups = factors_of_value.setdefault(value, {})
-                # A loss is a time divided by the best time of the case.
-                factor = loss / case.losses[context.reference]
-                groups.setdefault(labels.group_label(case.where), []).append((case.where, factor))
     margin = 1 + context.min_effect_pct / 100
     clauses = []
-    largest = 1.0
-    for value, groups in factors_of_value.items():
+    all_factors = [1.0]
+    for value, groups in _cost_factors(cases, context.reference).items():
         parts = []
         for group, members in groups.items():
             parts.append(f"{group} {_cost_text(members, margin)}".strip())
-            largest = max(largest, *(factor for _, factor in members))
+            all_factors += [factor for _, factor in members]
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
+    largest = max(all_factors)
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
     text = "; ".join(clauses)
+    sentence = _sentence(text)
     against = context.label(context.reference)
-    return Answer(AnswerKind.COST, "", short, _sentence(text), text, against)
+    return Answer(AnswerKind.COST, "", short, sentence, effect=text, against=against)
 
 
-def _cost_text(members: Sequence[tuple[Where, float]], margin: float) -> str:
+def _cost_factors(
+    cases: Sequence[Case], reference: str
+) -> dict[str, dict[str, list[labels.CaseFactor]]]:
+    """Return how many times as long as the reference each other value takes, by value and kind of case.
+
+    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. A case that does
+    not decide the reference is left out.
+    """
+    factors: dict[str, dict[str, list[labels.CaseFactor]]] = defaultdict(lambda: defaultdict(list))
+    for case in cases:
+        if reference not in case.losses:
+            continue
+        for value, loss in case.losses.items():
+            if value != reference:
+                # A loss is a time divided by the best time of the case.
+                factor = loss / case.losses[reference]
+                factors[value][labels.group_label(case.where)].append((case.where, factor))
+    return factors
+
+
+def _cost_text(members: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
     If an axis explains a range, its values have brackets: `(no access rules 2.0x, 10 access rules 9x)
-    slower`.
-
-    A member is the values of a case, and its time as a multiple of the reference's.
+    slower`. A factor of `members` is the value's time as a multiple of the reference's.
     """
     slower = [(where, factor) for where, factor in members if factor > 1 + ROUNDING]
     faster = [(where, 1 / factor) for where, factor in members if factor < 1 - ROUNDING]
     parts = []
-    for of_word, word in ((slower, "slower"), (faster, "faster")):
-        if of_word:
-            share = f" in {len(of_word)} of {len(members)}" if len(of_word) < len(members) else ""
-            ranges = labels.explained_ranges(of_word, margin)
+    for changed, word in ((slower, "slower"), (faster, "faster")):
+        if changed:
+            ranges = labels.explained_ranges(changed, margin)
             text = f"({', '.join(ranges)})" if len(ranges) > 1 else ranges[0]
-            parts.append(f"{text} {word}{share}")
+            text += f" {word}"
+            if len(changed) < len(members):
+                text += f" in {len(changed)} of {len(members)}"
+            parts.append(text)
     return " and ".join(parts) or "equal"
 
 
 def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
 
-    A single case needs no numbers in brackets. Effects below the margin are named only if all gains are.
+    A single case needs no numbers of cases in brackets.
     """
     margin = 1 + context.min_effect_pct / 100
+    # Gains below the margin are named if there are no others. Such losses are only counted.
     gains = _from_margin(effect.gains, margin) or effect.gains
     losses = _from_margin(effect.losses, margin)
     parts = []
@@ -257,14 +264,15 @@ def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     if losses:
         parts.append(_losses_text(losses, context))
     text = ", ".join(parts)
+    counts_text = _counts_text(effect.counts, context)
     if not text:
-        return _counts_text(effect.counts, context)
+        return counts_text
     if effect.counts.total() == 1:
         return text
     # Two brackets in a row become one.
     if text.endswith(")"):
-        return f"{text.removesuffix(')')}; {_counts_text(effect.counts, context)})"
-    return f"{text} ({_counts_text(effect.counts, context)})"
+        return f"{text.removesuffix(')')}; {counts_text})"
+    return f"{text} ({counts_text})"
 
 
 def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[str, list[float]]:
@@ -281,7 +289,7 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`.
 
     `gains` has factors by group (kind of case): {"cold log": [2.4], "export": [1.2, 1.9]}. The first group,
-    with the largest gain, is named. Further groups share one range. Small gains have a note (slight_note).
+    with the largest gain, is named. Further groups share one range. Small gains are `(sure but small)`.
     """
     better, min_effect_pct = context.comparative.better, context.min_effect_pct
     first_group, *other_groups = gains
@@ -302,7 +310,8 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
 def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
     """Return `cold log 5.0 to 8.0 % slower`, or `at most 5.0 % slower` for losses in several groups.
 
-    Return `slower in no case measured` without a loss.
+    `losses` has factors by group (kind of case): {"cold log": [1.05, 1.08]}. Return `slower in no case
+    measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
@@ -310,6 +319,7 @@ def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) 
     factors = [loss for group in losses.values() for loss in group]
     slight = labels.slight_note(factors, context.min_effect_pct)
     group, *other_groups = losses
+    # Cells without a command and a state of caches are in the group "".
     if group and not other_groups:
         return f"{group} {labels.range_of_factors(factors)} {worse}{slight}"
     return f"at most {labels.factor(max(factors))} {worse}{slight}"
@@ -317,9 +327,9 @@ def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) 
 
 def _counts_text(counts: Counter[ChangeEffect], context: AnswerContext) -> str:
     """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`."""
-    names: dict[ChangeEffect, str] = {
-        effect: EFFECT_NAMES.get(effect, effect) for effect in ChangeEffect
-    }
+    names = {effect: str(effect) for effect in ChangeEffect}
+    names[ChangeEffect.BOUNDED] = texts.RESULTS[Result.BOUNDED]
+    names[ChangeEffect.TOO_SMALL] = texts.RESULTS[Result.TOO_SMALL]
     names[ChangeEffect.FASTER], names[ChangeEffect.SLOWER] = context.comparative
     parts = []
     for effect, name in names.items():
@@ -338,7 +348,7 @@ def _choice_that_depends(
     faster. Decided: 2 of 3 cases`. The rule is left out if there is none, or if it would be too long.
     """
     losses = _losses_text(effect.losses, context)
-    # The first group of cases has the largest gain.
+    # The groups are sorted: the largest gain that matters to most users is in the first one.
     first_gains = next(iter(effect.gains.values()), [1.0])
     gain = labels.factor(max(first_gains))
     better = context.comparative.better
@@ -359,9 +369,10 @@ def _choice_that_depends(
 def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    The second text names only the exceptions from `value`, the choice for all cases (here f7). It is used if
-    the first text makes the sentence longer than MAX_WORDS words. `later_text` follows in the same sentence.
-    Return "" without a rule, or if the second text is too long, too.
+    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The second
+    text names only the exceptions from `value`, the choice for all cases (here f7). It is used if the first
+    text makes the sentence longer than MAX_WORDS words. `later_text` follows in the same sentence. Return ""
+    without a rule, or if the second text is too long, too.
     """
     if not rule:
         return ""
@@ -398,7 +409,9 @@ def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool =
     candidate = labels.value_label(axis, pair.candidate)
     if pair.call not in DIFFERENCES:
         outcome = pair_outcome(pair)
-        return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_candidate else outcome
+        if not of_candidate:
+            return outcome
+        return f"{outcome} ({candidate} {labels.change(pair.ratio)})"
     note = labels.slight_note([pair.ratio], min_effect_pct)
     # Start-up takes the same time on both sides, so the ratio without it is larger. The end of the interval
     # that is nearer to 1 is certain.

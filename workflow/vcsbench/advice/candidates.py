@@ -15,10 +15,11 @@ import pandas as pd
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import Answer, undecided_text
 from vcsbench.advice.cards import Card
-from vcsbench.advice.decision import Case, Pair, Where
+from vcsbench.advice.decision import Case, Pair, Sides
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
+from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics import texts
 from vcsbench.statistics.aggregation import pair_rows
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, interval, ratio_interval
@@ -26,7 +27,7 @@ from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.variances import Variance, sum_variances
 
 # The mean over cases of the ratio of two values, baseline / candidate (CaseAverages.mean).
-Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
+Mean = Callable[[Sequence[AxisValues], Sides], Estimate]
 EQUAL_TEXT = texts.RESULTS[Result.EQUAL]
 # With two rounds, 95 % intervals of averages over one block held the truth in 91 to 92 % of simulated cases.
 MIN_AVERAGE_ROUNDS = 3
@@ -61,8 +62,14 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     # Pages print `lines` and then `notes`, so each sentence must be in one of them.
     lines += card.notes
     answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
-    nothing_compared = _nothing_compared("no other build" if checks else "no result")
-    answer = answers[0] if answers else nothing_compared
+    if answers:
+        answer = answers[0]
+    else:
+        short = "no other build" if checks else "no result"
+        sentence = f"{short.capitalize()} was compared."
+        # With NOT_MEASURED, the terminal would print only the question, and a page would list the card last.
+        # But a noise check is a result.
+        answer = Answer(AnswerKind.EQUAL, short=short, sentence=sentence, effect=sentence)
     return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
 
 
@@ -80,13 +87,6 @@ def _group_by_candidate(cases: Sequence[Case], mean: Mean) -> list[Candidate]:
     return candidates
 
 
-def _nothing_compared(short: str) -> Answer:
-    sentence = f"{short.capitalize()} was compared."
-    # With NOT_MEASURED, the terminal would print only the question, and a page would list the card last. But
-    # a noise check is a result.
-    return Answer(AnswerKind.EQUAL, "", short, sentence, sentence)
-
-
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`.
 
@@ -96,7 +96,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """
     pairs, total = candidate.pairs, len(candidate.pairs)
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
-    # How many of the other pairs have each outcome in words: {"equal": 2, "wide interval": 1}.
+    # How many of the other pairs have each outcome in words: {"equal": 2, "wide interval": 1}. What the head
+    # of the answer names is taken out, and the remarks name the rest.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
@@ -104,10 +105,9 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
         head = f"{_describe_differences(ratios, total)}{of_all}"
     elif EQUAL_TEXT in outcomes:
         kind = AnswerKind.EQUAL
-        equal = _with_number(f"equal within {min_effect_pct:g} %", outcomes[EQUAL_TEXT], total)
-        head = f"{equal}{of_all}"
-        # The remarks have the outcomes that the head lacks.
-        del outcomes[EQUAL_TEXT]
+        number = outcomes.pop(EQUAL_TEXT)
+        equal_cells = _with_number(f"equal within {min_effect_pct:g} %", number, total)
+        head = f"{equal_cells}{of_all}"
     else:
         kind = AnswerKind.UNDECIDED
         head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
@@ -191,7 +191,7 @@ def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     largest_noise = max(noise.high, 1 / noise.low)
     size = labels.at_least_1(candidate.average.value)
     # An average is NaN after too few rounds.
-    if not math.isfinite(largest_noise + size):
+    if not (math.isfinite(largest_noise) and math.isfinite(size)):
         return ""
     subject = f"The average difference of {candidate.name} ({labels.factor(size)})"
     same_build = f"that of the same build (at most {labels.factor(largest_noise)})"
@@ -214,45 +214,51 @@ class CaseAverages:
     block: Sequence[str]
     noise: Noise
 
-    def mean(self, wheres: Sequence[Where], sides: tuple[str, str]) -> Estimate:
+    def mean(self, wheres: Sequence[AxisValues], sides: Sides) -> Estimate:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
         `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
         Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
         fewer than three rounds.
         """
-        other_axes = [name for name in self.order if name != self.axis]
-        # A case is identified by its values of the other axes: ("log", "cold").
-        included = {tuple(where.get(name, "") for name in other_axes) for where in wheres}
-        # A row for each case and round, with the time of both sides: `elapsed_s_baseline` and
-        # `elapsed_s_candidate`.
-        pairs = pair_rows(self.rounds, self.axis, sides, [*other_axes, "host", "round"])
-        keys = [*zip(*(pairs[name] for name in other_axes), strict=True)]
-        logs = np.log(pairs[f"{DEFAULT_METRIC}_baseline"] / pairs[f"{DEFAULT_METRIC}_candidate"])
-        pairs = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
-        pairs = pairs[pairs["key"].isin(included)]
+        ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
-        if pairs.empty or self.rounds["host"].nunique() != 1:
+        if ratios.empty or self.rounds["host"].nunique() != 1:
             return NO_ESTIMATE
-        blocks = [self._block_mean(rows, sides) for _, rows in group_rows(pairs, self.block)]
+        blocks = [self._block_mean(rows, sides) for _, rows in group_rows(ratios, self.block)]
         # One block with few rounds would make the interval of the whole too narrow.
         if any(block.n < MIN_AVERAGE_ROUNDS for block in blocks):
             return NO_ESTIMATE
         return _mean_of_blocks(blocks)
 
-    def _block_mean(self, pairs: pd.DataFrame, sides: tuple[str, str]) -> Estimate:
+    def _ratios_by_round(self, wheres: Sequence[AxisValues], sides: Sides) -> pd.DataFrame:
+        """Return a row for each case and round, with the other axes, `round`, and two further columns.
+
+        `key` has the values of the other axes as a tuple, ("log", "cold"), which identifies the case. `log`
+        is the logarithm of baseline / candidate.
+        """
+        other_axes = [name for name in self.order if name != self.axis]
+        # A row has the time of both sides: `elapsed_s_baseline` and `elapsed_s_candidate`.
+        pairs = pair_rows(self.rounds, self.axis, sides, [*other_axes, "host", "round"])
+        keys = list(zip(*(pairs[name] for name in other_axes), strict=True))
+        logs = np.log(pairs[f"{DEFAULT_METRIC}_baseline"] / pairs[f"{DEFAULT_METRIC}_candidate"])
+        ratios = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
+        included = {tuple(where.get(name, "") for name in other_axes) for where in wheres}
+        return ratios[ratios["key"].isin(included)]
+
+    def _block_mean(self, ratios: pd.DataFrame, sides: Sides) -> Estimate:
         """Return the mean ratio in a block, over the rounds in which all its cases were measured.
 
-        `pairs` has a row for each case and `round`: `key` has the values of the other axes as a tuple, and
-        `log` the logarithm of baseline / candidate.
+        `ratios` has the block's rows of _ratios_by_round(), with the columns `key`, `round` and `log`.
         """
         # A row for each round, a column for each case. A round that lacks a case is dropped: the mean of
         # fewer cases is not comparable with the means of other rounds.
-        logs = pairs.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        position = self.order.index(self.axis)
-        baseline, candidate = sides
+        logs = ratios.pivot(index="round", columns="key", values="log").dropna().sort_index()
         # The two cells of each case, the candidate first, each as its values of all axes. The noise of the
         # ratio is looked up by these.
+        baseline, candidate = sides
+        # A key lacks the value of the compared axis, which is put in at the position of the axis.
+        position = self.order.index(self.axis)
         cells = []
         for key in logs.columns.to_list():
             before, after = key[:position], key[position:]
@@ -266,7 +272,8 @@ def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
     """Return the mean of the mean ratios of blocks. Each block counts by its number of cases (`averaged`)."""
     case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)
-    # Blocks run at different times, so their errors are independent, and the variances add up.
+    # Blocks run at different times, so their errors are independent. The variance of the mean is then the sum
+    # of each block's variance times its squared share.
     variances = []
     for block in blocks:
         share = block.averaged / case_count

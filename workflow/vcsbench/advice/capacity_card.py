@@ -29,10 +29,11 @@ def make_capacity_card(
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
+        # The lines have the reasons why no number of clients was measured.
         lines = []
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
-        answer = Answer(AnswerKind.NOT_MEASURED, "", str(AnswerKind.NOT_MEASURED))
+        answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
         return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
     answers = [_answer(capacity, shown) for capacity in capacities]
     # The smallest number of clients, mostly 1. The latency of the others is a multiple of its latency.
@@ -41,23 +42,32 @@ def make_capacity_card(
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
-    """Return the answer of a case: the number of clients, and the latency there as a factor."""
-    head = labels.case_label(capacity.where, shown)
-    # None: even the largest measured number of clients (`most`) has less than twice the latency.
-    number = capacity.most if capacity.number is None else capacity.number
-    short = count_of(number, "client")
-    text = f"{labels.times(capacity.factors[number])} that of {count_of(capacity.fewest, 'client')}"
+    """Return the answer of a case: the number of clients, and the latency there as a factor.
+
+    `shown` are the axes that distinguish the cases. An end of the 95 % interval that no measured number
+    reached is `over 8`, with 8 as the largest measured number.
+    """
+    fewest = count_of(capacity.fewest, "client")
     if capacity.number is None:
-        short = f"more than {short}"
-        text += f" at {number}"
-    # An end that was not reached lies above the largest measured number.
+        # Even the largest measured number of clients (`most`) has less than twice the latency.
+        factor = labels.times(capacity.factors[capacity.most])
+        short = f"more than {count_of(capacity.most, 'client')}"
+        text = f"{factor} that of {fewest} at {capacity.most}"
+    else:
+        factor = labels.times(capacity.factors[capacity.number])
+        short = count_of(capacity.number, "client")
+        text = f"{factor} that of {fewest}"
     beyond = f"over {capacity.most}"
     low, high = str(capacity.low or beyond), str(capacity.high or beyond)
-    certainty = low if low == high else f"{low} to {high}"
-    effect = f"{head}: {short} ({text}; 95 %: {certainty})"
-    sentence = (
-        f"The slowest 5 % of the requests take {text}. With 95 % certainty, their latency doubles at "
-        f"{certainty} clients. These share the processors of this machine with the server, so a server alone "
-        f"carries more."
+    interval = low if low == high else f"{low} to {high}"
+    head = labels.case_label(capacity.where, shown)
+    return Answer(
+        AnswerKind.COST,
+        short=f"{head}: twice the latency at {short}",
+        sentence=(
+            f"The slowest 5 % of the requests take {text}. With 95 % certainty, their latency doubles at "
+            f"{interval} clients. These share the processors of this machine with the server, so a server "
+            f"alone carries more."
+        ),
+        effect=f"{head}: {short} ({text}; 95 %: {interval})",
     )
-    return Answer(AnswerKind.COST, "", f"{head}: twice the latency at {short}", sentence, effect)

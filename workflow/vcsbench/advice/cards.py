@@ -9,18 +9,9 @@ from functools import partial
 
 from pydantic import TypeAdapter
 
-from vcsbench.advice import decision
-from vcsbench.advice.answer_texts import (
-    NO_ANSWER,
-    OF_TIMES,
-    Answer,
-    AnswerContext,
-    Comparative,
-    answer_of_cost,
-    answer_with_choice,
-    answer_without_choice,
-)
-from vcsbench.advice.decision import Case, Missing, WeightedOperation, Where, Withheld
+from vcsbench.advice import answer_texts, decision
+from vcsbench.advice.answer_texts import NO_ANSWER, OF_TIMES, Answer, AnswerContext, Comparative
+from vcsbench.advice.decision import Case, Missing, WeightedOperation, Withheld
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import find_rule
@@ -28,6 +19,7 @@ from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.config.study import matches_cell
 from vcsbench.metrics import METRICS
+from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import count_of
@@ -113,7 +105,7 @@ class Card:
         counted = self.counted_cases
         return [case for case in self.cases if case not in counted]
 
-    def answer_for(self, picks: Where) -> Answer:
+    def answer_for(self, picks: AxisValues) -> Answer:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
         With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
@@ -124,7 +116,7 @@ class Card:
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
         kind, value = self._recommend(cases, current)
-        # No case decides the current value (or its cost). There may be a better reason than "not measured".
+        # No case decides the current value (or its cost). But it may have been measured.
         if kind == AnswerKind.NOT_MEASURED:
             if cases:
                 kind = AnswerKind.UNDECIDED
@@ -140,12 +132,12 @@ class Card:
             comparative=self.comparative,
         )
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-            return answer_without_choice(kind, value, cases, context)
+            return answer_texts.answer_without_choice(kind, value, cases, context)
         if self.question.is_cost:
-            return answer_of_cost(cases, context)
-        return answer_with_choice(kind, value, cases, context)
+            return answer_texts.answer_of_cost(cases, context)
+        return answer_texts.answer_with_choice(kind, value, cases, context)
 
-    def is_withheld(self, picks: Where) -> bool:
+    def is_withheld(self, picks: AxisValues) -> bool:
         """Return True if a comparison of the reader's value (or any, without one) has no result."""
         current = picks.get(self.question.axis, "")
         return any(
@@ -156,7 +148,8 @@ class Card:
     def _recommend(self, cases: Sequence[Case], current: str) -> tuple[AnswerKind, str]:
         """Return the kind of the answer and the value to choose.
 
-        The kind is NOT_MEASURED if no case decides the current value.
+        A case decides a value if a comparison shows that it differs from another value, or is equal. The kind
+        is NOT_MEASURED if no case decides the value `current` ("": any value).
         """
         # Only a case that decides the current value shows how much slower that value is.
         deciding = [case for case in cases if not current or case.decides(current)]
@@ -171,7 +164,7 @@ class Card:
             return AnswerKind.VALUE, value
         return kind, value
 
-    def _answering_cases(self, picks: Where, current: str) -> list[Case]:
+    def _answering_cases(self, picks: AxisValues, current: str) -> list[Case]:
         """Return the cases that fit the picks and compare the current value, or any value if that is "".
 
         Commands of svnbench, such as null-log, do no work for a user. Their cases count only if a case of
@@ -185,8 +178,9 @@ class Card:
         # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
-        is_undecided = for_work and not any(case.decides(current) for case in for_work)
-        return for_work if is_undecided else fitting
+        if for_work and not any(case.decides(current) for case in for_work):
+            return for_work
+        return fitting
 
 
 @dataclass(frozen=True)
@@ -197,7 +191,7 @@ class Choice:
     best choice itself has EQUAL.
     """
 
-    values: Where
+    values: AxisValues
     seconds: float
     ratio: float = 1.0
     call: Call = Call.UNDECIDED
@@ -219,10 +213,10 @@ class Situation:
     that did other work than most: its values, and the figures that differ.
     """
 
-    where: Where
+    where: AxisValues
     choices: Sequence[Choice] = ()
     why: WhyNoBest | None = None
-    other_work: Sequence[tuple[Where, str]] = ()
+    other_work: Sequence[tuple[AxisValues, str]] = ()
 
     @property
     def why_not(self) -> str:
@@ -287,10 +281,11 @@ def make_card(
         roles=roles,
         comparative=comparative,
     )
+    # The card computes its answer from its other fields. {} is a reader who has picked nothing.
     return replace(card, answer=card.answer_for({}))
 
 
-def distinguishing_axes(axes: Sequence[str], wheres: Sequence[Where]) -> list[str]:
+def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> list[str]:
     """Return the axes with several values in the cases. One value distinguishes none.
 
     An axis that does not apply to a case ("") does not apply to its command or access, which tell the cases

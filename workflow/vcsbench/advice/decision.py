@@ -19,14 +19,15 @@ from typing import Any
 from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
 from vcsbench.evidence.flags import FLAGS, Flag
 from vcsbench.metrics import DEFAULT_METRIC, name_in
+from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
 from vcsbench.statistics.texts import withheld_text
 from vcsbench.words import count_of
 
 # A row of a CSV file by column: of a table, a grid or the failures.
 Row = Mapping[Any, Any]
-# Values by axis: {"command": "log", "cache": "cold"}. An axis that does not apply has "".
-Where = Mapping[str, str]
+# The baseline and the candidate of a comparison: ("f6", "f7").
+Sides = tuple[str, str]
 # Two losses that are equal but for rounding differ by less.
 ROUNDING = 1e-9
 
@@ -37,7 +38,7 @@ class WeightedOperation:
 
     name: str
     weight: float
-    where: Where
+    where: AxisValues
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Pair:
         )
 
     @property
-    def sides(self) -> tuple[str, str]:
+    def sides(self) -> Sides:
         return self.baseline, self.candidate
 
     def compares(self, value: str) -> bool:
@@ -150,7 +151,7 @@ class Case:
     the case's part of the user's workload in per cent, 0 without a workload.
     """
 
-    where: Where
+    where: AxisValues
     pairs: tuple[Pair, ...]
     times: Mapping[str, float] = field(default_factory=dict)
     weight: float = 0.0
@@ -167,18 +168,18 @@ class Case:
             return {}
         # The logarithm of each value's time divided by the first baseline's time.
         logs = {decided[0].baseline: 0.0}
-        # A comparison is usable once one of its sides is in `logs`. Each pass adds at least one value, if one
-        # can be added. So as many passes as comparisons suffice for any order of them.
+        # A comparison adds one of its sides once the other side is in `logs`. Each pass over all comparisons
+        # adds at least one value, as long as one can be added. So as many passes as comparisons suffice.
         for _ in decided:
             for pair in decided:
                 # The logarithm of baseline / candidate.
-                step = math.log(pair.proven_ratio)
+                log_ratio = math.log(pair.proven_ratio)
                 if pair.baseline in logs and pair.candidate not in logs:
-                    logs[pair.candidate] = logs[pair.baseline] - step
+                    logs[pair.candidate] = logs[pair.baseline] - log_ratio
                 elif pair.candidate in logs and pair.baseline not in logs:
-                    logs[pair.baseline] = logs[pair.candidate] + step
-        least = min(logs.values())
-        return {value: math.exp(log - least) for value, log in logs.items()}
+                    logs[pair.baseline] = logs[pair.candidate] + log_ratio
+        log_of_best = min(logs.values())
+        return {value: math.exp(log - log_of_best) for value, log in logs.items()}
 
     @cached_property
     def mostly_start_up(self) -> set[str]:
@@ -242,7 +243,7 @@ class Withheld:
     differ, "" if the reason is another one.
     """
 
-    where: Where
+    where: AxisValues
     baseline: str
     candidate: str
     codes: tuple[WithheldCode, ...] = (WithheldCode.NO_SHARED_ROUND,)
@@ -275,15 +276,15 @@ def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_MET
 def find_cases(
     axis: str, records: Iterable[Row], axes: Sequence[str], values: Sequence[str] = ()
 ) -> tuple[list[Case], list[Withheld]]:
-    """Return the cases of an axis, and the comparisons of measured cells without a result.
+    """Return the cases of an axis, and the comparisons of measured cells without a result (Withheld).
 
-    `records` are rows of tables (ComparisonRow.of_record) that compare elapsed times, or another metric.
-    `axes` are the study's. Only rows with both sides in `values` count; () means all values. Rows with the
-    same values of the other axes become one case: the cold log of f6 against f7, and of f6 against f8, has
-    two pairs.
+    `records` are rows of tables that compare one metric, such as the elapsed time. `axes` are the study's.
+    Only rows with both sides in `values` count; () means all values. Rows with the same values of the other
+    axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
     """
-    # By the values of the other axes, then by both sides.
-    pairs_of_case: dict[tuple[tuple[str, str], ...], dict[tuple[str, str], Pair]] = {}
+    # By the values of the other axes as items, then by both sides:
+    # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
+    pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld: list[Withheld] = []
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
@@ -291,17 +292,17 @@ def find_cases(
             continue
         where = {name: row.where.get(name, "") for name in axes if name != axis}
         if row.has_ratio:
-            pairs = pairs_of_case.setdefault(tuple(where.items()), {})
+            pairs = pairs_by_case[tuple(where.items())]
             # The first row counts, if several tables have the same comparison.
             pairs.setdefault((row.baseline, row.candidate), Pair.of_row(row))
-            continue
-        # A row with neither a ratio nor a code is of cells without a common round.
-        codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
-        comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
-        if comparison not in withheld:
-            withheld.append(comparison)
+        else:
+            # A row with neither a ratio nor a code is of cells without a common round.
+            codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
+            comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
+            if comparison not in withheld:
+                withheld.append(comparison)
     cases = []
-    for items, pairs in pairs_of_case.items():
+    for items, pairs in pairs_by_case.items():
         cases.append(Case(dict(items), tuple(pairs.values()), _first_times(pairs.values())))
     return cases, withheld
 
@@ -324,12 +325,13 @@ def missing_values(
     be measured (`skip`, "" if it is). `failures` has a row for each failed round, with `cell` and `reason`.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
-    failed = {row["cell"]: str(row["reason"]) for row in failures}
-    # How many cells of each value have each reason.
+    failure_by_cell = {row["cell"]: str(row["reason"]) for row in failures}
+    # By value, how many of its cells have each reason: {"f8": {"svnadmin is too old": 4}}.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in grid:
         value = row.get(axis, "")
-        reason = row["skip"] or failed.get(row["cell"], "")
+        # A cell is skipped before a run, or it fails during the run.
+        reason = row["skip"] or failure_by_cell.get(row["cell"], "")
         if value and value not in compared and reason:
             reasons[value][reason] += 1
     missing = []
@@ -362,8 +364,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         return AnswerKind.VALUE, min(means, key=lambda value: means[value])
     best = best_value(cases, reference, limits)
     # Only a loss that was shown is a reason to choose another value in that case. An assumed loss is none.
-    losses = [case.losses[best] for case in decided if best in case.losses]
-    if max(losses, default=1.0) <= limits.margin + ROUNDING:
+    shown_losses = [case.losses[best] for case in decided if best in case.losses]
+    if max(shown_losses, default=1.0) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
     return AnswerKind.DEPENDS, best
 
@@ -373,14 +375,6 @@ def decided_values(cases: Iterable[Case]) -> list[str]:
     return list(dict.fromkeys(value for case in cases for value in case.losses))
 
 
-def worst_losses(cases: Sequence[Case], reference: str) -> dict[str, float]:
-    """Return the largest loss of each decided value over the cases: `{"f6": 1.5, "f7": 1.05}`."""
-    return {
-        value: max(case.assumed_loss(value, reference) for case in cases)
-        for value in decided_values(cases)
-    }
-
-
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """Return the value with the smallest worst loss. At least one case must be decided.
 
@@ -388,10 +382,13 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     value gains more than the margin on average. Example: the worst losses are 1.5 (f6), 1.05 (f7) and 1.02
     (f8). With the margin 1.1, f7 and f8 tie, and the one with the smaller mean loss is best.
     """
-    worst = worst_losses(cases, reference)
-    least = min(worst.values())
-    tied = [value for value, loss in worst.items() if loss < least * limits.margin]
+    worst_losses = {}
+    for value in decided_values(cases):
+        worst_losses[value] = max(case.assumed_loss(value, reference) for case in cases)
+    smallest = min(worst_losses.values())
+    tied = [value for value, loss in worst_losses.items() if loss < smallest * limits.margin]
     means = {value: _mean_log_loss(value, cases, reference) for value in tied}
+    # In logarithms: the mean loss of the reference is at most the smallest one times the margin.
     if reference in tied and means[reference] <= min(means.values()) + math.log(limits.margin):
         return reference
     return min(tied, key=lambda value: means[value])

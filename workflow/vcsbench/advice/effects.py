@@ -1,20 +1,19 @@
-"""The effect of a value on time: in one case, and over several cases.
+"""The effect of a value on time: in one case (decision.Case), and over several cases.
 
-A question asks for the best value of an axis, such as the format. A case compares its values for one
-combination of the other axes, such as the cold log over http. A group is a kind of case: `cold log`.
-Cards judge values by their losses in the case (Case.losses), so over chains of comparisons. Steps judge a
-change by the comparison of its two values alone (steps.find_outcomes). Both have the same ChangeEffect.
+A group is a kind of case: `cold log`. Cards judge values by their losses in the case (Case.losses), so over
+chains of comparisons. Steps judge a change by the comparison of its two values alone (steps.find_outcomes).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vcsbench.advice import labels
-from vcsbench.advice.decision import ROUNDING, Case, Where
+from vcsbench.advice.decision import ROUNDING, Case
 from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
+from vcsbench.plan.grid import AxisValues
 
 # The commands of svnbench: null-log and null-export.
 BENCHMARK_ONLY = "null-"
@@ -52,10 +51,10 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     If both are the same value, it is compared with the slowest other value. Example with the times f6 3 s,
     f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
     """
+    # `losses` has the time of each decided value as a multiple of the best one: {"f6": 3, "f7": 1.5, ...}.
     if value not in case.losses:
         effect = ChangeEffect.NOT_COMPARED if case.is_decided else _why_undecided(case)
         return CaseEffect(effect)
-    # The best value of the case has the loss 1.
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
     gain = _gain_over(against, value, case)
     if gain is not None and gain > 1 + ROUNDING:
@@ -102,41 +101,45 @@ class CombinedEffect:
 
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
-    gains: dict[str, list[float]] = {}
-    losses: dict[str, list[float]] = {}
-    later: dict[str, int] = {}
-    has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
+    gains: defaultdict[str, list[float]] = defaultdict(list)
+    losses: defaultdict[str, list[float]] = defaultdict(list)
     counts: Counter[ChangeEffect] = Counter()
+    # By group: 0 for a group that comes first in texts, 1 for a later one, and 2 for the last ones.
+    places: dict[str, int] = {}
+    has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:
         group = labels.group_label(case.where)
         in_case = effect_in_case(value, case, against)
         counts[in_case.effect] += 1
-        # All users wait for a server, few of them run commands in its repository, and none runs svnbench.
-        is_local = has_servers and not case.where.get(ACCESS_AXIS)
-        later[group] = 2 if is_benchmark(case.where) else int(is_local)
         if in_case.gain is not None:
-            gains.setdefault(group, []).append(in_case.gain)
+            gains[group].append(in_case.gain)
         if in_case.loss is not None:
-            losses.setdefault(group, []).append(in_case.loss)
-    return CombinedEffect(_largest_first(gains, later), _largest_first(losses, later), counts)
+            losses[group].append(in_case.loss)
+        # All users wait for a server, few of them run commands in its repository, and none runs svnbench.
+        places[group] = 0
+        if is_benchmark(case.where):
+            places[group] = 2
+        elif has_servers and not case.where.get(ACCESS_AXIS):
+            places[group] = 1
+    return CombinedEffect(_largest_first(gains, places), _largest_first(losses, places), counts)
 
 
 def _largest_first(
-    factors: Mapping[str, list[float]], later: Mapping[str, int]
+    factors: Mapping[str, list[float]], places: Mapping[str, int]
 ) -> dict[str, list[float]]:
-    """Return the groups in the order of their largest factor, those of `later` last."""
+    """Return the groups in the order of their places, and of their largest factors for equal places."""
 
     def rank(group: str) -> tuple[int, float]:
-        return later.get(group, 0), -max(factors[group])
+        return places[group], -max(factors[group])
 
     return {group: factors[group] for group in sorted(factors, key=rank)}
 
 
-def is_benchmark(where: Where) -> bool:
+def is_benchmark(where: AxisValues) -> bool:
     """Return True for a command of svnbench, which nobody runs at work."""
     return where.get(COMMAND_AXIS, "").startswith(BENCHMARK_ONLY)
 
 
-def has_less_client_work(axis: str, where: Where) -> bool:
+def has_less_client_work(axis: str, where: AxisValues) -> bool:
     """Return True for accesses and a command of svnbench: over svn, its client does less work."""
     return axis == ACCESS_AXIS and is_benchmark(where)

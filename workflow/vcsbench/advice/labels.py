@@ -4,16 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from vcsbench.advice.decision import Where
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.axis_names import (
-    ACCESS_AXIS,
-    CACHE_AXIS,
-    CLIENTS_AXIS,
-    COMMAND_AXIS,
-    FORMAT_AXIS,
-)
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, CLIENTS_AXIS, COMMAND_AXIS, FORMAT_AXIS
+from vcsbench.plan.grid import AxisValues
 from vcsbench.words import count_of, significant
 
 # The axes that case_label() prints in front of the brackets.
@@ -22,6 +16,8 @@ HEAD_AXES = (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)
 FILE = "file"
 # The values of an axis that have a range of their own.
 MAX_PARTS = 3
+# The values of a case, and a factor: ({"command": "log", "format": "f6"}, 1.4).
+CaseFactor = tuple[AxisValues, float]
 # A difference that is called, and smaller than the smallest effect worth noting.
 SLIGHT = "sure but small"
 # Factors below are percentages. The bound is less than 1.1, because 1.0997 is printed as 1.10x.
@@ -53,7 +49,7 @@ def value_label(axis: str, value: str) -> str:
     return value
 
 
-def case_label(where: Where, shown: Sequence[str]) -> str:
+def case_label(where: AxisValues, shown: Sequence[str]) -> str:
     """Return the label of a case with its values of the axes `shown`, and always with command and cache.
 
     Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
@@ -67,19 +63,17 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
     if access and ACCESS_AXIS in shown:
         words.append(f"over {access}")
     head = ", ".join(filter(None, [" ".join(words), _warmth(cache, access)]))
-    details = ", ".join(
-        value_label(axis, where[axis])
-        for axis in shown
-        if axis not in HEAD_AXES and where.get(axis) and not _is_silent(axis, where[axis])
-    )
-    if head and details:
-        return f"{head} ({details})"
-    return head or details or "all cases"
-
-
-def _is_silent(axis: str, value: str) -> bool:
-    """Return True for a value that labels of cases leave out, such as no password."""
-    return load_vocabulary().value(axis, value).silent
+    details = []
+    for axis in shown:
+        value = where.get(axis, "")
+        # A silent value goes without saying, such as no password.
+        is_silent = load_vocabulary().value(axis, value).silent
+        if value and axis not in HEAD_AXES and not is_silent:
+            details.append(value_label(axis, value))
+    in_brackets = ", ".join(details)
+    if head and in_brackets:
+        return f"{head} ({in_brackets})"
+    return head or in_brackets or "all cases"
 
 
 def _warmth(cache: str, access: str) -> str:
@@ -93,7 +87,7 @@ def _warmth(cache: str, access: str) -> str:
     return value_label(CACHE_AXIS, cache)
 
 
-def group_label(where: Where) -> str:
+def group_label(where: AxisValues) -> str:
     """Return the name that cells with the same command and temperature share: `cold log`, `warm log`.
 
     Return `log` for a cell without a state of caches, and `cold` for one without a command. All states but
@@ -147,14 +141,15 @@ def range_of_factors(ratios: Sequence[float]) -> str:
     return f"{low.removesuffix(' %')} to {high}"
 
 
-def explained_ranges(members: Sequence[tuple[Where, float]], margin: float) -> list[str]:
+def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
     If the values of an axis explain the range, each value has its own: `["f6 1.4x", "f7 3.2x to 3.5x"]`. A
     member is the values of a case, and a factor of at least 1. Factors within `margin` are about equal.
     """
-    # The first axis that explains the range is used.
-    for axis in members[0][0]:
+    # All cases have the same axes. The first one that explains the range is used.
+    first_where, _ = members[0]
+    for axis in first_where:
         # Readers see command and cache in front of the range.
         if axis in (COMMAND_AXIS, CACHE_AXIS):
             continue

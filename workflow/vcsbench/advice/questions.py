@@ -84,7 +84,8 @@ def read_questions(
         actions: dict[str, CardAction] = {}
         # Nobody is advised to do without a requirement, such as https.
         if not is_cost:
-            # An action in words.yaml has precedence. Configurations of the user are not in words.yaml.
+            # An action in words.yaml (in the entry `words`, by default that of the axis) has precedence.
+            # Configurations of the user are not in words.yaml.
             actions = _actions_of_settings(settings.get(axis, {}))
             actions |= _actions_of_words(definition.get("words", axis))
         # The command to type if the grid compares no two values of the axis.

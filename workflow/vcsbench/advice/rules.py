@@ -1,7 +1,6 @@
 """The rule that splits an answer by the kind of case: `f7 for cold log, f6 for export`.
 
-A question asks for the best value of an axis, such as the format. A case compares its values for one
-combination of the other axes, such as `log` over http with cold caches. Cases of one kind are a group.
+Cases (decision.Case) of one kind are a group.
 """
 
 import math
@@ -10,8 +9,9 @@ from functools import partial
 from statistics import fmean
 
 from vcsbench.advice import decision, labels
-from vcsbench.advice.decision import Case, Where
+from vcsbench.advice.decision import Case
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
+from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics.comparisons import Limits
 
 # The groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
@@ -25,7 +25,8 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     stays if the user changes nothing. Return {} if `best` has no alternative for a kind of case. At least
     one case must be decided.
     """
-    # The simplest grouping that gives a rule is taken.
+    # `group_of` returns the name of a group, `cold log`, from the values of a case. The simplest one that
+    # gives a rule is taken.
     for group_of in _groupings(cases):
         groups: dict[str, list[Case]] = {}
         for case in cases:
@@ -36,7 +37,7 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     return {}
 
 
-def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[Where], str]]:
+def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[AxisValues], str]]:
     """Yield functions from the values of a case to the name of its group, the simplest function first.
 
     They group by command (`log`), by temperature (`cold`), by each other axis (`over http`, `packed`), and at
@@ -52,7 +53,7 @@ def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[Where], str]]:
     yield labels.group_label
 
 
-def _axis_group(axis: str, where: Where) -> str:
+def _axis_group(axis: str, where: AxisValues) -> str:
     """Return the name of a case's group on an axis: `over http`, or the label of its value: `packed`."""
     value = where.get(axis, "")
     return f"over {value}" if axis == ACCESS_AXIS and value else labels.value_label(axis, value)
@@ -63,7 +64,8 @@ def _rule_of_groups(
 ) -> Rule:
     """Return the names of groups by the value to choose in them, `best` first.
 
-    Return {} if `best` is chosen in all groups, or in none, or if another value would do for all cases.
+    `groups` has the cases of each group by its name, such as `cold log`. Return {} if `best` is chosen in all
+    groups, or in none, or if another value would do for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():

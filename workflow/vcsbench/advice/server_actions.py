@@ -56,7 +56,7 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
     ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
     `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
     """
-    # The optional settings, as they are written in `settings`, with the reason why not everybody needs them.
+    # By optional setting, why not everybody needs it: {"--compression 0": "Optional, for a fast ..."}.
     # Each has a step of its own, so that a reader can leave it out.
     reasons = {}
     needed = settings
@@ -68,17 +68,17 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
     # Without its optional options, a command line has several spaces in a row.
     lines = [" ".join(line.split()) for line in needed.splitlines() if line.strip()]
     if server == "svnserve":
-        steps = [ActionStep("\n".join(lines), server, SVNSERVE)]
+        steps = [ActionStep("\n".join(lines), server, note=SVNSERVE)]
         for setting, reason in reasons.items():
-            steps.append(ActionStep(setting, server, f"{reason} {SVNSERVE_OPTION}"))
+            steps.append(ActionStep(setting, server, note=f"{reason} {SVNSERVE_OPTION}"))
         return steps
     steps = []
     for place in (HTTPD_SERVER, HTTPD_LOCATION):
         directives = [line for line in lines if _httpd_place(line) == place]
         if directives:
-            steps.append(ActionStep("\n".join(directives), server, place))
+            steps.append(ActionStep("\n".join(directives), server, note=place))
     for setting, reason in reasons.items():
-        steps.append(ActionStep(setting, server, f"{reason} {_httpd_place(setting)}"))
+        steps.append(ActionStep(setting, server, note=f"{reason} {_httpd_place(setting)}"))
     return [*steps, RESTART]
 
 
@@ -96,22 +96,21 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
         return RESTART_COST
-    sizes = {}
-    parts = []
-    smaller = []
+    sizes, parts, smaller = [], [], []
     # httpd first, because it takes most.
     for server, text in sorted(settings_by_server.items()):
-        sizes[server] = max(cache_bytes(server, text), default=DEFAULT_CACHE)
+        size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
+        sizes.append(size)
         # httpd has several processes, each with a cache of its own. svnserve is one process.
         processes = HTTPD_PROCESSES if server == "httpd" else 1
-        total = _format_memory(processes * sizes[server])
-        each = f" {PROCESSES} x {_format_memory(sizes[server])} =" if server == "httpd" else ""
-        parts.append(f"{server}{each} {total}")
+        total = _format_memory(processes * size)
+        if server == "httpd":
+            total = f"{PROCESSES} x {_format_memory(size)} = {total}"
+        parts.append(f"{server} {total}")
         smaller.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}")
     cost = f"Memory, at most: {'; '.join(parts)}."
-    if min(sizes.values()) > SMALLER_CACHE:
-        size = _format_memory(SMALLER_CACHE)
-        cost += f" With a cache of {size} in each process: {'; '.join(smaller)}."
+    if min(sizes) > SMALLER_CACHE:
+        cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {'; '.join(smaller)}."
     return f"{cost} {RESTART_COST}"
 
 

@@ -6,19 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from vcsbench.advice.cards import Choice, Situation
-from vcsbench.advice.decision import Where
 from vcsbench.codes import Call, WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
+from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics.aggregation import FIXED_SHARE
 from vcsbench.statistics.calls import call_ratios
-from vcsbench.statistics.comparisons import (
-    CALLED_ROUNDS,
-    Limits,
-    StartUpShares,
-    start_up_explains,
-)
+from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, StartUpShares, start_up_explains
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.noise import Noise
 
@@ -29,7 +24,7 @@ Logs = Mapping[float, float]
 
 
 def compare_choices(
-    where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
+    where: AxisValues, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
 ) -> Situation:
     """Return the choices in a situation, the fastest one first, or the reason why none is best.
 
@@ -39,6 +34,7 @@ def compare_choices(
     """
     # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
+    # By cell, such as ("log", "f7", "cold"), the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
     values_by_cell = {cell: _values_of_choice(cell, axes, where) for cell in cells}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
@@ -83,7 +79,7 @@ def _why_no_best(
     return None
 
 
-def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str, str]:
+def _values_of_choice(cell: Cell, axes: Sequence[str], where: AxisValues) -> dict[str, str]:
     """Return the values that a reader chooses with a cell, without the situation's values."""
     values = zip(axes, cell, strict=True)
     return {axis: value for axis, value in values if value and axis not in where}
@@ -92,14 +88,15 @@ def _values_of_choice(cell: Cell, axes: Sequence[str], where: Where) -> dict[str
 def _rank_choices(
     logs: Mapping[Cell, Logs],
     shares: Mapping[Cell, float],
-    values_by_cell: Mapping[Cell, Where],
+    values_by_cell: Mapping[Cell, AxisValues],
     noise: Noise,
     limits: Limits,
 ) -> list[Choice]:
     """Return the choices, the fastest one first, with their calls (outcomes) against it.
 
     Each ratio is other / best, the reverse of baseline / candidate elsewhere: above 1, the other cell is
-    slower. `shares` has the share of start-up in the time of each cell, NaN if it is unknown.
+    slower. `logs` has the logarithms of the times of two cells or more. `shares` has the share of start-up in
+    the time of each cell, NaN if it is unknown.
     """
     means = _common_means(logs)
     # Cells with equal means are sorted by their values, so that the order is always the same.
@@ -109,19 +106,20 @@ def _rank_choices(
         # The logarithm of the ratio in each round (n) that both cells have.
         log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # The calls of a significant ratio above 1, and of one below 1. Below 1 is possible, because `best` is the
-    # fastest over the common rounds of all cells, and the pair may have more rounds.
-    calls_of_ratio = (Call.SLOWER, Call.FASTER)
     # Many comparisons find some differences by chance. So call_ratios() corrects the significance of each one
-    # for their number.
-    calls = call_ratios(ratios, noise.has_duplicates, calls_of_ratio, limits)
-    choices = [Choice(values_by_cell[best], math.exp(means[best]), call=Call.EQUAL)]
+    # for their number. The two calls are those of a ratio above 1, and of one below 1. Below 1 is possible:
+    # `best` is the fastest over the common rounds of all cells, and the pair may have more rounds.
+    calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
+    choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
         # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
-        of_both = StartUpShares(shares[best], shares[cell], max(ratio.low, 1.0))
-        is_small = start_up_explains(of_both, is_difference=call == Call.SLOWER)
-        shown_call = Call.TOO_SMALL if is_small else call or Call.UNDECIDED
-        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, shown_call))
+        least_factor = max(ratio.low, 1.0)
+        start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
+        if start_up_explains(start_up, is_difference=call == Call.SLOWER):
+            call = Call.TOO_SMALL
+        # A pair whose ratio is unknown has no call.
+        call = call or Call.UNDECIDED
+        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, call))
     return choices
 
 

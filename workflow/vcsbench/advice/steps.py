@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from vcsbench.advice.cards import Card, Choice, Situation, fits
-from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation, Where
+from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation
 from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Call, Result
+from vcsbench.plan.grid import AxisValues
 
 # Effects that decide nothing for an operation.
 NOT_DECIDED = (ChangeEffect.BOUNDED, ChangeEffect.UNDECIDED, ChangeEffect.TOO_SMALL)
@@ -49,16 +50,16 @@ class Outcome:
     `{"format": "f6"}`.
     """
 
-    where: Where
+    where: AxisValues
     effect: ChangeEffect
     factor: float
     before_s: float | None
     after_s: float | None
     flags: Sequence[str]
-    before: Where = field(default_factory=dict)
+    before: AxisValues = field(default_factory=dict)
 
     @property
-    def operation(self) -> Where:
+    def operation(self) -> AxisValues:
         """Return the command and the state of the caches, without those that do not apply ("")."""
         axes = [axis for axis in self.where if axis in (COMMAND_AXIS, CACHE_AXIS)]
         return {axis: self.where[axis] for axis in axes if self.where[axis]}
@@ -104,12 +105,12 @@ class StepPlan:
 
     steps: Sequence[ValueChange]
     others: Sequence[ValueChange]
-    states: Sequence[Where]
+    states: Sequence[AxisValues]
 
 
 def combinations_of(
     grid: Iterable[Row], axes: Mapping[str, Sequence[str]], most: int
-) -> list[Where]:
+) -> list[AxisValues]:
     """Return the combinations of picks that some cell fits, at most `most`. The first one is {}.
 
     `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. With too many
@@ -118,7 +119,7 @@ def combinations_of(
     """
     # Thousands of cells have few different values of these axes. So only few of them have to be compared with
     # each combination below.
-    cells: dict[tuple[str, ...], Where] = {}
+    cells: dict[tuple[str, ...], AxisValues] = {}
     for row in grid:
         if not row.get("skip"):
             cell = {axis: row.get(axis, "") for axis in axes}
@@ -127,7 +128,7 @@ def combinations_of(
     choices = {axis: ["", *values] for axis, values in axes.items()}
     while math.prod(len(values) for values in choices.values()) > most:
         choices.popitem()
-    combinations: list[Where] = []
+    combinations: list[AxisValues] = []
     for values in product(*choices.values()):
         picks = {axis: value for axis, value in zip(choices, values, strict=True) if value}
         if any(fits(cell, picks) for cell in cells.values()):
@@ -136,24 +137,35 @@ def combinations_of(
 
 
 def plan_steps(
-    cards: Sequence[Card], picks: Where, margin: float, workload: Sequence[WeightedOperation] = ()
+    cards: Sequence[Card],
+    picks: AxisValues,
+    margin: float,
+    workload: Sequence[WeightedOperation] = (),
 ) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    A factor from the `margin` on, such as 1.1, is worth a change. The other changes are the best one of each
-    axis without a step, and of an axis with a step the change that gains more, but has a condition.
+    `picks` are values such as {"access": "http", "format": "f6"}. A factor from the `margin` on, such as 1.1,
+    is worth a change. The other changes are the best one of each axis without a step, and of an axis with a
+    step the change that gains more, but has a condition.
     """
     steps: list[ValueChange] = []
     states = [picks]
-    open_cards = list(cards)
-    changes_by_card = [_changes_of(card, states, margin, workload) for card in open_cards]
-    while step := _next_step(changes_by_card, states[-1]):
-        steps.append(step)
+    while True:
+        # A step can make another change better or worse. So the others are judged again after each step.
+        axes_of_steps = {step.axis for step in steps}
+        changes_by_card = [
+            _changes_of(card, states, margin, workload)
+            for card in cards
+            if card.question.axis not in axes_of_steps
+        ]
+        # The last state is that after all steps.
+        next_step = _next_step(changes_by_card, states[-1])
+        if next_step is None:
+            break
+        steps.append(next_step)
         states = _states_after(picks, steps)
-        open_cards = [card for card in open_cards if card.question.axis != step.axis]
-        # A step can make another change better or worse, so the others are judged again.
-        changes_by_card = [_changes_of(card, states, margin, workload) for card in open_cards]
     others = [changes[0] for changes in changes_by_card if changes]
+    # A step has no condition. Another value of its axis may gain more, if the reader can stop commits.
     for step in steps:
         for change in _changes_of(step.card, [picks], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
@@ -162,7 +174,7 @@ def plan_steps(
     return StepPlan(steps, sorted(others, key=_rank), states)
 
 
-def _states_after(picks: Where, steps: Sequence[ValueChange]) -> list[Where]:
+def _states_after(picks: AxisValues, steps: Sequence[ValueChange]) -> list[AxisValues]:
     """Return the picks, and the values after each selection of the steps; those with fewer steps first.
 
     A reader may leave out any step, and each change is shown where it was measured: packing before and after
@@ -181,7 +193,7 @@ def _rank(change: ValueChange) -> tuple[int, float]:
 
 
 def _next_step(
-    changes_by_card: Sequence[Sequence[ValueChange]], state: Where
+    changes_by_card: Sequence[Sequence[ValueChange]], state: AxisValues
 ) -> ValueChange | None:
     """Return the change with the largest gain among those that are slower nowhere, otherwise among all.
 
@@ -202,7 +214,7 @@ def _next_step(
 
 
 def _is_slower_somewhere(
-    change: ValueChange, possible: Sequence[ValueChange], state: Where
+    change: ValueChange, possible: Sequence[ValueChange], state: AxisValues
 ) -> bool:
     """Return True if a change is slower somewhere, now or after one of the other possible changes.
 
@@ -218,7 +230,7 @@ def _is_slower_somewhere(
     return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
 
 
-def find_outcomes(card: Card, value: str, states: Sequence[Where]) -> list[Outcome]:
+def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
     """Return the outcomes of the change to a value, from the comparisons that fit the states.
 
     An operation (a command with a state of caches) has the outcomes in the last state in which one of its
@@ -238,7 +250,7 @@ def find_outcomes(card: Card, value: str, states: Sequence[Where]) -> list[Outco
     return for_work if for_work else all_outcomes
 
 
-def _outcomes_in(card: Card, value: str, state: Where) -> dict[OperationKey, list[Outcome]]:
+def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey, list[Outcome]]:
     """Return the outcomes of the change to a value in one state, by operation.
 
     They come from comparisons of the value with the reader's value, or with any value if that is unknown.
@@ -264,11 +276,13 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
     2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
     """
-    baseline_s, candidate_s = pair.times
     # The ratio is baseline / candidate. A change to the baseline goes the other way.
-    is_to_candidate = value == pair.candidate
-    ratio = pair.ratio if is_to_candidate else 1 / pair.ratio
-    before_s, after_s = (baseline_s, candidate_s) if is_to_candidate else (candidate_s, baseline_s)
+    if value == pair.candidate:
+        before, ratio = pair.baseline, pair.ratio
+        before_s, after_s = pair.times
+    else:
+        before, ratio = pair.candidate, 1 / pair.ratio
+        after_s, before_s = pair.times
     effect = ChangeEffect.UNDECIDED
     # A called difference counts also below the margin: many of them can be worth it.
     if pair.call in (Call.FASTER, Call.SLOWER):
@@ -287,14 +301,14 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
         before_s=before_s or None,
         after_s=after_s or None,
         flags=pair.flags,
-        before={axis: pair.baseline if is_to_candidate else pair.candidate},
+        before={axis: before},
     )
 
 
 def _change_to(
     card: Card,
     value: str,
-    states: Sequence[Where],
+    states: Sequence[AxisValues],
     margin: float,
     workload: Sequence[WeightedOperation],
 ) -> ValueChange:
@@ -304,12 +318,12 @@ def _change_to(
     weighs the operations. Without one, each operation has the same weight.
     """
     outcomes = find_outcomes(card, value, states)
-    numbers = Counter(outcome.operation_key for outcome in outcomes)
+    outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
     gain = 0.0
     for outcome in outcomes:
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
-        share = _weight(outcome.where, workload) / numbers[outcome.operation_key]
+        share = _weight(outcome.where, workload) / outcome_counts[outcome.operation_key]
         if outcome.effect is ChangeEffect.FASTER:
             gain += share * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
@@ -318,7 +332,7 @@ def _change_to(
     return ValueChange(card, value, outcomes, worth, gain)
 
 
-def _weight(where: Where, workload: Sequence[WeightedOperation]) -> float:
+def _weight(where: AxisValues, workload: Sequence[WeightedOperation]) -> float:
     """Return the weight of a case in the workload, 1 without a workload."""
     if not workload:
         return 1.0
@@ -326,7 +340,10 @@ def _weight(where: Where, workload: Sequence[WeightedOperation]) -> float:
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
-    """Return the worth of a change, NOT_MEASURED without an outcome. See Worth."""
+    """Return the worth of a change, by its factors from the `margin` on; NOT_MEASURED without an outcome.
+
+    `gain` is the weighted sum of the logarithms of all factors, with a minus sign for slower outcomes.
+    """
     if not outcomes:
         return Worth.NOT_MEASURED
     faster = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.FASTER]
@@ -348,16 +365,18 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
 
 
 def _changes_of(
-    card: Card, states: Sequence[Where], margin: float, workload: Sequence[WeightedOperation]
+    card: Card, states: Sequence[AxisValues], margin: float, workload: Sequence[WeightedOperation]
 ) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
-    If the reader's present value is unknown, the only change is that to the value that the card recommends.
+    If the reader's current value is unknown, the only change is that to the value that the card recommends.
     Without a recommendation, there is a change to each value.
     """
-    present = states[0].get(card.question.axis, "")
-    values = _compared_values(card)
-    if not present:
+    current = states[0].get(card.question.axis, "")
+    # The values that are compared with another one, in the order of the comparisons.
+    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
+    values = list(dict.fromkeys(side for pair in pairs for side in pair.sides))
+    if not current:
         # The recommendation may depend on the steps, and the last state has the most of them.
         for state in reversed(states):
             answer = card.answer_for(state)
@@ -365,19 +384,13 @@ def _changes_of(
                 values = [answer.value]
                 break
     changes = [
-        _change_to(card, value, states, margin, workload) for value in values if value != present
+        _change_to(card, value, states, margin, workload) for value in values if value != current
     ]
     return sorted(changes, key=_rank)
 
 
-def _compared_values(card: Card) -> list[str]:
-    """Return the values that are compared with another one, in the order of the comparisons."""
-    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
-    return list(dict.fromkeys(side for pair in pairs for side in pair.sides))
-
-
 def find_combined_outcomes(
-    situations: Sequence[Situation], before: Where, after: Where, margin: float
+    situations: Sequence[Situation], before: AxisValues, after: AxisValues, margin: float
 ) -> list[Outcome]:
     """Return the measured effect of several steps taken together, one outcome for each situation.
 
@@ -403,7 +416,7 @@ def find_combined_outcomes(
     return outcomes
 
 
-def _choice_of_reader(situation: Situation, values: Where) -> Choice | None:
+def _choice_of_reader(situation: Situation, values: AxisValues) -> Choice | None:
     """Return the choice of a situation that a reader has; None if no choice fits, or several do.
 
     With f7 alone, for example, both (f7, packed) and (f7, not packed) fit.
@@ -422,13 +435,12 @@ def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         return ChangeEffect.EQUAL
-    choices = (now, then)
-    is_shown = any(choice.is_slower for choice in choices)
-    # A choice may have a mean far above the best choice's mean, and wide intervals. It may still be as fast.
-    is_open = any(
-        not choice.is_slower and not choice.is_equal and choice.ratio >= margin
-        for choice in choices
-    )
-    if not is_shown or is_open:
+    is_shown = now.is_slower or then.is_slower
+    if not is_shown or _is_open(now, margin) or _is_open(then, margin):
         return ChangeEffect.UNDECIDED
     return ChangeEffect.FASTER if now.seconds > then.seconds else ChangeEffect.SLOWER
+
+
+def _is_open(choice: Choice, margin: float) -> bool:
+    """Return True for a choice that is undecided far from the best one: it may still be as fast."""
+    return not choice.is_slower and not choice.is_equal and choice.ratio >= margin

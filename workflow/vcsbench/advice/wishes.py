@@ -1,8 +1,4 @@
-"""The wishes of a user for the own repository: each operation with the change that makes it fastest.
-
-Example: "First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s. `svnadmin pack REPO`,
-no downtime, 4 s for 20,000 revisions."
-"""
+"""The wishes of a user for the own repository: each operation with the change that makes it fastest."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +6,6 @@ from typing import NamedTuple
 
 from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card
-from vcsbench.advice.decision import Where
 from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import Outcome
@@ -18,6 +13,7 @@ from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS
 from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.formats import parse_format
+from vcsbench.plan.grid import AxisValues
 from vcsbench.systems import SUBVERSION
 from vcsbench.words import duration_from_1_s, enumeration
 
@@ -51,11 +47,6 @@ class Operation(NamedTuple):
     command: str
     cache: str
     access: str
-
-    @classmethod
-    def of_case(cls, where: Where) -> "Operation":
-        """Return the operation of a case with the values `where`, by axis."""
-        return cls(*(where.get(axis, "") for axis in (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)))
 
     @property
     def occasion(self) -> str:
@@ -122,7 +113,7 @@ class Wish:
         return text
 
 
-def find_wishes(advice: Advice, values_now: Where, work: WorkOfChange) -> list[Wish]:
+def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
@@ -159,7 +150,7 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
 
 
 def _wishes_of_card(
-    card: Card, values_now: Where, work: WorkOfChange, margin: float
+    card: Card, values_now: AxisValues, work: WorkOfChange, margin: float
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
@@ -182,16 +173,19 @@ def _wishes_of_card(
             # Nobody waits for the commands of svnbench, such as null-log.
             if not is_gain or is_benchmark(outcome.where):
                 continue
+            # An unknown time is None.
             if outcome.before_s is None or outcome.after_s is None:
                 continue
+            where = outcome.where
+            access = where.get(ACCESS_AXIS, "")
             yield Wish(
-                operation=Operation.of_case(outcome.where),
+                operation=Operation(where.get(COMMAND_AXIS, ""), where.get(CACHE_AXIS, ""), access),
                 axis=axis,
                 change=labels.value_label(axis, value),
                 factor=outcome.factor,
                 before_s=outcome.before_s,
                 after_s=outcome.after_s,
-                command=_only_command(action, outcome.where.get(ACCESS_AXIS, "")),
+                command=_only_command(action, access),
                 condition=action.condition,
                 downtime=action.downtime,
                 work=_work_of_change(axis, value, work),

@@ -1,6 +1,6 @@
 """List all axes, and resolve the values of a study's axes in this environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from vcsbench.axes import (
     build_axis,
@@ -55,26 +55,26 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     other studies only are left out. Raise UserError for an unknown word.
     """
     values: dict[str, list[str]] = {}
-    for name, given in study.axes.items():
-        if isinstance(given, list):
-            values[name] = list(given)
+    for axis, list_or_word in study.axes.items():
+        if isinstance(list_or_word, list):
+            values[axis] = list(list_or_word)
             continue
         # Any axis may have the study's commands as values, such as `operation: commands`.
-        by_word = {COMMANDS: list(study.commands), **axis_of(name).values_by_word(env)}
-        if given not in by_word:
+        by_word = {COMMANDS: list(study.commands), **axis_of(axis).values_by_word(env)}
+        if list_or_word not in by_word:
             raise UserError(
-                f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
-                f"axis. List them."
+                f"config/studies/{study.name}.yaml: `axes.{axis}`: {list_or_word!r} stands for no values of "
+                f"this axis. List them."
             )
-        values[name] = by_word[given]
+        values[axis] = by_word[list_or_word]
     if REPOSITORY_AXIS in values:
-        # A repository without the key `studies` is measured by all studies, so also by this one.
-        all_studies = [study.name]
-        values[REPOSITORY_AXIS] = [
-            repo
-            for repo in values[REPOSITORY_AXIS]
-            if study.name in env.repositories.get(repo, {}).get("studies", all_studies)
-        ]
+        measured = []
+        for repo in values[REPOSITORY_AXIS]:
+            definition = env.repositories.get(repo, {})
+            # A repository without the key `studies` is measured by all studies.
+            if "studies" not in definition or study.name in definition["studies"]:
+                measured.append(repo)
+        values[REPOSITORY_AXIS] = measured
     return values
 
 
@@ -89,8 +89,8 @@ def findings_of(study: Study, env: Environment) -> list[str]:
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis that a study is to measure: `{"cache": ["cold", "hot"]}`.
 
-    Raise UserError for an axis `build` without builds, a wrong default, a table that compares the first value
-    with no other, and a value that no machine can measure, such as `cache: tepid`. A value that only this
+    Raise UserError for an axis `build` without builds, a value that no machine can measure, such as `cache:
+    tepid`, a wrong default, and a table that compares the first value with no other. A value that only this
     machine cannot measure is no error: its cells are skipped later.
     """
     values = values_of(study, env)
@@ -99,70 +99,72 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             f"{env.config.source_of(['builds'])}: `builds` is missing, but {study.name} has the axis "
             f"`build`. Name at least one build, such as `system: {{}}`."
         )
-    file = f"config/studies/{study.name}.yaml"
-    for name, values_of_axis in values.items():
+    for axis, values_of_axis in values.items():
         for value in values_of_axis:
-            reason = axis_of(name).why_invalid(value)
+            reason = axis_of(axis).why_invalid(value)
             if reason:
-                raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
-    commands = study.commands
-    _check_defaults("defaults", study.defaults, commands=commands.values(), study=study, env=env)
-    for name, command in commands.items():
-        _check_defaults(
-            f"commands.{name}.defaults",
-            command.defaults or {},
-            commands=[command],
-            study=study,
-            env=env,
-        )
+                file = f"config/studies/{study.name}.yaml"
+                raise UserError(f"{file}: `axes.{axis}`: {value!r} {reason}.")
+    # The defaults of a study are for all of its commands, those of a command for this one only.
+    _check_defaults(study, env, "defaults", study.defaults, study.commands.values())
+    for name, command in study.commands.items():
+        key = f"commands.{name}.defaults"
+        _check_defaults(study, env, key, command.defaults or {}, [command])
+    _check_comparisons(study, env, values)
+    return values
+
+
+def _check_comparisons(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
+    """Raise UserError if a table compares the first value of an axis with the others, and there are none.
+
+    `values` are the measured values of each axis. An example is a table with `candidates: rest` on the axis
+    `build`, and a configuration with one build.
+    """
     for table, definition in resolved_tables(study, values).items():
-        compare = definition.get("compare")
-        if compare and not compare["candidates"]:
-            # The table has `candidates: rest` on an axis with a word, such as `builds` (resolved_tables). The
-            # configuration names no second value, so nothing can be compared.
-            word = str(study.axes[compare["axis"]])
-            compared = values[compare["axis"]]
-            content = f"has {compared[0]} only" if compared else "is empty"
+        comparison = definition.get("compare")
+        if comparison and not comparison["candidates"]:
+            axis = comparison["axis"]
+            # `rest` is only replaced on an axis with a word (resolved_tables), such as `builds`: a key of the
+            # configuration.
+            word = str(study.axes[axis])
+            content = f"has {values[axis][0]} only" if values[axis] else "is empty"
             raise UserError(
                 f"{env.config.source_of([word])}: `{word}` {content}, and {study.name}'s table {table} "
                 f"compares the first with the others. Add another one. The same binaries under another "
                 f"name show the noise."
             )
-    return values
 
 
 def _check_defaults(
-    key: str,
-    defaults: Mapping[str, str],
-    *,
-    commands: Iterable[Command],
     study: Study,
     env: Environment,
+    key: str,
+    defaults: Mapping[str, str],
+    commands: Collection[Command],
 ) -> None:
-    """Raise UserError for a wrong default, or one without effect.
+    """Raise UserError for a wrong default of a study, or one without effect.
 
-    `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for these
-    `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is wrong if
-    vcsbench has no such axis, or if no machine can measure its value.
+    `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for the
+    cells of `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is
+    wrong if vcsbench has no such axis, or if no machine can measure its value.
     """
     # The errors add the closing backquote, some of them after the name of an axis.
     place = f"config/studies/{study.name}.yaml: `{key}"
-    # A default acts only through the keys of the recipe that its axis sets. An axis that has the default
-    # function sets none, such as `strategy`, so a default for it is an error.
+    # A default acts only through the keys of the recipe that its axis sets. An axis such as `strategy` sets
+    # none, because it has the function that all axes have by default. So a default for it is an error.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
     unknown = unknown_name(defaults, with_effect)
     if unknown:
         raise UserError(f"{place}`: no axis {unknown}")
-    # For each command, the axes of the study that apply to it.
-    applied = [set(study.axes).difference(command.inapplicable_axes or ()) for command in commands]
     for name, value in defaults.items():
         reason = AXES[name].why_invalid(value)
         if reason:
             raise UserError(f"{place}.{name}`: {value!r} {reason}.")
-        # recipe_keys() raises UserError for a value that the configuration lacks, such as a build.
+        # This raises UserError for a value that the configuration lacks, such as a build.
         AXES[name].recipe_keys(value, env)
         # If the axis applies to all commands, each cell has a value of its own, and takes no default.
-        if name in study.axes and all(name in axes for axes in applied):
+        applies_to_all = all(name not in (each.inapplicable_axes or ()) for each in commands)
+        if name in study.axes and applies_to_all:
             raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
 
 
@@ -187,20 +189,22 @@ def resolved_tables(
     """Return the tables of a study, with values in place of `baseline: first` and `candidates: rest`.
 
     These two are only replaced on an axis whose values the configuration names, such as `build: builds`. With
-    the builds a, b and c, the baseline becomes "a", and the candidates ["b", "c"].
+    the builds a, b and c, `{"axis": "build", "baseline": "first", "candidates": "rest"}` becomes `{"axis":
+    "build", "baseline": "a", "candidates": ["b", "c"]}`.
     """
     tables = dict(study.tables)
     for table, definition in study.tables.items():
         if "compare" not in definition:
             continue
-        compare = definition["compare"].copy()
-        if compare["axis"] not in study.axes_with_word():
+        comparison = definition["compare"].copy()
+        axis = comparison["axis"]
+        if axis not in study.axes_with_word():
             continue
-        compared = values[compare["axis"]]
-        if compare["baseline"] == "first":
-            # "" without any value: measured_values() then raises the error.
-            compare["baseline"] = next(iter(compared), "")
-        if compare["candidates"] == "rest":
-            compare["candidates"] = [value for value in compared if value != compare["baseline"]]
-        tables[table] = {**definition, "compare": compare}
+        if comparison["baseline"] == "first":
+            # Without any value, it is "". measured_values() then raises an error about the candidates.
+            comparison["baseline"] = values[axis][0] if values[axis] else ""
+        if comparison["candidates"] == "rest":
+            baseline = comparison["baseline"]
+            comparison["candidates"] = [value for value in values[axis] if value != baseline]
+        tables[table] = {**definition, "compare": comparison}
     return tables

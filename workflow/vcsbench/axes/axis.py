@@ -54,7 +54,7 @@ class Environment:
         return names[0] if len(names) == 1 else ""
 
     @cached_property
-    def stored(self) -> Shape | str:
+    def shape_or_reason(self) -> Shape | str:
         """Return the layout of the only repository's files (Shape): its format, shards, packing and settings.
 
         Return a clause on why it is unknown if the repository is no local FSFS repository, or if there are
@@ -65,9 +65,9 @@ class Environment:
         return self.sources[self.only_repository].read_layout()
 
     @property
-    def shape(self) -> Shape | None:
-        """Return the layout of the only repository's files, None if unknown (`stored` has the reason)."""
-        return None if isinstance(self.stored, str) else self.stored
+    def own_shape(self) -> Shape | None:
+        """Return the layout of the only repository's files, None if unknown (shape_or_reason)."""
+        return None if isinstance(self.shape_or_reason, str) else self.shape_or_reason
 
     @cache  # noqa: B019 - there is one of it
     def revisions(self, repo: str) -> int:
@@ -131,9 +131,9 @@ class Axis:
     # The keys of the recipe that a value sets: {"clients": 4}. The value is the cell's, or the default of the
     # study for this axis, or "" without both.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
-    # A clause on why this machine cannot measure a cell with this draft of its recipe, "" if it can. The
-    # value is the cell's own, and not a default. The draft has the keys of both.
-    why_not: Callable[[str, Recipe, Environment], str] = lambda value, draft, env: ""
+    # A clause on why this machine cannot measure a cell, "" if it can. The value is the cell's own, and not a
+    # default. The recipe has the keys of both, but no digests of code and files yet.
+    why_not: Callable[[str, Recipe, Environment], str] = lambda value, recipe, env: ""
     # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
     # Sentences for the report on the limits of measured values. The second argument has the names of the
@@ -155,7 +155,7 @@ class Axis:
 
 def choice_axis(
     name: str,
-    keys_of: Mapping[str, Recipe],
+    keys_by_value: Mapping[str, Recipe],
     expected: str,
     *,
     needs_server: bool = False,
@@ -163,15 +163,23 @@ def choice_axis(
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
 ) -> Axis:
-    """Return an axis with a fixed set of values; the keyword arguments are as in Axis.
+    """Return an axis with a fixed set of values. The keyword arguments are the fields of Axis.
 
-    `keys_of` has the keys of the recipe of each value: `{"4": {"clients": 4}}`. `expected` lists the values
-    for an error: `off or on`.
+    `keys_by_value` has the keys of the recipe that each value sets: `{"4": {"clients": 4}}`. `expected` lists
+    the values for the error about a wrong one: `off or on`.
     """
+
+    def why_invalid(value: str) -> str:
+        return "" if value in keys_by_value else f"is no value of it. Use {expected}"
+
+    def recipe_keys(value: str, env: Environment) -> Recipe:
+        # A cell to which the axis does not apply has the value "".
+        return keys_by_value[value] if value else {}
+
     return Axis(
         name,
-        why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
-        recipe_keys=lambda value, env: keys_of[value] if value else {},
+        why_invalid=why_invalid,
+        recipe_keys=recipe_keys,
         needs_server=needs_server,
         applies=applies,
         why_not=why_not,

@@ -44,27 +44,29 @@ def program_version(programs: Programs, name: str) -> str:
     return subversion_version(programs.find(name), programs.environment())
 
 
-def _build_keys(value: str, env: Environment) -> Recipe:
-    build = _find_build(value, env)
+def _build_keys(build_name: str, env: Environment) -> Recipe:
+    build = _find_build(build_name, env)
     client, server = build.client._asdict(), build.server._asdict()
     return {
-        "build": {"name": value, "client": client, "server": server},
+        "build": {"name": build_name, "client": client, "server": server},
         "environments": list(build.environments),
     }
 
 
-def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all.
 
-    These are the programs of Subversion in the build (why_lacking), and the other `needs` of the command.
-    A need is a program on the PATH, such as `git`, or a module of Python, such as `python3:breezy`.
-    Example: `git is not installed (put it on the PATH; ...)`.
+    These are Subversion's programs in the build, and the other `needs` of the command: a program on the PATH,
+    such as `git`, or a module of Python, such as `python3:breezy`. Example: `git is not installed (put it on
+    the PATH; ...)`.
     """
-    build, server = _find_build(value, env), draft["access"]["server"]
-    reason = why_lacking(build, env.machine, _commands_of(draft), server)
+    build = _find_build(build_name, env)
+    # The kind of the cell's server, such as "svnserve"; "" without a server.
+    server = recipe["access"]["server"]
+    reason = why_lacking(build, env.machine, _commands_of(recipe), server)
     if reason:
         return reason
-    for need in draft.get("needs", []):
+    for need in recipe.get("needs", []):
         if path_of(need):
             continue
         if need.startswith(MODULE):
@@ -74,36 +76,46 @@ def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
-    """Return why a cell cannot be measured with a build, in a clause; "" if it can.
+    """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
     `argv` is the template of the cell's command, such as `{svn} export {url}`. `server` is the kind of its
     server: a key of SERVER_PROGRAMS, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
     """
-    for side in (build.client, build.server):
-        # Snakemake makes each conda environment in a folder of results/builds. `environments` has its file by
-        # the name of this folder. A build elsewhere has no entry.
-        file = build.environments.get(os.path.basename(side.prefix))
-        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
-            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
-
-    reason = _why_no_server(build, machine, server) if server else ""
+    reason = _why_no_conda(build)
+    if not reason and server:
+        reason = _why_no_server(build, machine, server)
     if reason:
         return reason
     for program in programs_in(argv):
-        # Other programs than Subversion's, such as tar, are no part of a build.
-        side = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
-        reason = _why_no_program(side, machine, program)
+        # Other programs than Subversion's, such as tar, are no part of a build. They are on the PATH.
+        client = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
+        reason = _why_no_program(client, machine, program)
         if reason:
             return reason
+    if server and build.server.prefix:
+        # If root measures, the servers run as the user nobody, who could not start a program of a build in
+        # /root.
+        folder = closed_folder(Path(build.server.prefix))
+        if folder:
+            return (
+                f"the servers run as nobody, who cannot enter {folder}; install the build where everybody "
+                f"can, or chmod o+x it"
+            )
+    return ""
 
-    # If root measures, the servers run as the user nobody, who could not start a program of a build in /root.
-    prefix = build.server.prefix
-    folder = closed_folder(Path(prefix)) if server and prefix else None
-    if folder:
-        return (
-            f"the servers run as nobody, who cannot enter {folder}; install the build where everybody can, "
-            f"or chmod o+x it"
-        )
+
+def _why_no_conda(build: Build) -> str:
+    """Return why Snakemake cannot make a conda environment of a build, in a clause; "" if it can.
+
+    Example: `none of micromamba, mamba, conda, pixi is installed, which envs/svn-1.15.yaml needs`. It is also
+    "" if the build has no such environment, or if it exists.
+    """
+    for programs in (build.client, build.server):
+        # `environments` has the file of each environment by the name of its folder in results/builds. A build
+        # elsewhere has no entry.
+        file = build.environments.get(os.path.basename(programs.prefix))
+        if file and _is_to_be_made(programs) and not any(map(shutil.which, CONDA)):
+            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
     return ""
 
 
@@ -119,10 +131,10 @@ def _why_no_server(build: Build, machine: Machine, server: str) -> str:
     return next(filter(None, reasons), "")
 
 
-def _commands_of(draft: Recipe) -> str:
+def _commands_of(recipe: Recipe) -> str:
     """Return the templates of all commands of a cell's clients in one text: those of committers, too."""
-    commit = draft.get("traffic", {}).get("commit", "")
-    return f"{draft['argv']} {commit}".strip()
+    commit = recipe.get("traffic", {}).get("commit", "")
+    return f"{recipe['argv']} {commit}".strip()
 
 
 def _is_to_be_made(programs: Programs) -> bool:
@@ -131,9 +143,9 @@ def _is_to_be_made(programs: Programs) -> bool:
 
 
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
-    """Return why one side of a build lacks a program, in a clause; "" if the program is there and runs.
+    """Return why a client or server of a build lacks a program, in a clause; "" if the program runs.
 
-    `programs.prefix` is the folder of a build. It is "" for the programs on the PATH.
+    `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
@@ -156,26 +168,25 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
 def _why_no_httpd(build: Build, machine: Machine) -> str:
     """Return why a build has no httpd with Subversion's module (mod_dav_svn), in a clause; "" if it has one.
 
-    - Programs of conda: never, because no package of conda has the module.
-    - Programs on the PATH (`prefix` is ""): the machine's httpd and its module are needed.
-    - Programs below a prefix, such as /opt/svn: the module must be there. httpd may be there, too.
-      Otherwise it is the machine's httpd, which can load a module from elsewhere.
+    The server of a build has its programs below a prefix, such as /opt/svn, or on the PATH (no prefix).
     """
     programs = build.server
-    # has_made() is True for a folder that vcsbench makes from a conda file. `deployed` is True if Snakemake
-    # deploys a conda environment, whose programs are then on the PATH.
-    is_of_conda = build.has_made(programs) if programs.prefix else machine.deployed
-    if is_of_conda:
-        return "conda has no httpd with mod_dav_svn"
+    lack_of_conda = "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
-        # Without the module, Programs.httpd is "" on the PATH, so this looks for both.
+        # The programs on the PATH are conda's if Snakemake deploys a conda environment.
+        if machine.deployed:
+            return lack_of_conda
+        # Without the module, Programs.httpd is "" on the PATH. So this looks for both.
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
+    # The prefix is that of a conda environment, which vcsbench makes from a file.
+    if build.has_made(programs):
+        return lack_of_conda
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # The build has the module. Programs.httpd is its own httpd or the machine's, whose own modules the server
-    # needs, too.
+    # The httpd is that of the build, or else the machine's, which can load a module from elsewhere. It also
+    # needs its own modules.
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
     return ""
@@ -196,13 +207,13 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
     return ""
 
 
-def why_no_module(draft: Recipe, names: Sequence[str]) -> str:
+def why_no_module(recipe: Recipe, names: Sequence[str]) -> str:
     """Return which module the httpd of a cell lacks, in a clause; "" if it has all, or if it is missing.
 
     A missing httpd has a reason of its own (_why_no_httpd). Example: `httpd has no mod_ssl.so in
     /usr/lib/apache2/modules`.
     """
-    programs = Programs(**draft["build"]["server"])
+    programs = Programs(**recipe["build"]["server"])
     if not programs.httpd:
         return ""
     for name in names:
@@ -220,70 +231,71 @@ def why_no_sshd() -> str:
         if not shutil.which(name):
             return f"{name} is not installed (Debian: openssh-client; conda: openssh)"
     sshd = find_sshd()
-    for path, name in ((sshd, "sshd"), (find_nss_wrapper(), NSS_WRAPPER)):
+    # NSS_WRAPPER is a library with which sshd reads its users from a file of the run.
+    for name, path in (("sshd", sshd), (NSS_WRAPPER, find_nss_wrapper())):
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # If root measures, sshd runs as the user nobody. This user must be able to enter the temporary folder,
-    # where a run has the keys and a copy of an unpacked sshd, and the folder of an installed sshd.
-    folder = closed_folder(Path(tempfile.gettempdir()))
-    if not is_unpacked_sshd():
-        folder = closed_folder(Path(sshd)) or folder
-    if folder:
-        return (
-            f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod o+x "
-            f"it, or name another folder in TMPDIR"
-        )
-    return why_no_ssh_folder(tempfile.gettempdir())
+    # If root measures, sshd runs as the user nobody, who must be able to enter the folder of an installed
+    # sshd, and the temporary folder. A run has the keys and a copy of an unpacked sshd in the latter.
+    temporary = tempfile.gettempdir()
+    used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
+    for path in used_paths:
+        folder = closed_folder(Path(path))
+        if folder:
+            return (
+                f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod "
+                f"o+x it, or name another folder in TMPDIR"
+            )
+    return why_no_ssh_folder(temporary)
 
 
-def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
+def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
     Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. `axes`
-    has the cell's values, `draft` its recipe without digests. A changed digest makes Snakemake measure the
-    cell again. Programs in conda environments have no digests (_has_digests).
+    has the cell's values, such as {"build": "trunk"}, and `recipe` no digests yet. A changed digest makes
+    Snakemake measure the cell again. Programs in conda environments have no digests (_has_digests).
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
-    server = _digested_server(build, draft, env)
-    digests = dict(
-        binaries(build.client, _digested_clients(build, draft, env), build.server, server)
-    )
+    client_programs = _digested_clients(build, recipe, env)
+    server = _digested_server(build, recipe, env)
+    digests = dict(binaries(build.client, client_programs, build.server, server))
     if server == "httpd":
         # The modules of passwords, encryption and access rules. Those that are a part of httpd have no file.
-        for module in deployment_of(draft).modules:
+        for module in deployment_of(recipe).modules:
             digests[f"server mod_{module}"] = build.server.digest_of(f"mod_{module}")
     return digests
 
 
-def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
+def linked_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of all libraries of client and server: `{"client": "0123...", "server": "4567..."}`.
 
     They include libraries of the system. With another libc, it is another measurement. The key `server` is
     missing for a cell without a server, or with a server in a conda environment.
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
-    linked = {"client": linked_digest(build.client, _digested_clients(build, draft, env))}
-    server = _digested_server(build, draft, env)
+    linked = {"client": linked_digest(build.client, _digested_clients(build, recipe, env))}
+    server = _digested_server(build, recipe, env)
     if server:
         linked["server"] = linked_digest(build.server, SERVER_PROGRAMS[server])
     return linked
 
 
-def _digested_clients(build: Build, draft: Recipe, env: Environment) -> tuple[str, ...]:
+def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
-    programs = programs_in(_commands_of(draft)) if _has_digests(build, build.client, env) else ()
+    programs = programs_in(_commands_of(recipe)) if _has_digests(build, build.client, env) else ()
     # The client starts ssh.
-    tunnel = ("ssh",) if draft["access"]["server"] in ("sshd", "git-sshd") else ()
-    return (*programs, *tunnel, *draft.get("needs", []))
+    tunnel = ("ssh",) if recipe["access"]["server"] in ("sshd", "git-sshd") else ()
+    return (*programs, *tunnel, *recipe.get("needs", []))
 
 
-def _digested_server(build: Build, draft: Recipe, env: Environment) -> str:
+def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:
     """Return the kind of a cell's server if it gets digests, otherwise ""."""
-    return draft["access"]["server"] if _has_digests(build, build.server, env) else ""
+    return recipe["access"]["server"] if _has_digests(build, build.server, env) else ""
 
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
@@ -295,16 +307,16 @@ def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
     return not env.machine.deployed
 
 
-def _find_build(value: str, env: Environment) -> Build:
+def _find_build(name: str, env: Environment) -> Build:
     """Return a build by its name. Raise UserError for one that the configuration lacks."""
-    if not value:
+    if not name:
         return ON_PATH
-    if value not in env.builds:
+    if name not in env.builds:
         raise UserError(
-            f"{env.config.source_of(['builds'])}: `builds.{value}` is missing, which the grid measures. Add "
+            f"{env.config.source_of(['builds'])}: `builds.{name}` is missing, which the grid measures. Add "
             f"its place, or use in the grid only {', '.join(env.builds)}."
         )
-    return env.builds[value]
+    return env.builds[name]
 
 
 AXIS = Axis(

@@ -10,7 +10,7 @@ from typing import Literal
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import CACHE_AXIS
-from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
+from vcsbench.records import Promises, Recipe, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold, why_not_cleared
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
@@ -123,36 +123,36 @@ def pictograms() -> dict[str, str]:
     return {name: state.pictogram for name, state in STATES.items() if state.pictogram}
 
 
-def _why_no_state(value: str) -> str:
-    if value in STATES:
+def _why_no_state(cache: str) -> str:
+    if cache in STATES:
         return ""
     names = ", ".join(filter(None, STATES))
     return f"is no state. Use one of {names}"
 
 
-def _why_not(value: str, draft: Recipe, env: Environment) -> str:
+def _why_not(cache: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, in a clause; "" if it can.
 
     Example: `files there are in memory, so they are never cold`.
     """
-    state = CacheState(draft["state"])
-    if draft["access"]["server"] == "sshd" and state.needs_kept_server:
+    state = CacheState(recipe["state"])
+    if recipe["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
     if not state.clears_caches:
         return ""
+    # The user's setting of the way to clear caches, such as drop-caches.
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears caches only to begin from a known state, so files may be in memory. A cold
-    # run has to read its files from a disk, which is checked below.
+    # A state such as `hot` clears caches only to begin from a known state, so files may be in memory.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
-    # A cell without a file system of its own uses only the storage. Here the storage has the same keys: the
-    # existing folder `root`, where vcsbench makes no file system (`make` is "").
-    storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
-    filesystem = draft.get("filesystem", storage)
-    # `guest` exists if a virtual machine has the file system.
+    # A cold run has to read its files from a disk: on the storage, or on the cell's own file system.
+    if "filesystem" not in recipe:
+        return why_never_cold(env.machine, recipe["storage"]["path"], clearing)
+    filesystem = recipe["filesystem"]
+    # The key `guest` exists if a virtual machine has the file system.
     if "guest" in filesystem:
         return "vcsbench cannot clear the page cache of a guest, so files there are never cold"
-    # `make` is the kind of file system that vcsbench makes, such as tmpfs.
+    # `make` is the kind of file system that vcsbench makes, such as tmpfs; "" for an existing folder.
     if filesystem["make"] in IN_MEMORY:
         return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, filesystem["root"], clearing)

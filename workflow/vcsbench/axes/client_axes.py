@@ -72,29 +72,31 @@ NO_CLONES = """Subversion's client does not clone files by itself: with `reflink
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
-def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
     """Return why no delay can be added to the network of a cell, in a clause; "" if it can, or need not."""
     # The delays "" and "0" set no key of the recipe.
-    if "delay" not in draft:
+    if "delay" not in recipe:
         return ""
-    if "guest" not in draft.get("filesystem", {}):
+    if "guest" not in recipe.get("filesystem", {}):
         return "a delay is added in a guest only, not before a server of yours"
     return guest.why_no_delay(env.root)
 
 
-def _why_no_pristines(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
     """Return why svn cannot make a working copy without pristines, in a clause; "" if it can or need not.
 
     Pristines are the unchanged copies of all files in the folder .svn. The value `none` leaves them out.
     Example: `svn is 1.14.2, and can do without pristines since 1.15`.
     """
-    if value != "none":
+    if pristines != "none":
         return ""
-    # The recipe is JSON, so it has the fields of Programs as a mapping.
-    version = program_version(Programs(**draft["build"]["client"]), "svn")
+    # The recipe is JSON, so it has the client's programs as a mapping: {"prefix": "/opt/svn", ...}.
+    client = Programs(**recipe["build"]["client"])
+    version = program_version(client, "svn")
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     if not version:
         return f"svn is not there, and can do without pristines since {since}"
+    # (1, 14, 2) for 1.14.2; None if the version has no numbers.
     numbers = version_numbers(version)
     if numbers is not None and numbers >= NO_PRISTINES_SINCE:
         return ""
@@ -108,13 +110,14 @@ def reflink_library(root: Path) -> Path:
     return library.resolve() if tools.is_symlink() else library
 
 
-def _reflink_keys(value: str, env: Environment) -> Recipe:
-    """Return the environment that preloads the library for cloning files, and the digest of its source.
+def _reflink_keys(reflink: str, env: Environment) -> Recipe:
+    """Return the keys of a recipe for `reflink: on`, {} for `off` and without the axis.
 
-    Return {} for `off`, and without the axis. `{run}` stands for the folder of a run, to which the library
-    writes how many files it cloned.
+    `environment` has the variables that preload the library for cloning files into svn. `{run}` stands for
+    the folder of a run, to which the library writes how many files it cloned. `reflink` is the digest of the
+    library's source.
     """
-    if value != "on":
+    if reflink != "on":
         return {}
     library = str(reflink_library(env.root))
     # Each compiler makes other bytes of the same source. So the digest is that of the source, and a cell is
@@ -126,37 +129,37 @@ def _reflink_keys(value: str, env: Environment) -> Recipe:
     }
 
 
-def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be.
 
     A clone (reflink) shares the blocks of another file: here, a working file shares the blocks of its
     pristine. Examples: `ext4 has no reflinks`, `a working copy without pristines has nothing to clone`.
     """
-    if value != "on":
+    if reflink != "on":
         return ""
-    # The options of svn that leave out the pristines: [], or a missing key, if svn stores them.
-    if draft.get("pristine_options"):
+    # The key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
+    if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "", and is
-    # not checked here.
-    made = draft.get("filesystem", {}).get("make")
-    if made and made not in REFLINK_KINDS:
-        return f"{made} has no reflinks"
+    # The kind of file system that vcsbench makes for the cell, such as xfs. It is "" for an existing folder,
+    # whose kind is not checked here.
+    made_kind = recipe.get("filesystem", {}).get("make")
+    if made_kind and made_kind not in REFLINK_KINDS:
+        return f"{made_kind} has no reflinks"
     if not (env.root / REFLINK_LIBRARY).exists():
         return "the library that clones files was not built (set-up builds it where there is gcc)"
     return ""
 
 
-def _why_no_arrival(value: str) -> str:
+def _why_no_arrival(arrival: str) -> str:
     """Return why a value of the axis `arrival` is wrong, in a clause; "" if it is not."""
-    if value == CLOSED_LOOP or RATE.fullmatch(value):
+    if arrival == CLOSED_LOOP or RATE.fullmatch(arrival):
         return ""
     return f"is no arrival. Use {CLOSED_LOOP}, or requests per second, such as 20 or 0.5"
 
 
-def _why_no_client(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_client(readers: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell has no traffic, in a clause; "" if it has some, or if its command has none."""
-    if "traffic" in draft and not draft.get("readers", 1) + draft.get("committers", 0):
+    if "traffic" in recipe and not recipe.get("readers", 1) + recipe.get("committers", 0):
         return "it has neither readers nor committers"
     return ""
 

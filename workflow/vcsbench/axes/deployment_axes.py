@@ -56,11 +56,6 @@ BULK_UPDATES: dict[str, Recipe] = {
 }
 
 
-def _has_access(*names: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return a function that returns True for a cell with one of these accesses."""
-    return lambda axes: axes.get(ACCESS_AXIS) in names
-
-
 def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
     """Return a function that returns True for a cell with one of these accesses, or the neutral value.
 
@@ -75,37 +70,37 @@ def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[st
     return applies
 
 
-def _why_no_authentication(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
-    kind = draft.get("authentication")
+    kind = recipe.get("authentication")
     if not kind:
         return ""
     server = SERVERS_OF[kind]
-    if draft["access"]["server"] != server:
+    if recipe["access"]["server"] != server:
         return f"{kind} is an authentication of {server}, and the cell has none"
     if server == "httpd":
-        return why_no_module(draft, AUTHENTICATION_MODULES) or credentials.why_no_hash()
+        return why_no_module(recipe, AUTHENTICATION_MODULES) or credentials.why_no_hash()
     if kind == "sasl":
-        svnserve = Programs(**draft["build"]["server"]).find("svnserve")
+        svnserve = Programs(**recipe["build"]["server"]).find("svnserve")
         # A missing svnserve has a reason of its own.
         return credentials.why_no_sasl(svnserve) if svnserve else ""
     return ""
 
 
-def _why_no_rules(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_rules(rules: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its access rules, in a clause; "" if it can."""
-    if "access_rules" not in draft:
+    if "access_rules" not in recipe:
         return ""
-    if not Programs(**draft["build"]["server"]).find("svnlook"):
+    if not Programs(**recipe["build"]["server"]).find("svnlook"):
         return "svnlook is not installed, which lists the folders for access rules (Debian: subversion)"
-    if draft["access"]["server"] == "httpd":
-        return why_no_module(draft, RULES_MODULES)
+    if recipe["access"]["server"] == "httpd":
+        return why_no_module(recipe, RULES_MODULES)
     return ""
 
 
-def _why_no_short_circuit(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_short_circuit(path_authz: str, recipe: Recipe, env: Environment) -> str:
     """Return why mod_authz_svn cannot be asked directly in a cell, in a clause; "" if it can, or is not."""
-    if draft.get("path_authz") == SHORT_CIRCUIT and "access_rules" not in draft:
+    if recipe.get("path_authz") == SHORT_CIRCUIT and "access_rules" not in recipe:
         # Without rules, httpd would do the same as with `on`.
         return f"`SVNPathAuthz {SHORT_CIRCUIT}` needs access rules"
     return ""
@@ -125,7 +120,7 @@ AXES = (
         RULES,
         ", ".join(RULES),
         needs_server=True,
-        applies=_has_access(*SERVED),
+        applies=lambda axes: axes.get(ACCESS_AXIS) in SERVED,
         why_not=_why_no_rules,
     ),
     choice_axis(
@@ -162,6 +157,6 @@ AXES = (
         needs_server=True,
         why_invalid=hooks.why_unknown_hooks,
         recipe_keys=lambda value, env: cast("Recipe", hooks.hook_keys(value)),
-        why_not=lambda value, draft, env: hooks.why_no_hooks(value, draft["storage"]["path"]),
+        why_not=lambda value, recipe, env: hooks.why_no_hooks(value, recipe["storage"]["path"]),
     ),
 )

@@ -29,13 +29,9 @@ def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> li
     return [name for name in named if name != Upkeep.AS_IS or name in values]
 
 
-def _repository_key(key: str, value: str) -> Recipe:
-    return {"repository": {key: value}} if value else {}  # type: ignore[misc]
-
-
-def _why_no_upkeep(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     """Return why git cannot keep the repository of a cell in its state, in a clause; "" if it can."""
-    repository = draft.get("repository", {})
+    repository = recipe.get("repository", {})
     # Repositories of other systems have no upkeep.
     if repository.get("system") != GIT.name:
         return ""
@@ -71,7 +67,7 @@ AXES = (
             if value == AS_IS_REFS or (value.isdecimal() and int(value) > 0)
             else f"is no number of refs. Use {AS_IS_REFS} or a number above 0"
         ),
-        recipe_keys=lambda value, env: _repository_key("refs", value),
+        recipe_keys=lambda value, env: {"repository": {"refs": value}} if value else {},
     ),
     Axis(
         REF_STORAGE_AXIS,
@@ -79,6 +75,6 @@ AXES = (
         why_invalid=lambda value: (
             "" if value in REF_STORAGES else f"is no storage of refs. Use {', '.join(REF_STORAGES)}"
         ),
-        recipe_keys=lambda value, env: _repository_key("ref_storage", value),
+        recipe_keys=lambda value, env: {"repository": {"ref_storage": value}} if value else {},
     ),
 )

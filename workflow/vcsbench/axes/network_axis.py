@@ -15,15 +15,15 @@ LINE_NOTE = """The network between client and server is made on this machine: de
 a line's, with no other traffic on it, and client and server share the processors."""
 
 
-def _link_keys(value: str, env: Environment) -> Recipe:
+def _link_keys(link_name: str, env: Environment) -> Recipe:
     """Return the key `link` of the recipe; {} on loopback and for a cell without a server.
 
     Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
     The shaper makes the delay: the kernel's netem, or vcsbench's program relay, whose digest is in `relay`.
     """
-    if value in ("", LOOPBACK):
+    if link_name in ("", LOOPBACK):
         return {}
-    link = LINKS[value]
+    link = LINKS[link_name]
     # If this machine has no shaper (None), _why_no_network() skips the cell later.
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
@@ -43,12 +43,12 @@ def _link_keys(value: str, env: Environment) -> Recipe:
     }
 
 
-def _why_no_network(value: str, draft: Recipe, env: Environment) -> str:
+def _why_no_network(link_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its link (the shaped network), in a clause; "" if it can."""
-    link = draft.get("link")
+    link = recipe.get("link")
     if not link:
         return ""
-    if "guest" in draft.get("filesystem", {}):
+    if "guest" in recipe.get("filesystem", {}):
         return "client and server in a guest have one network"
     return why_no_link(Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"]))
 

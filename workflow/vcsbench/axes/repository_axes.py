@@ -39,48 +39,48 @@ improvements that are no settings are in each."""
 SHARD = 1000
 
 
-def _repository_keys(value: str, env: Environment) -> Recipe:
+def _repository_keys(repo: str, env: Environment) -> Recipe:
     """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
     `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is its
     part of the published size, and `head` the place of the youngest tree. The axes `format` and `packing` add
     further keys. Raise UserError for a name that the configuration lacks.
     """
-    if not value:
+    if not repo:
         return {}
-    unknown = unknown_name([value], env.sources)
+    unknown = unknown_name([repo], env.sources)
     if unknown:
         raise UserError(
             f"{env.config.source_of(['repositories'])}: `repositories` has no {unknown}"
         )
-    source = env.sources[value]
+    source = env.sources[repo]
     repository: RecipeRepository = {
-        "name": value,
+        "name": repo,
         "identity": source.identity(),
         "source": source.kind,
         "scale": source.scale(),
         "description": source.describe(),
-        "head": env.head(value),
+        "head": env.head(repo),
     }
     return {"repository": repository}
 
 
-def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
+def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """Return why no disk or working copy can hold the tree of a repository, in a clause.
 
     "" means that they can, or that the command writes no tree. Example: `ruby has 2 paths named .svn, which a
     working copy cannot hold, so its tree cannot be checked out`.
     """
-    if not value:
+    if not repo:
         return ""
-    # An update begins with an older tree, which can have other paths than the youngest one (0 revisions
-    # behind). So both trees are checked, or only one if they are the same.
-    older = draft.get("revisions_behind", 0)
-    for behind in dict.fromkeys([0, older]):
+    # The revisions between the tree that a command begins with and the youngest one. An update begins with an
+    # older tree, which can have other paths. Then both trees are checked.
+    older = recipe.get("revisions_behind", 0)
+    for behind in sorted({0, older}):
         # Counting the paths takes minutes. why_not_on_disk() calls this function only for a command that
         # writes the tree.
-        count_paths = partial(env.odd_paths, value, behind)
-        reason = why_not_on_disk(draft, count_paths, behind)
+        count_paths = partial(env.odd_paths, repo, behind)
+        reason = why_not_on_disk(recipe, count_paths, behind)
         if reason:
             return reason
     return ""
@@ -92,13 +92,13 @@ def current_format(env: Environment) -> str:
     It is `as-is` if the only repository is a local FSFS repository, which can be copied. Otherwise it is the
     newest format of the svnadmin here, such as `f8`.
     """
-    return AS_IS if env.shape else env.machine.newest_format
+    return AS_IS if env.own_shape else env.machine.newest_format
 
 
 def _upgraded_formats(env: Environment) -> list[str]:
     """Return `as-is-to-f8` if the user's repository can be upgraded in place, otherwise nothing."""
     newest = env.machine.newest_format
-    if env.shape is None or env.shape.number >= format_number(newest):
+    if env.own_shape is None or env.own_shape.number >= format_number(newest):
         return []
     return [f"{AS_IS}-to-{newest}"]
 
@@ -135,9 +135,9 @@ def _select_formats(named: list[str], values: list[str], env: Environment) -> li
     return list(dict.fromkeys(formats))
 
 
-def _why_no_format(value: str) -> str:
+def _why_no_format(fmt: str) -> str:
     try:
-        parse_format(value)
+        parse_format(fmt)
     except ValueError:
         return (
             f"is no format. Use one of {', '.join(RELEASES)}, an upgrade in place such as f6-to-f8, one with "
@@ -146,56 +146,64 @@ def _why_no_format(value: str) -> str:
     return ""
 
 
-def _format_keys(value: str, env: Environment) -> Recipe:
+def _format_keys(fmt: str, env: Environment) -> Recipe:
     """Return the format of a cell's repository, and the settings of its db/fsfs.conf.
 
     Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. A copy as it is
     (`as-is`) keeps the settings of the user's repository. They are {} if its files cannot be read. Return {}
     for a cell without a format.
     """
-    if not value:
+    if not fmt:
         return {}
-    form = parse_format(value)
+    parsed = parse_format(fmt)
     settings: dict[str, str] = {}
-    if not form.is_as_is:
-        settings = written_settings(form)
-    elif env.shape:
-        settings = dict(env.shape.settings)
-    return {"repository": {"format": value, "fsfs_settings": settings}}
+    if not parsed.is_as_is:
+        settings = written_settings(parsed)
+    elif env.own_shape:
+        settings = dict(env.own_shape.settings)
+    return {"repository": {"format": fmt, "fsfs_settings": settings}}
 
 
-def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
+def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     """Return why the svnadmin here cannot make a repository of a format, in a clause; "" if it can.
 
     - `f7` or `f6-today`: svnadmin must be new enough to make the format.
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
     - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and from an older one.
     """
-    if not value:
+    if not fmt:
         return ""
-    form = parse_format(value)
+    parsed = parse_format(fmt)
     newest = env.machine.newest_format
-    # The present format of the user's repository, "" for a repository that svnadmin makes.
-    own_format = ""
-    # A copy of the user's repository has the format that this has. svnadmin only has to be able to read it.
-    if form.is_as_is:
-        # The draft of a cell without a value of the axis `repo` names no repository.
-        name = draft.get("repository", {}).get("name", env.only_repository)
-        if name != env.only_repository:
-            return f"{name} is no repository of yours to copy as it is"
-        if env.shape is None:
-            # `stored` is then a clause with the reason.
-            return f"an exact copy needs a local Subversion repository: {env.stored}"
-        own_format = env.shape.format
-        if env.shape.number > format_number(newest):
-            return f"the svnadmin here reads formats up to {newest}, and {name} is of {own_format}"
-    elif format_number(form.format) > format_number(newest):
+    if parsed.is_as_is:
+        # The recipe of a cell without a value of the axis `repo` names no repository.
+        name = recipe.get("repository", {}).get("name", env.only_repository)
+        reason = _why_no_copy_as_is(name, env)
+        if reason:
+            return reason
+    elif format_number(parsed.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
     # `svnadmin upgrade` has no option for a format. It always makes the newest one.
-    if form.is_upgraded and form.format != newest:
-        return f"`svnadmin upgrade` goes to {newest} here, not to {form.format}"
-    if form.is_upgraded and own_format == newest:
+    if parsed.is_upgraded and parsed.format != newest:
+        return f"`svnadmin upgrade` goes to {newest} here, not to {parsed.format}"
+    if parsed.is_upgraded and parsed.is_as_is and env.own_shape and env.own_shape.format == newest:
         return f"{env.only_repository} is of {newest} already"
+    return ""
+
+
+def _why_no_copy_as_is(name: str, env: Environment) -> str:
+    """Return why svnadmin cannot make an exact copy of a repository, in a clause; "" if it can.
+
+    The repository must be the user's own and local, and svnadmin must be able to read its format.
+    """
+    if name != env.only_repository:
+        return f"{name} is no repository of yours to copy as it is"
+    if env.own_shape is None:
+        return f"an exact copy needs a local Subversion repository: {env.shape_or_reason}"
+    newest = env.machine.newest_format
+    if env.own_shape.number > format_number(newest):
+        own_format = env.own_shape.format
+        return f"the svnadmin here reads formats up to {newest}, and {name} is of {own_format}"
     return ""
 
 
@@ -206,16 +214,17 @@ def _format_findings(env: Environment) -> list[str]:
     baseline.`, and `Exports read ...`. If its files cannot be read, there is only `The baseline is f8, ...`,
     with the reason.
     """
-    value = current_format(env)
-    shape = env.shape
+    baseline = current_format(env)
+    shape = env.own_shape
     if shape is None:
-        # `stored` is then a clause with the reason.
-        return [f"The baseline is {value}, the format of `svnadmin create` here: {env.stored}."]
-    text = f"{env.only_repository} is of format {shape.number}"
-    # An upgrade in place changes the number, and not the layout of the revisions.
+        made_by = "the format of `svnadmin create` here"
+        return [f"The baseline is {baseline}, {made_by}: {env.shape_or_reason}."]
+    format_text = f"{env.only_repository} is of format {shape.number}"
+    # A repository that was made in such a format has the logical layout. An upgrade in place changes the
+    # number, and not the layout.
     if shape.number >= LOGICAL and not shape.is_logical:
-        text += ", with the layout of an older one that it was upgraded from in place"
-    findings = [f"{text}: a copy of it by `svnadmin hotcopy` ({value}) is the baseline."]
+        format_text += ", with the layout of an older one that it was upgraded from in place"
+    findings = [f"{format_text}: a copy of it by `svnadmin hotcopy` ({baseline}) is the baseline."]
     for upgraded in _upgraded_formats(env):
         findings.append(
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
@@ -233,7 +242,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 def current_packing(env: Environment) -> str:
     """Return the packing of the baseline: the packing of a local FSFS repository, otherwise not packed."""
-    return env.shape.packing if env.shape else NOT_PACKED
+    return env.own_shape.packing if env.own_shape else NOT_PACKED
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
@@ -248,32 +257,31 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
-def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
+def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     """Return why a repository cannot have a packing, in a clause; "" if it can.
 
     The packing is `nopack`, `partly` or `pack`, or "" for a cell without the axis. `svnadmin pack` joins the
     revisions of each full shard (1,000 revisions by default) into one file. Old formats have no shards.
     Example: `Subversion packs no repository of f3`.
     """
-    # The draft lacks the format if neither the study nor its defaults have one.
-    repository = draft.get("repository", {})
-    form = parse_format(repository["format"]) if repository.get("format") else None
-    if form and form.is_as_is:
+    # The recipe lacks the format if neither the study nor its defaults have one.
+    repository = recipe.get("repository", {})
+    fmt = repository.get("format")
+    parsed = parse_format(fmt) if fmt else None
+    if parsed and parsed.is_as_is:
         # In a cell without the axis, the packing is the default of the study, or "" without a default.
-        return _why_not_packing_of_stored(value or repository.get("packing", ""), form, env)
-    if value == PARTLY_PACKED:
+        return _why_not_packing_of_copy(packing or repository.get("packing", ""), parsed, env)
+    if packing == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
     name = repository.get("name")
-    if value != PACKED or not name:
+    if packing != PACKED or not name:
         return ""
     # An upgrade adds no shards, so the release that made the repository counts. But it makes packing
     # possible, so the present format counts below.
-    if form and not form.is_sharded:
-        return (
-            f"a repository that was made in {form.created} has no shards: there is nothing to pack"
-        )
-    if form and format_number(form.format) < PACKABLE:
-        return f"Subversion packs no repository of {form.format}"
+    if parsed and not parsed.is_sharded:
+        return f"a repository that was made in {parsed.created} has no shards: there is nothing to pack"
+    if parsed and format_number(parsed.format) < PACKABLE:
+        return f"Subversion packs no repository of {parsed.format}"
     # svnadmin packs full shards only.
     revisions = env.revisions(name)
     if revisions < SHARD:
@@ -282,26 +290,28 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     return ""
 
 
-def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) -> str:
+def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Environment) -> str:
     """Return why a copy of the user's repository cannot have a packing, in a clause; "" if it can.
 
-    `form` is the copy's format: `as-is`, or upgraded in place, such as `as-is-to-f8`. The copy can keep its
+    The format of the copy is `as-is`, or upgraded in place, such as `as-is-to-f8`. The copy can keep its
     packing, or be packed further. Example: `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
     """
-    shape = env.shape
-    # Without a shape, the packing is unknown, and _why_not_format() has the reason. "" is a cell without one.
-    if shape is None or value in ("", current_packing(env)):
+    shape = env.own_shape
+    # Without a shape, the packing is unknown, and _why_not_format() has the reason.
+    if shape is None:
+        return ""
+    # A cell without the axis and a default ("") has the packing of the user's repository, too.
+    if packing in ("", shape.packing):
         return ""
     name = env.only_repository
-    # A copy can be packed further, and not unpacked.
-    if value != PACKED:
+    if packing != PACKED:
         if shape.packing == NOT_PACKED:
             return f"{name} is {shape.packing}, and a copy keeps that"
         return f"{name} is {shape.packing}, and a copy keeps that: svnadmin cannot unpack"
     if not shape.shard:
         return f"{name} has no shards: there is nothing to pack"
     # An upgrade in place makes an old repository packable, if it has shards.
-    number = format_number(form.format) if form.is_upgraded else shape.number
+    number = format_number(copy_format.format) if copy_format.is_upgraded else shape.number
     if number < PACKABLE:
         return f"Subversion packs no repository of f{number}"
     if not shape.full:
@@ -311,10 +321,12 @@ def _why_not_packing_of_stored(value: str, form: FormatValue, env: Environment) 
 
 def _packing_findings(env: Environment) -> list[str]:
     """Return a sentence on the shards of the user's repository: `It has 3 full shards, 0 packed: ...`."""
-    if env.shape is None:
+    if env.own_shape is None:
         return []
-    full = words.count_of(env.shape.full, "full shard")
-    return [f"It has {full}, {env.shape.packed} packed: {current_packing(env)} is the baseline."]
+    full = words.count_of(env.own_shape.full, "full shard")
+    return [
+        f"It has {full}, {env.own_shape.packed} packed: {current_packing(env)} is the baseline."
+    ]
 
 
 AXES = (

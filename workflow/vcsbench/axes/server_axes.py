@@ -103,14 +103,14 @@ def _check_files(folder: Path) -> None:
     of the two folders, a file that cannot be read, and a file that both folders lack.
     """
     defaults = folder.parent / DEFAULT_SERVER
-    # The files that programs read: httpd.conf, svnserve.args, ...
+    # The files and folders that programs read: httpd.conf, svnserve.args, client, ...
     names: list[str] = []
     for access in SUBVERSION.accesses.values():
         for name in access["files"]:
             if name not in names:
                 names.append(name)
-    for place in (folder, defaults):
-        for path in place.iterdir():
+    for searched in (folder, defaults):
+        for path in searched.iterdir():
             # Notes, hidden files and backups of editors are allowed next to the files that programs read.
             is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
             unknown = unknown_name([path.name], names)
@@ -118,9 +118,9 @@ def _check_files(folder: Path) -> None:
                 raise UserError(f"{path}: no program reads the file {unknown}")
     # This raises UserError for a file that cannot be read. The digest itself is not needed here.
     server_files_digest(folder, names)
+    # By name, such as "httpd.conf" or "client/config" for a file in the folder `client`.
     existing = server_files(folder, names)
     for name in names:
-        # `client` is a folder, so its files are `client/config` and the like.
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
             raise missing_server_file(defaults / name)
     for path in existing.values():
@@ -129,31 +129,32 @@ def _check_files(folder: Path) -> None:
             read_arguments(path)
 
 
-def _server_keys(value: str, env: Environment) -> Recipe:
+def _server_keys(configuration: str, env: Environment) -> Recipe:
     """Return the folder of a server configuration: `{"server_folder": "config/servers/fast"}`.
 
     It is "" for a cell without a configuration. Raise UserError for a configuration that is missing or wrong.
     """
-    if not value:
+    if not configuration:
         return {"server_folder": ""}
-    if value not in env.servers:
+    folder = SERVERS / configuration
+    if configuration not in env.servers:
         raise UserError(
-            f"{SERVERS / value}: no such server configuration. Use one of {', '.join(env.servers)}."
+            f"{folder}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
-    _check_files(env.root / SERVERS / value)
-    return {"server_folder": str(SERVERS / value)}
+    _check_files(env.root / folder)
+    return {"server_folder": str(folder)}
 
 
-def _access_keys(value: str, env: Environment) -> Recipe:
+def _access_keys(access_name: str, env: Environment) -> Recipe:
     """Return the access of a cell, and the user's server on another machine (`remote`), if there is one.
 
     Example: `{"access": {"scheme": "svn", "files": [...], "server": "svnserve"}}`. Several systems have a
     value such as `http`. This is the access of the first one; use_system_access() corrects it later.
     """
-    access = _all_accesses()[value]
+    access = _all_accesses()[access_name]
     server = env.config.settings.server
     # A cell without an access has no URL, so it does not use the server of the user.
-    if not server or not value:
+    if not server or not access_name:
         return {"access": access}
     # The server of the user is on another machine and runs already, so vcsbench starts none ("").
     without_server: Access = {**access, "server": ""}
@@ -169,16 +170,16 @@ def _all_accesses() -> dict[str, Access]:
     return accesses
 
 
-def use_system_access(draft: Recipe, value: str) -> None:
-    """Replace the access in the draft of a recipe by that of its system: `http` is another server of git."""
-    accesses = repository_system(draft.get("repository", {})).accesses
-    if value in accesses and "remote" not in draft:
-        draft["access"] = accesses[value]
+def use_system_access(recipe: Recipe, access_name: str) -> None:
+    """Replace the access in a recipe by that of its system: `http` is another server of git."""
+    accesses = repository_system(recipe.get("repository", {})).accesses
+    if access_name in accesses and "remote" not in recipe:
+        recipe["access"] = accesses[access_name]
 
 
-def _why_no_such_access(value: str) -> str:
+def _why_no_such_access(access_name: str) -> str:
     """Return why no system has an access, as the end of a sentence; "" if one has it."""
-    if value in _all_accesses():
+    if access_name in _all_accesses():
         return ""
     uses = []
     for system in SYSTEMS.values():
@@ -187,50 +188,50 @@ def _why_no_such_access(value: str) -> str:
     return f"is no access. Use {'; '.join(uses)}"
 
 
-def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its access, in a clause; "" if it can.
-
-    - The system of its repository must have the access.
-    - No cell commits to the user's server on another machine (`remote`), which has one scheme only.
-    - A server of vcsbench with https needs a module of httpd, and a certificate.
-    """
-    remote = draft.get("remote")
-    scheme = draft["access"]["scheme"]
-    system = repository_system(draft.get("repository", {}))
-    if value and value not in system.accesses:
-        return f"a repository of {system.title} is not reached over {value}"
+def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
+    """Return why a cell cannot have its access, such as `https`, in a clause; "" if it can."""
+    system = repository_system(recipe.get("repository", {}))
+    if access_name and access_name not in system.accesses:
+        return f"a repository of {system.title} is not reached over {access_name}"
+    scheme = recipe["access"]["scheme"]
+    # The user's own server on another machine: {"host": "svn.example.org", "url": "svn://svn.example.org/x"}.
+    remote = recipe.get("remote")
     if remote:
-        if draft["input"] == COMMITTED_INPUT:
+        if recipe["input"] == COMMITTED_INPUT:
             return f"vcsbench commits to its own copies only, and never to the server on {remote['host']}"
-        if remote["url"].startswith(f"{scheme}://"):
-            return ""
-        return f"the server on {remote['host']} is not reached over {scheme}"
+        # A URL has one scheme, so cells with another one cannot use this server.
+        if not remote["url"].startswith(f"{scheme}://"):
+            return f"the server on {remote['host']} is not reached over {scheme}"
+        return ""
+    # vcsbench starts the server, and makes its certificate.
     if scheme == "https":
-        return why_no_module(draft, ENCRYPTION_MODULES) or why_no_certificate()
+        return why_no_module(recipe, ENCRYPTION_MODULES) or why_no_certificate()
     return ""
 
 
 def _limits(
-    values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
+    accesses: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Return a sentence on what the cells of a study with a server leave out; [] without a server.
 
-    `values` are the measured accesses, and `measured` has the measured values of all axes. Example: `Client
-    and server run on one machine, over loopback. Not measured: https, blame.`
+    `accesses` are the measured ones, and `measured` has the measured values of all axes. Example: `Client and
+    server run on one machine, over loopback. Not measured: https, blame.`
     """
-    if set(values) <= {"file"}:
+    if set(accesses) <= {"file"}:
         return []
-    secure = ("https", "ssh") if "git" in values else ("https", "svn+ssh")
-    left_out = [scheme for scheme in secure if scheme not in values]
+    secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
+    left_out = [access for access in secure if access not in accesses]
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
         # With the neutral value alone, such as the authentication `none`, the axis measures nothing.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])
     for name in ("commit", "blame"):
+        # A study may have several commands of a kind, such as `commit-binary`.
         if not any(command.startswith(name) for command in commands):
             left_out.append(name)
     sentence = "Client and server run on one machine"
+    # Other values of the axis make a slower network between the two.
     if set(measured.get(LINK_AXIS, [])) <= {"loopback"}:
         sentence += ", over loopback"
     if left_out:

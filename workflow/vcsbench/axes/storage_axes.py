@@ -27,27 +27,28 @@ LOOP = """A file system that vcsbench makes lies in an image on the storage, beh
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
 
 
-def _storage_keys(value: str, env: Environment) -> Recipe:
+def _storage_keys(storage: str, env: Environment) -> Recipe:
     """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`.
 
     Without the axis (""), it is the configured `storage`. `shelf` is the first storage with the same folder:
     cells of both share its copies of repositories. Raise UserError for one that the configuration lacks.
     """
     settings = env.config.settings
+    # By name: {"disk": "/var/tmp", "raid": "/mnt/raid"}.
     folders = settings.storages
-    name = value if value else settings.storage
+    name = storage or settings.storage
     if name not in folders:
         raise UserError(
             f"{env.config.source_of(['storages'])}: `storages.{name}` is missing, on which the grid "
             f"measures. Add a folder, or use in the grid only {', '.join(folders)}."
         )
     # Two names can lead to one folder by links or relative paths.
-    paths = {storage: resolve(folder, env.root) for storage, folder in folders.items()}
-    with_this_folder = [storage for storage in paths if paths[storage] == paths[name]]
+    paths = {other: resolve(folder, env.root) for other, folder in folders.items()}
+    with_this_folder = [other for other, path in paths.items() if path == paths[name]]
     return {"storage": {"name": name, "path": folders[name], "shelf": with_this_folder[0]}}
 
 
-def _filesystem_keys(value: str, env: Environment) -> Recipe:
+def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     """Return the file system of a cell; {} for a cell without one.
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
@@ -55,84 +56,88 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
     `mounted` the kind and mount point of an existing file system. Raise UserError for a name that the
     configuration lacks, or a folder of another kind than its name.
     """
-    if not value:
+    if not filesystem:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
-    if value == OF_STORAGE:
+    if filesystem == OF_STORAGE:
         # ext4 without a journal does not reuse the inodes of removed files for minutes. After an earlier run
         # has removed its tree, writing one takes several times as long. So vcsbench makes another ext4.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
         return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
-    configured = env.config.source_of(["filesystems"])
-    unknown = unknown_name([value], [OF_STORAGE, *settings.filesystems])
+    file = env.config.source_of(["filesystems"])
+    unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
-        raise UserError(f"{configured}: `filesystems` has no {unknown}")
-    folder = settings.filesystems[value]
-    place = f"{configured}: `filesystems.{value}`"
-    if folder == TO_MAKE:
-        return {"filesystem": {"make": value, "root": storage, "mounted": []}}
-    if folder == IN_GUEST:
-        return {"filesystem": _guest_filesystem(value, place, env)}
-    return {"filesystem": _existing_filesystem(value, str(resolve(folder, env.root)), place)}
+        raise UserError(f"{file}: `filesystems` has no {unknown}")
+    # The configuration has a folder for the name, such as `xfs: /srv/files`, or one of two words.
+    folder_or_word = settings.filesystems[filesystem]
+    if folder_or_word == TO_MAKE:
+        return {"filesystem": {"make": filesystem, "root": storage, "mounted": []}}
+    key = f"{file}: `filesystems.{filesystem}`"
+    if folder_or_word == IN_GUEST:
+        return {"filesystem": _guest_filesystem(filesystem, key, env)}
+    return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
 
 
-def _existing_filesystem(value: str, root: str, place: str) -> RecipeFilesystem:
-    """Return the file system at the folder `root`, for a value such as `xfs` or `backup`.
+def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
+    """Return the file system at a configured folder, which has a name such as `xfs` or `backup`.
 
-    Raise UserError if it is of another kind than the value. `place` begins its text: the file and key.
+    Raise UserError if the name is another kind of file system. The error begins with `key`:
+    "config/config.yaml: `filesystems.xfs`".
     """
+    root = str(resolve(folder, env.root))
     kind, _ = _mounted(root)
     # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
     # A name that is no kind, such as `backup`, may be on any kind. A folder named `xfs` must be on xfs.
-    if is_usable and kind not in FILESYSTEM_NAMES.get(value, (kind,)):
+    if is_usable and kind not in FILESYSTEM_NAMES.get(name, (kind,)):
         raise UserError(
-            f"{place}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
+            f"{key}: {root} is {kind}, not {name}. Call it {kind}, or use a folder on {name}."
         )
     return {"make": "", "root": root, "mounted": _mounted(root)}
 
 
-def _guest_filesystem(value: str, place: str, env: Environment) -> RecipeFilesystem:
+def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem:
     """Return a file system that guests (virtual machines) have, by its name: `nfs` or `guest-local`.
 
     `root` is its folder inside the guest, `guest` the kind of file system, and `scratch` the folder of the
-    host that the guest may use. Raise UserError for another name. `place` begins its text: the file and key.
+    host that the guest may use. Raise UserError for another name. The error begins with `key`:
+    "config/config.yaml: `filesystems.nfs`".
     """
-    if value not in guest.FOLDERS:
+    if name not in guest.FOLDERS:
         raise UserError(
-            f"{place}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
+            f"{key}: a guest has {' and '.join(guest.FOLDERS)}, and no {name}. Use one of these."
         )
     return {
         "make": "",
-        "root": guest.FOLDERS[value],
+        "root": guest.FOLDERS[name],
         "guest": guest.FILESYSTEM_KIND,
         "scratch": str(resolve(env.config.settings.scratch, env.root)),
     }
 
 
-def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
+def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    The file system is the draft's, which may come from a default (`value` is then ""). A command that clones
+    The file system is the recipe's, which may come from a default (`name` is then ""). A command that clones
     files (`clones`) also needs reflinks. Example: `ext4 has no reflinks`, or `/mnt/raid is no folder`.
     """
-    filesystem = draft.get("filesystem")
+    filesystem = recipe.get("filesystem")
     # Neither the axis nor a default gives the cell a file system of its own.
     if not filesystem:
         return ""
     # The key `guest` exists only if a virtual machine has the file system.
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
-        if not unavailable and draft.get("clones"):
+        if not unavailable and recipe.get("clones"):
             return f"{guest.FILESYSTEM_KIND} has no reflinks"
         return unavailable
     # `make` is the kind of a file system that vcsbench makes, "" for an existing folder. The kind of a folder
     # is the kind of its mount: `mounted` is ["xfs", "/srv"].
     kind = filesystem["make"] or filesystem["mounted"][0]
-    if draft.get("clones") and kind not in REFLINK_KINDS:
+    if recipe.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
     if filesystem["make"]:
         return why_cannot_make(kind)

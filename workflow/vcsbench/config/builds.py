@@ -81,29 +81,37 @@ class BuildReader:
     def _read_place(self, keys: list[str], place: Side | None) -> _Side:
         """Return the programs of a place: a folder (`prefix`), a conda environment, or the PATH (None).
 
-        Raise UserError if a folder does not exist, or has no program and no module of Subversion.
+        `keys` is the path of the place in the configuration: ["builds", "trunk", "client"].
         """
         if place is None or (place.prefix is None and place.conda is None):
             return _Side(Programs())
         if place.conda is not None:
             return self._read_environment([*keys, "conda"], self._absolute(place.conda))
+        return _Side(self._read_prefix(keys, place.prefix or "", place.library_path or ""))
+
+    def _read_prefix(self, keys: list[str], prefix: str, library_path: str) -> Programs:
+        """Return the programs below a prefix, with their LD_LIBRARY_PATH: folders separated by colons.
+
+        Raise UserError if a folder does not exist, or if it has no program and no module of Subversion.
+        """
         libraries = []
-        for folder in (place.library_path or "").split(":"):
+        for folder in library_path.split(":"):
             # The loader would take an empty name for the working folder, so the name is left out.
             if folder:
                 libraries.append(self._existing_folder([*keys, "library_path"], folder))
-        prefix = self._existing_folder([*keys, "prefix"], place.prefix or "")
+        keys_of_prefix = [*keys, "prefix"]
+        prefix = self._existing_folder(keys_of_prefix, prefix)
         programs = Programs(prefix, ":".join(libraries))
         names = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         has_program = any(programs.find(name) for name in names)
         # A build may have the module mod_dav_svn alone. This machine's httpd then loads it.
         if not has_program and not programs.mod_dav_svn:
             raise self.error(
-                [*keys, "prefix"],
+                keys_of_prefix,
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
                 f"{' or '.join(PROGRAM_FOLDERS)}. Use the folder that was configured with --prefix.",
             )
-        return _Side(programs)
+        return programs
 
     def _absolute(self, text: str) -> Path:
         return Path(os.path.normpath(self.root / os.path.expanduser(text)))

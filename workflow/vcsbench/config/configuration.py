@@ -6,7 +6,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import TypedDict
 
@@ -31,8 +30,8 @@ ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 INDEX_PAGE = "index"
 STUDIES = Path("config", "studies")
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
-ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
-IS_ODD = "has a control character, or is not UTF-8"
+UNUSABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+WHY_UNUSABLE = "has a control character, or is not UTF-8"
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 # Keys whose mapping is one definition. It is replaced as a whole: a mixture of two servers or of two
 # workloads would make no sense.
@@ -132,31 +131,30 @@ def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict
     merged: dict[str, object] = {}
     for configuration in configurations:
         for key, value in configuration.items():
-            before = merged.get(key)
+            earlier = merged.get(key)
             if key in WHOLE_KEYS or not isinstance(value, Mapping):
                 merged[key] = value
-            elif isinstance(before, Mapping):
-                merged[key] = {**before, **value}
+            elif isinstance(earlier, Mapping):
+                merged[key] = {**earlier, **value}
             else:
                 merged[key] = dict(value)
     return merged
 
 
 def load_config(
-    raw: Mapping[str, object], root: Path, files: Sequence[Path], elsewhere: bool = False
+    raw: Mapping[str, object], root: Path, files: Sequence[Path], is_cluster: bool = False
 ) -> Config:
     """Return the checked configuration, with its studies. Raise UserError for the first fault.
 
-    `raw` is the merged content of `files`, in this order; the error names one of them, and the key. If jobs
-    run `elsewhere`, on a cluster, a time limit has no meaning: cells then have the fewest rounds, unless
+    `raw` is the merged content of `files`. The error names one of these files, and the key. If the nodes of a
+    cluster measure (`is_cluster`), a time limit has no meaning. Cells then have the fewest rounds, unless
     `rounds` is set.
     """
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     _check_surroundings(root)
-    for keys, text in _faults(config):
-        raise config.error(keys, text)
-    if elsewhere and settings.rounds is None:
+    _check_configuration(config)
+    if is_cluster and settings.rounds is None:
         rounds = {"rounds": config.least_rounds}
         config = replace(config, settings=settings.model_copy(update=rounds))
     return config
@@ -165,17 +163,18 @@ def load_config(
 def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     """Return the studies to measure, by name.
 
-    `[all]` stands for the studies with published numbers that have a grid. The setting may have several
-    lists: `repository` or `git_repository` counts if the user measures a repository of their own.
+    The setting `studies` has their names, or a list of names for each kind of session (StudySets).
     """
     names = settings.studies
     if isinstance(names, StudySets):
         names = _choose_studies(names, settings.repository)
-    # With [all], the studies are taken from the grid. Those without published numbers are left out below.
     is_all = names == [ALL]
+    if is_all:
+        names = list(settings.grid)
     studies: dict[str, Study] = {}
-    for name in settings.grid if is_all else names:
+    for name in names:
         study = load_study(root / STUDIES / f"{name}.yaml")
+        # A study without published numbers is measured only if the setting names it.
         if study.published is not None or not is_all:
             studies[name] = study
     return studies
@@ -193,16 +192,16 @@ def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
 def _is_git_repository(path: str) -> bool:
     """Return True if a path looks like a git repository. The source checks it later."""
     folder = os.path.expanduser(path)
-    bare = ("HEAD", "objects", "refs")
-    return os.path.lexists(f"{folder}/.git") or all(
-        os.path.exists(f"{folder}/{name}") for name in bare
-    )
+    if os.path.lexists(f"{folder}/.git"):
+        return True
+    # A bare repository has no .git.
+    return all(os.path.exists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs"))
 
 
 def _check_surroundings(root: Path) -> None:
     """Raise UserError for a temporary folder or a study's file whose name programs cannot take."""
-    if ODD.search(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
+    if UNUSABLE.search(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
     for word in (ALL, DEFAULT, INDEX_PAGE):
         path = root / STUDIES / f"{word}.yaml"
         if os.path.exists(path):
@@ -212,18 +211,20 @@ def _check_surroundings(root: Path) -> None:
 def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
 
-    It is the last file that has this path of keys, because a later file overrides an earlier one. If no file
-    has it, it is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without
-    keys, it is the first file.
+    `keys` is the path of the value, such as ["minutes", "builds"]. The source is the last file that has it,
+    because a later file overrides an earlier one. If no file has it, the source is the option that sets the
+    first key: "--minutes (make: MINUTES=)", or "--config". Without keys, it is the first file.
     """
     if not keys:
         return str(files[0])
     option = OPTION_BY_KEY.get(str(keys[0]), "")
     for file in reversed(files):
+        value = read_yaml(file)
         try:
-            # Go down one level with each key. value_at() raises LookupError where a key is missing.
-            value = reduce(value_at, keys, read_yaml(file))
+            for key in keys:
+                value = value_at(value, key)
         except LookupError:
+            # The file does not have this path of keys.
             continue
         # A file with `repository: null` leaves the choice to the option.
         is_left_to_option = value is None and option != ""
@@ -232,41 +233,45 @@ def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     return option or "--config"
 
 
-def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with a configuration: the path of a key, and a text. Only the first is reported.
+def _check_configuration(config: Config) -> None:
+    """Raise UserError for a fault that concerns several keys or files, such as a study without a grid.
 
-    The models have checked each value before. These faults concern several keys or files, such as a study
-    without a grid: (["grid"], "`grid.builds` is missing. ..."). The order is: folders, time limit, studies,
-    names of studies, workload.
+    The models have checked the value of each key before.
     """
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
-        if ODD.search(path):
-            yield keys_of_folder, f"{path!a} {IS_ODD}. Use another folder."
-    yield from _faults_of_minutes(config)
+        if UNUSABLE.search(path):
+            raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")
+    _check_minutes(config)
     for name, study in config.studies.items():
-        if not STUDY_NAME.fullmatch(name):
-            text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
-            yield ["studies"], text
-        if not study.commands:
-            yield (
-                ["studies"],
-                f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
-                f"published` computes its tables.",
-            )
-        if name not in config.settings.grid:
-            yield ["grid"], f"`grid.{name}` is missing. Add the cells to measure."
+        _check_study(config, name, study)
     for keys, name in _named_studies(config.settings):
         if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
-            yield keys, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
+            text = f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
+            raise config.error(keys, text)
     if config.settings.workload:
-        yield from _faults_of_workload(config.settings.workload, config)
-        if config.settings.server_log is not None:
-            yield ["workload"], "`server_log` gives the weights, too. Remove one of both."
+        _check_workload(config, config.settings.workload)
 
 
-def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with the time limit `minutes`, which is a number or a mapping by study.
+def _check_study(config: Config, name: str, study: Study) -> None:
+    """Raise UserError for a study that cannot be measured."""
+    if not STUDY_NAME.fullmatch(name):
+        raise config.error(
+            ["studies"],
+            f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file.",
+        )
+    if not study.commands:
+        raise config.error(
+            ["studies"],
+            f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
+            f"published` computes its tables.",
+        )
+    if name not in config.settings.grid:
+        raise config.error(["grid"], f"`grid.{name}` is missing. Add the cells to measure.")
+
+
+def _check_minutes(config: Config) -> None:
+    """Raise UserError for a fault of the time limit `minutes`, which is a number or a mapping by study.
 
     One of `minutes` and `rounds` has to be there; `rounds` replaces the limit. A mapping needs a value for
     each study, or one with the key DEFAULT for all others: {"builds": 60, "default": 15}.
@@ -274,7 +279,7 @@ def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
     minutes = config.settings.minutes
     rounds = config.settings.rounds
     if minutes is None and rounds is None:
-        yield (
+        raise config.error(
             ["minutes"],
             "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds.",
         )
@@ -282,16 +287,18 @@ def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
     if not isinstance(minutes, Mapping):
         return
     if FORMER_DEFAULT in minutes:
-        yield (
+        raise config.error(
             ["minutes", FORMER_DEFAULT],
             f"this is not a key here. It is now `{DEFAULT}`: rename it.",
         )
-    missing = [name for name in config.studies if name not in minutes]
-    if missing and rounds is None and DEFAULT not in minutes:
-        yield (
-            ["minutes"],
-            f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others.",
-        )
+    if rounds is not None or DEFAULT in minutes:
+        return
+    for name in config.studies:
+        if name not in minutes:
+            raise config.error(
+                ["minutes"],
+                f"`minutes.{name}` is missing. Add it, or `minutes.{DEFAULT}` for all others.",
+            )
 
 
 def _named_studies(settings: Settings) -> Iterator[tuple[Keys, str]]:
@@ -332,8 +339,8 @@ def _workload_parts(workload: Workload, command_axis: str) -> list[WorkloadShare
     return parts
 
 
-def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
-    """Yield what is wrong with the workload: the weights of the commands that the user runs.
+def _check_workload(config: Config, workload: Workload) -> None:
+    """Raise UserError for a fault of the workload: the weights of the commands that the user runs.
 
     The weights of its parts have to be 100 per cent together. All parts have to name the same axes, and no
     two parts the same cells. Their axes and commands have to exist in some study.
@@ -342,13 +349,15 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
     parts = _workload_parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, 100.0, abs_tol=0.01):
-        yield keys, f"the sum of the weights is {total:g}. Make it 100 (per cent)."
+        text = f"the sum of the weights is {total:g}. Make it 100 (per cent)."
+        raise config.error(keys, text)
     named_axes = {frozenset(part["where"]) for part in parts}
     if len(named_axes) > 1:
-        yield keys, "the parts differ in the axes of `where`. Use the same in each."
+        text = "the parts differ in the axes of `where`. Use the same in each."
+        raise config.error(keys, text)
     named_cells = {frozenset(part["where"].items()) for part in parts}
     if len(named_cells) < len(parts):
-        yield keys, "two parts have the same cells. Merge them."
+        raise config.error(keys, "two parts have the same cells. Merge them.")
     # A configuration has one workload for all studies. So a name is correct if any study has it, even a study
     # that is not measured now.
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
@@ -357,8 +366,11 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
     for part in parts:
         unknown_axis = unknown_name(part["where"], axes)
         if unknown_axis:
-            yield keys, f"no study has an axis {unknown_axis}"
-        named_commands = [part["where"]["command"]] if "command" in part["where"] else []
-        unknown_command = unknown_name(named_commands, commands)
+            raise config.error(keys, f"no study has an axis {unknown_axis}")
+        if "command" not in part["where"]:
+            continue
+        unknown_command = unknown_name([part["where"]["command"]], commands)
         if unknown_command:
-            yield keys, f"no study measures the command {unknown_command}"
+            raise config.error(keys, f"no study measures the command {unknown_command}")
+    if config.settings.server_log is not None:
+        raise config.error(keys, "`server_log` gives the weights, too. Remove one of both.")

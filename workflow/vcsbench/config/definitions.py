@@ -152,19 +152,19 @@ def read_expectations(
     there twice. A value that no cell has, or a baseline that is not saved, is also an error: the expectation
     would never be checked.
     """
-    expectations: dict[str, FindingDefinition] = {}
+    expectation_by_id: dict[str, FindingDefinition] = {}
     for path in paths:
-        for index, expectation in enumerate(read_definitions(str(path)).get(study, [])):
+        definitions_by_study = read_definitions(str(path))
+        for index, expectation in enumerate(definitions_by_study.get(study, [])):
             place = f"{path}: `{study}[{index}]`"
             _check_cells(expectation, place, axes)
             if baselines is not None:
                 _check_baseline(expectation, place, baselines)
-            if expectation["id"] in expectations:
-                raise UserError(
-                    f"{place}: the id `{expectation['id']}` is there twice. Rename one."
-                )
-            expectations[expectation["id"]] = expectation
-    return list(expectations.values())
+            name = expectation["id"]
+            if name in expectation_by_id:
+                raise UserError(f"{place}: the id `{name}` is there twice. Rename one.")
+            expectation_by_id[name] = expectation
+    return list(expectation_by_id.values())
 
 
 @cache
@@ -192,13 +192,13 @@ def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> N
         unknown_axis = unknown_name([axis], axes)
         if unknown_axis:
             raise UserError(f"{place}: the study has no axis {unknown_axis}")
-        known = axes[axis]
+        choices = axes[axis]
         # An axis of repositories may have any value, because another run may have other repositories.
-        if known is None:
+        if choices is None:
             continue
-        unknown = unknown_name(axis_values(values), known)
-        if unknown:
-            raise UserError(f"{place}: `{axis}` has no value {unknown}")
+        unknown_value = unknown_name(axis_values(values), choices)
+        if unknown_value:
+            raise UserError(f"{place}: `{axis}` has no value {unknown_value}")
 
 
 def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[str]) -> None:
@@ -255,26 +255,7 @@ def read_published_rows(
             )
     files: dict[str, list[dict[str, str]]] = {}
     for path, rows in raw_rows.items():
-        files[path] = []
-        for row in rows:
-            command = row.get(metadata.command_axis, "")
-            lacking = metadata.inapplicable.get(command, ())
-            values = {key: row.get(key, "") for key in keys}
-            for axis in lacking:
-                if values[axis]:
-                    raise UserError(
-                        f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
-                        f"Leave it empty."
-                    )
-            # A value for the whole file fills the column only where the row has none.
-            for axis, value in metadata.fixed.get(path, {}).items():
-                if axis not in lacking and not values[axis]:
-                    values[axis] = value
-            numbers = {
-                name: row[name] for name in PUBLISHED_COLUMNS if name in row and name not in keys
-            }
-            _check_numbers(path, _cell_name([*values.values()]), numbers)
-            files[path].append(values | numbers)
+        files[path] = [_complete_row(path, row, keys, metadata) for row in rows]
     _check_unique(files, keys)
     return files
 
@@ -286,28 +267,54 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
     """
     rows = []
     for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
-        rows.append(
-            {
-                RENAMED_VALUES.get(name, name): RENAMED_VALUES.get(text, text)
-                for name, text in row.items()
-            }
-        )
+        renamed = {}
+        for name, text in row.items():
+            renamed[RENAMED_VALUES.get(name, name)] = RENAMED_VALUES.get(text, text)
+        rows.append(renamed)
     if not rows:
         raise UserError(f"{path}: the file has no rows. {CORRECT_PUBLISHED}")
-    unknown = unknown_name(rows[0], dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS]))
+    # A dict, because the error lists each possible column once, in this order.
+    columns = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
+    unknown = unknown_name(rows[0], columns)
     if unknown:
         raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
     return rows
 
 
-def _check_numbers(path: str, name: str, numbers: Mapping[str, str]) -> None:
-    """Raise UserError for a text that is no number. `numbers` is {"elapsed_s": "2.4"} of the cell `name`."""
-    for metric, text in numbers.items():
+def _complete_row(
+    path: str, row: Mapping[str, str], keys: Sequence[str], metadata: PublishedMetadata
+) -> dict[str, str]:
+    """Return a row of a file with a text for each of `keys` ("" if missing), and its numbers.
+
+    A value for the whole file is added. Raise UserError for a value on an axis that the command lacks, and
+    for a number that is none.
+    """
+    command = row.get(metadata.command_axis, "")
+    inapplicable_axes = metadata.inapplicable.get(command, ())
+    values = {key: row.get(key, "") for key in keys}
+    for axis in inapplicable_axes:
+        if values[axis]:
+            raise UserError(
+                f"{path}: `{axis}`: {values[axis]!r} in a row of {command}, which has no such axis. "
+                f"Leave it empty."
+            )
+    for axis, value in metadata.fixed.get(path, {}).items():
+        # The row's own value has precedence.
+        if axis not in inapplicable_axes and not values[axis]:
+            values[axis] = value
+    cell_name = _cell_name([*values.values()])
+    numbers = {}
+    for metric in PUBLISHED_COLUMNS:
+        if metric not in row or metric in keys:
+            continue
+        text = row[metric]
         # "": nothing was published.
         if text and not _is_number(text):
             raise UserError(
-                f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({name}). Correct it."
+                f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({cell_name}). Correct it."
             )
+        numbers[metric] = text
+    return values | numbers
 
 
 def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequence[str]) -> None:
@@ -316,7 +323,8 @@ def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequen
     `files` has the rows of each file (read_published_rows), and `keys` are the columns that identify a cell.
     Two files may have different metrics of one cell.
     """
-    place_by_number: dict[tuple[str, ...], str] = {}
+    # By cell and metric, the file that has the number: {("log", "f7", "elapsed_s"): "f7.csv"}.
+    path_by_number: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
         cells: set[tuple[str, ...]] = set()
         for row in rows:
@@ -329,12 +337,13 @@ def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequen
             for metric, text in row.items():
                 if metric in keys or not text:
                     continue
-                # The first file that has this number of this cell.
-                place = place_by_number.setdefault((*cell, metric), path)
-                if place != path:
+                number = (*cell, metric)
+                if number in path_by_number:
                     raise UserError(
-                        f"{path}: `{metric}` of {_cell_name(cell)} is also in {place}. Remove one of the two."
+                        f"{path}: `{metric}` of {_cell_name(cell)} is also in {path_by_number[number]}. "
+                        f"Remove one of the two."
                     )
+                path_by_number[number] = path
 
 
 def _cell_name(cell: Sequence[str]) -> str:

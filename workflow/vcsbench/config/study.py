@@ -223,32 +223,24 @@ class Command(Model):
     @model_validator(mode="after")
     def _uses_its_keys(self) -> Self:
         """Return the command. Raise ValueError for a key without the part of the command that uses it."""
-        # By key: the part of the command that it needs, and True if the command has that. The error puts the
-        # part between backquotes, so a choice of two parts has backquotes in its middle.
-        needs = {
-            "store": ("input: tree", self.input == "tree"),
-            "program": ("{program}", "{program}" in self.argv),
-            "revisions_behind": (
-                f"output: {'` or `'.join(OLDER_OUTPUTS)}",
-                self.output in OLDER_OUTPUTS,
-            ),
-            "output_location": ("output", self.output is not None),
-            "revisions": (
-                "{last}` or `input: dump",
-                self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}",
-            ),
+        older_outputs = "` or `".join(OLDER_OUTPUTS)
+        uses_last = self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}"
+        # By key: True if the command has a part that uses the key, and this part in words.
+        uses = {
+            "store": (self.input == "tree", "`input: tree`"),
+            "program": ("{program}" in self.argv, "`{program}`"),
+            "revisions_behind": (self.output in OLDER_OUTPUTS, f"`output: {older_outputs}`"),
+            "output_location": (self.output is not None, "`output`"),
+            "revisions": (uses_last, "`{last}` or `input: dump`"),
         }
-        for name, (need, is_met) in needs.items():
-            if getattr(self, name) is not None and not is_met:
-                raise ValueError(f"has `{name}` without `{need}`. Add that, or remove `{name}`.")
+        for name, (is_used, user) in uses.items():
+            if getattr(self, name) is not None and not is_used:
+                raise ValueError(f"has `{name}` without {user}. Add that, or remove `{name}`.")
         self._check_keys_of_commit()
         return self
 
     def _check_keys_of_commit(self) -> None:
-        """Raise ValueError if a command has some of the keys of a commit, and not all of them.
-
-        A command that does not commit may have the input or `fixed_cost: false` of one.
-        """
+        """Raise ValueError if a command has some of the keys of a commit, and not all of them."""
         keys = {
             "output: changed_working_copy": self.output == "changed_working_copy",
             "work: commit": self.work == "commit",
@@ -257,6 +249,7 @@ class Command(Model):
         present = [name for name, is_set in keys.items() if is_set]
         if not present:
             return
+        # A command that does not commit may have these two, so they alone need none of the others.
         keys["input: committed_repository"] = self.input == "committed_repository"
         keys["fixed_cost: false"] = self.fixed_cost is False
         for name, is_set in keys.items():

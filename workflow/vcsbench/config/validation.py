@@ -7,9 +7,10 @@ import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import yaml
 
@@ -102,11 +103,20 @@ def parse_yaml(text: str, path: str | Path) -> object:
         content: object = loader.construct_document(node)
         return content
     except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # PyYAML names a place as `in "<unicode string>", line 1, column 3`.
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
         # For a tab, PyYAML reports "found character '\\t' that cannot start any token".
         has_tab = "\t" in reason or "any token" in reason
         remedy = "Use spaces, not tabs" if has_tab else "Correct it"
         raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None
+
+
+@dataclass
+class _OpenCollection:
+    """A list or mapping of a YAML text whose end is not read yet: its anchor, and its values so far."""
+
+    anchor: str | None
+    size: int
 
 
 def _check_events(text: str, path: str | Path) -> None:
@@ -116,17 +126,17 @@ def _check_events(text: str, path: str | Path) -> None:
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
     that it repeats, before anything is loaded. A tag could give a value another type, such as a set.
     """
-    # The number of values in each finished collection with an anchor, and in each open collection. An anchor
-    # is a name, as in `&name [1, 2]`, which the alias `*name` repeats.
+    # The sizes of finished values by anchor. An anchor is a name, as in `&name [1, 2]`, which the alias
+    # `*name` repeats. A collection counts itself and its values, so the size of this one is 3.
     size_by_anchor: dict[str | None, int] = {}
-    open_collections: list[tuple[str | None, int]] = [(None, 0)]
+    open_collections = [_OpenCollection(anchor=None, size=0)]
     for event in yaml.parse(text, Loader=LOADER):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag:
             tag = one_line(event.tag, SHOWN)
             raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
         if isinstance(event, yaml.CollectionStartEvent):
-            open_collections.append((event.anchor, 1))
+            open_collections.append(_OpenCollection(event.anchor, size=1))
             # The anchor now names this collection, which is not finished. So no alias may use it yet.
             size_by_anchor.pop(event.anchor, None)
             if len(open_collections) > YAML_DEPTH:
@@ -138,8 +148,9 @@ def _check_events(text: str, path: str | Path) -> None:
             size = 1
             size_by_anchor[event.anchor] = size
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, size = open_collections.pop()
-            size_by_anchor[anchor] = size
+            finished = open_collections.pop()
+            size = finished.size
+            size_by_anchor[finished.anchor] = size
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in size_by_anchor:
                 why = f"`*{one_line(event.anchor, SHOWN)}` repeats nothing, or itself (line {line})"
@@ -149,9 +160,9 @@ def _check_events(text: str, path: str | Path) -> None:
             # The begin or the end of a document.
             continue
         # The value is a part of the collection around it.
-        outer_anchor, outer_size = open_collections.pop()
-        open_collections.append((outer_anchor, outer_size + size))
-        if outer_size + size > YAML_VALUES:
+        outer = open_collections[-1]
+        outer.size += size
+        if outer.size > YAML_VALUES:
             raise UserError(
                 f"{path}: has more than {YAML_VALUES:,} values (line {line}). Shorten it."
             )
@@ -190,12 +201,14 @@ def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
     # The tag is, for example, "tag:yaml.org,2002:int".
     kind = node.tag.rpartition(":")[2]
     if kind == "str":
-        # Text here can be a number of YAML 1.2.
-        is_same = not YAML_1_2_NUMBER.fullmatch(node.value)
+        # Text of YAML 1.1 can be a number of YAML 1.2.
+        is_same_in_both = not YAML_1_2_NUMBER.fullmatch(node.value)
+    elif kind in SAME_IN_BOTH:
+        is_same_in_both = bool(SAME_IN_BOTH[kind].fullmatch(node.value))
     else:
-        is_same = kind in SAME_IN_BOTH and bool(SAME_IN_BOTH[kind].fullmatch(node.value))
+        is_same_in_both = False
     place = f"`{one_line(node.value, NUMBER_LENGTH)}` (line {node.start_mark.line + 1})"
-    if not is_same:
+    if not is_same_in_both:
         raise UserError(
             f"{path}: {place} is read differently by versions of YAML. Write a decimal number, true or "
             "false, or put text into quotation marks."
@@ -231,28 +244,30 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
+class _PlacedError(NamedTuple):
+    """One of pydantic's errors, and the path of keys to its value in the user's file (_keys_in)."""
+
+    keys: list[str | int]
+    error: ErrorDetails
+
+
 def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
     """Return a sentence for the most helpful one of pydantic's errors (_rank).
 
     For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
-    measured, however long it takes. ...", with the documentation of the key. If a value may have several
-    types, pydantic reports an error for each type, and the sentence joins them: "should be a number or text".
+    measured, however long it takes. ...", with the documentation of the key.
     """
-    places = [(_keys_in(content, error), error) for error in errors]
-    keys, error = min(places, key=lambda place: _rank(*place))
+    placed_errors = [_PlacedError(_keys_in(content, error), error) for error in errors]
+    best = min(placed_errors, key=_rank)
+    keys, error = best
     if error["type"] == UNKNOWN_KEY:
         return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
     if error["type"] == "missing":
         # No file has the key itself.
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    # Join the errors of this key: a value of a union has one for each of its types.
-    faults: list[str] = []
-    for other_keys, other in places:
-        if other_keys == keys and _is_type(other) == _is_type(error):
-            faults.append(_fault(other))
-    fault = " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
+    fault = _joined_fault(best, placed_errors)
     name = f"`{dotted(keys)}`" if keys else "the file"
     # A sentence of our own validators has the remedy.
     if fault.endswith("."):
@@ -260,12 +275,24 @@ def _sentence(
     return f"{where(keys)}: {name}: {_shown_value(keys, error)} {fault}. {_advice(keys, model)}"
 
 
-def _rank(keys: Keys, error: ErrorDetails) -> tuple[int, bool, bool]:
+def _rank(placed: _PlacedError) -> tuple[int, bool, bool]:
     """Return the sort key of an error; the most helpful error has the smallest key."""
-    is_unknown_key = error["type"] == UNKNOWN_KEY
+    is_unknown_key = placed.error["type"] == UNKNOWN_KEY
     # The deepest error is the most exact. A wrong type may only mean another type of a union. A misspelt key
     # explains a missing one.
-    return (-len(keys), _is_type(error), not is_unknown_key)
+    return (-len(placed.keys), _is_type(placed.error), not is_unknown_key)
+
+
+def _joined_fault(best: _PlacedError, placed_errors: Sequence[_PlacedError]) -> str:
+    """Return what is wrong with the value of an error, for example "should be a number or text".
+
+    For a value that may have several types, pydantic reports an error for each type. They are joined.
+    """
+    faults: list[str] = []
+    for other in placed_errors:
+        if other.keys == best.keys and _is_type(other.error) == _is_type(best.error):
+            faults.append(_fault(other.error))
+    return " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
 
 
 def _is_type(error: ErrorDetails) -> bool:
@@ -377,21 +404,20 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     # The possible schemas of the value at this level: several, if the value above may have several types.
     schemas = [whole]
     levels = []
-    for part in keys:
+    for key in keys:
+        members = [member for schema in schemas for member in members_of(schema, whole)]
         fields: dict[str, Schema] = {}
-        below: list[Schema] = []
-        for schema in schemas:
-            for member in members_of(schema, whole):
-                properties = member.get("properties", {})
-                fields |= properties
-                items = item_schemas(member)
-                # A mapping or a list has one kind of items, and a model a field for each key.
-                if items:
-                    below += items
-                elif part in properties:
-                    below.append(properties[str(part)])
+        schemas = []
+        for member in members:
+            properties = member.get("properties", {})
+            fields |= properties
+            items = item_schemas(member)
+            # A mapping or a list has one kind of items, and a model a field for each key.
+            if items:
+                schemas += items
+            elif key in properties:
+                schemas.append(properties[str(key)])
         levels.append(fields)
-        schemas = below
     return levels
 
 

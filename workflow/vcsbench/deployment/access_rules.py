@@ -24,9 +24,12 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 def write_rules(folders: Sequence[str], count: int) -> str:
     """Return the text of an authz file with rules for `count` paths (at least 2).
 
-    The rules cost time, and deny the client nothing. The first two: all may read and write the root, and
-    nobody a path that does not exist. At most half of the others give a group rights in existing `folders`,
-    such as `/trunk/lib`. The rest let only a group read and write a path below them that does not exist.
+    The rules cost the server time, and deny the client nothing that exists. The paths are, in this order:
+
+    - the root, which all users may read and write,
+    - /vcsbench-forbidden, which does not exist, and which nobody may read,
+    - some of the existing `folders`, such as /trunk/lib: at most half of the remaining paths,
+    - paths below these that do not exist, which only a group may read and write.
     """
     lines = ["[groups]"]
     for group in range(GROUPS):
@@ -62,16 +65,18 @@ def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
     argv = [svnlook, "tree", "--full-paths", str(repository)]
     if tree:
         argv.append(tree)
-    folders = []
     with processes.Program(argv, f"{repository}: svnlook tree failed") as program:
         lines = list(islice(program.stdout, MOST_LINES))
+        # In a larger tree, svnlook has not finished. Leaving the block then ends it.
         if len(lines) < MOST_LINES:
             program.finish()
+    folders = []
     for line in lines:
         path = line.decode(errors="replace").removesuffix("\n")
         name = path.strip("/")
-        # The line of a folder ends in a slash, and that of the root is one. U+FFFD stands for bytes that are
-        # not UTF-8, which no rule can name.
-        if path.endswith("/") and name and "\ufffd" not in name and not _UNUSABLE.search(name):
+        # The line of a folder ends in a slash, such as `trunk/lib/`. The line of the root has no name.
+        is_folder = path.endswith("/") and name != ""
+        # U+FFFD stands for bytes that are not UTF-8, which no rule can name.
+        if is_folder and "\ufffd" not in name and not _UNUSABLE.search(name):
             folders.append(f"/{name}")
     return folders

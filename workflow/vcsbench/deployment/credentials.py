@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import processes
+from vcsbench import processes, programs
 from vcsbench.environment import program_environment
 
 USER = "vcsbench"
@@ -21,8 +21,9 @@ VALID_DAYS = "2"
 # htpasswd's option for each kind of hash. bcrypt has htpasswd's default cost.
 HASHES = {"basic-bcrypt": "-B", "basic-md5": "-m"}
 MECHANISM = "DIGEST-MD5"
-# Debian and others have it in /usr/sbin, which is not on the PATH of all users.
-SASL_PROGRAM, SBIN = "saslpasswd2", "/usr/sbin"
+SASL_PROGRAM = "saslpasswd2"
+# Debian and others have it in /usr/sbin, which is not on the PATH of all users. Set-up unpacks it.
+SASL_PROGRAM_FOLDERS = ("/usr/sbin", str(programs.BUILT.parent / "sasl" / "usr" / "sbin"))
 SASL_PLUGINS = ("libdigestmd5", "libsasldb")
 SASL_FOLDERS = ("usr/lib/*-linux-*/sasl2", "usr/lib64/sasl2", "usr/lib/sasl2")
 SASL_CONFIGURATION = """pwcheck_method: auxprop
@@ -145,7 +146,7 @@ def why_no_hash() -> str:
 def why_no_sasl(svnserve: str) -> str:
     """Return why a program svnserve cannot use SASL on this machine, in a clause; "" if it can."""
     if not _find_sasl_program():
-        return f"{SASL_PROGRAM} is not installed (Debian: sasl2-bin)"
+        return f"there is no {SASL_PROGRAM} (envs/unpack_sasl.sh unpacks it, without a service)"
     for plugin in SASL_PLUGINS:
         if not any(any(Path("/").glob(f"{folder}/{plugin}.so*")) for folder in SASL_FOLDERS):
             return f"SASL's plug-in {plugin} is not installed (Debian: libsasl2-modules, -db)"
@@ -154,5 +155,5 @@ def why_no_sasl(svnserve: str) -> str:
 
 
 def _find_sasl_program() -> str:
-    path = program_environment()["PATH"]
-    return shutil.which(SASL_PROGRAM, path=f"{path}:{SBIN}") or ""
+    folders = [program_environment()["PATH"], *SASL_PROGRAM_FOLDERS]
+    return shutil.which(SASL_PROGRAM, path=os.pathsep.join(folders)) or ""

@@ -104,10 +104,11 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
 
     `files` has the paths of the `passwords` and the access `rules`, as far as the settings need them.
     """
-    # Settings of httpd, such as `keep_alive`, may have their neutral values over svn.
+    # The other settings are httpd's. svnserve ignores them.
     if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
         return ""
     access = "write" if deployment.is_writable else "read"
+    # If the server asks for a password, nobody gets in without one.
     anonymous = "none" if deployment.authentication else access
     lines = [
         "[general]",
@@ -115,6 +116,7 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
         f"anon-access = {anonymous}",
         f"auth-access = {access}",
     ]
+    # With SASL, the users are in a database of SASL, and not in a file of passwords.
     if "passwords" in files:
         lines.append(f"password-db = {files['passwords']}")
     if deployment.has_rules:

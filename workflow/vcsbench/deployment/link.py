@@ -103,14 +103,14 @@ class LinkedNetworks:
     def open(self, stack: ExitStack) -> None:
         """Make the networks and the line. `stack` takes the clean-up.
 
-        Call it before this process starts a thread. Raise UserError or OSError if a right, a program or a
-        part of the kernel is missing.
+        Call it before this process starts a thread, because each thread has its own choice of network. Raise
+        UserError or OSError if a right, a program or a part of the kernel is missing.
         """
-        # Nothing is made in the network of the machine.
+        # This process leaves the network of the machine for good, so nothing is made there.
         isolation.unshare_network()
         self._client_network = isolation.open_network()
         stack.callback(os.close, self._client_network)
-        # A new network is made by entering it. Then this process goes back to that of the client.
+        # The kernel makes a network only by entering it, so this process then returns to the client's.
         try:
             isolation.enter_new_network()
             self._server_network = isolation.open_network()
@@ -120,7 +120,8 @@ class LinkedNetworks:
         if self.shaper == Shaper.RELAY:
             self._open_devices(stack)
         else:
-            # One end of a pair of interfaces is in each network. ip finds the server's by this path.
+            # A pair of interfaces (veth) is like a cable: one end is here, and the other in the server's
+            # network. The program ip finds that network by the path of our descriptor.
             peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
             _run_ip(
                 *("link", "add", "name", INTERFACE, "type", "veth"),
@@ -129,6 +130,10 @@ class LinkedNetworks:
         self._set_up_interface(CLIENT_HOST)
         with self.in_server_network():
             self._set_up_interface(SERVER_HOST)
+        # Devices of a relay carry packets at once, as soon as the relay runs.
+        if self.shaper != Shaper.RELAY:
+            with self._ends() as (client, server):
+                link_check.wait_for_first_packet(client, server)
         if self.link.is_shaped:
             self._shape_exactly()
 
@@ -229,17 +234,22 @@ class LinkedNetworks:
         After ATTEMPTS, return the last measurement, also if it is not as set: the runs are judged later.
         Raise UserError if most packets are lost.
         """
-        link = self.link
+        delay_ms, rate_mbit = self.link.delay_ms, self.link.rate_mbit
+        # A network card takes many packets at once, and so does a line that loses none.
+        sent_at_once = link_check.MERGED if self.link.merges_packets else 1
         for attempt in range(ATTEMPTS):
             # Other programs may have disturbed the measurement, or the last correction of the delay, so both
             # are repeated.
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):
-                measured = link_check.measure_line(
-                    client, server, link.delay_ms, link.rate_mbit, link.merges_packets
-                )
-            if measured.is_as_set(link.delay_ms, link.rate_mbit):
+                round_trip_ms = link_check.measure_round_trip_ms(client, server, delay_ms)
+                to_server = link_check.measure_rate_mbit(client, server, rate_mbit, sent_at_once)
+                to_client = link_check.measure_rate_mbit(server, client, rate_mbit, sent_at_once)
+            measured = LinkMeasurement(
+                round(round_trip_ms, 4), round(to_server, 3), round(to_client, 3)
+            )
+            if measured.is_as_set(delay_ms, rate_mbit):
                 break
         return measured
 

@@ -35,7 +35,10 @@ BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 # An option of udp(7): the kernel cuts what is sent at once into datagrams of this size.
 SOL_UDP, UDP_SEGMENT = 17, 103
+# The most datagrams that can be sent at once.
 MERGED = 65507 // DATAGRAM_BYTES
+# The kernel sets up several interfaces of a second one after another.
+READY_LIMIT_S = 10.0
 TIMESPEC = struct.Struct("@ll")
 NUMBER = struct.Struct("!I")
 
@@ -62,24 +65,21 @@ class LinkMeasurement(NamedTuple):
         )
 
 
-def measure_line(
-    client: socket.socket,
-    server: socket.socket,
-    delay_ms: float,
-    rate_mbit: float,
-    merges_packets: bool,
-) -> LinkMeasurement:
-    """Measure a line with the expected delay and rate (0: no limit) between two connected UDP sockets.
+def wait_for_first_packet(client: socket.socket, server: socket.socket) -> None:
+    """Wait until a packet arrives at the server. Raise UserError if none does within READY_LIMIT_S.
 
-    This takes up to 2 s. With `merges_packets`, the line takes many packets at once, as a network card does.
-    Raise UserError if most packets are lost.
+    The kernel may drop all packets of a new interface for a second or more.
     """
-    sent_at_once = MERGED if merges_packets else 1
-    return LinkMeasurement(
-        round(measure_round_trip_ms(client, server, delay_ms), 4),
-        round(_measure_rate_mbit(client, server, rate_mbit, sent_at_once=sent_at_once), 3),
-        round(_measure_rate_mbit(server, client, rate_mbit, sent_at_once=sent_at_once), 3),
-    )
+    server.settimeout(LOST_AFTER_S)
+    deadline = time.monotonic() + READY_LIMIT_S
+    sent = 0
+    while time.monotonic() < deadline:
+        client.send(b"first")
+        sent += 1
+        with suppress(TimeoutError):
+            server.recv(DATAGRAM_BYTES)
+            return
+    raise _lost_error(0, sent)
 
 
 def measure_round_trip_ms(
@@ -92,7 +92,9 @@ def measure_round_trip_ms(
     """
     count = MAX_ROUND_TRIPS
     if expected_ms:
-        count = min(count, max(MIN_ROUND_TRIPS, int(ROUND_TRIPS_S * 1e3 / expected_ms)))
+        # On a long line, fewer round trips, so that the measurement ends in time.
+        trips_in_time = int(ROUND_TRIPS_S * 1e3 / expected_ms)
+        count = min(count, max(MIN_ROUND_TRIPS, trips_in_time))
     for end in (client, server):
         end.settimeout(LOST_AFTER_S)
     times_ms: list[float] = []
@@ -135,45 +137,51 @@ def _receive(end: socket.socket, data: bytes) -> None:
         pass
 
 
-def _measure_rate_mbit(
-    sender: socket.socket, receiver: socket.socket, rate_mbit: float, *, sent_at_once: int
+def measure_rate_mbit(
+    sender: socket.socket, receiver: socket.socket, expected_mbit: float, sent_at_once: int
 ) -> float:
     """Return the median rate of trains of large packets in Mbit/s, with headers, as a line counts them.
 
-    A train of packets is sent at once, waits in the queue of the line, and arrives at the rate of the line.
-    Neither the delay nor the start of TCP is part of this rate. A call of the kernel sends `sent_at_once`
-    packets.
+    A train is a row of packets without gaps. It waits in the queue of the line, and arrives at the rate of
+    the line. So neither the delay nor the start of TCP is part of this rate. `expected_mbit` (0: no limit)
+    decides on the number of packets. Each call of the kernel sends `sent_at_once` packets. Raise UserError if
+    half of them are lost.
     """
-    length = MAX_TRAIN
-    if rate_mbit:
-        packets_in_time = int(rate_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
-        length = min(length, max(MIN_TRAIN, packets_in_time))
+    packets = MAX_TRAIN
+    if expected_mbit:
+        # On a slow line, fewer packets, so that the measurement ends in time.
+        packets_in_time = int(expected_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
+        packets = min(packets, max(MIN_TRAIN, packets_in_time))
+    # The buffers hold a whole train.
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     # The kernel notes each arrival, so it does not matter when this process reads.
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    # At a high rate, a call for each packet would take too long: the queue would be empty in between.
+    # The kernel cuts what one call sends into packets. At a high rate, a call for each packet would take too
+    # long: the queue would be empty in between.
     sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
     rates = []
     with _before_other_programs():
         for number in range(TRAINS):
-            rates.append(_measure_train(sender, receiver, number, length, sent_at_once))
+            datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
+            _send_train(sender, datagram, packets, sent_at_once)
+            rates.append(_receive_train(receiver, datagram, packets))
     return statistics.median(rates)
 
 
-def _measure_train(
-    sender: socket.socket, receiver: socket.socket, number: int, length: int, sent_at_once: int
-) -> float:
-    """Return the rate in Mbit/s of train `number`, of `length` packets. Raise UserError if half are lost."""
-    datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
-    unsent = length
+def _send_train(sender: socket.socket, datagram: bytes, packets: int, sent_at_once: int) -> None:
+    unsent = packets
     while unsent:
         count = min(unsent, sent_at_once)
         sender.send(datagram * count)
         unsent -= count
+
+
+def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> float:
+    """Return the rate in Mbit/s at which a train of `packets` equal packets arrives."""
     arrivals_ns: list[int] = []
     receiver.settimeout(LOST_AFTER_S)
-    while len(arrivals_ns) < length:
+    while len(arrivals_ns) < packets:
         try:
             data, ancillary, _, _ = receiver.recvmsg(
                 DATAGRAM_BYTES, socket.CMSG_SPACE(TIMESPEC.size)
@@ -182,10 +190,11 @@ def _measure_train(
             break
         # A packet of an earlier train may be late.
         if data == datagram:
+            # The only message next to the data is (level, type, time of arrival).
             seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
             arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
-    if len(arrivals_ns) <= length / 2:
-        raise _lost_error(len(arrivals_ns), length)
+    if len(arrivals_ns) <= packets / 2:
+        raise _lost_error(len(arrivals_ns), packets)
     # The time runs from the first arrival. Packets that arrive at this moment were on the line before, so
     # only later ones count. A lost packet takes no time on the line.
     later = [at for at in arrivals_ns if at > arrivals_ns[0]]

@@ -80,44 +80,58 @@ def collect(
     - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
     - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
-    - `results` are the cell-rounds with files. Any other expected cell-round becomes a failure.
+    - `results` are the cell-rounds with files below `folder`. Any other expected one becomes a failure.
     - `traces` come from read_traces(); None if the study counts no system calls.
 
     Raise UserError for an export of unknown schema.
     """
-    result_by_round = {(result.cell, result.number): result for result in results}
-    rows: list[RunColumns] = []
+    cell_rounds_with_files = set(results)
+    run_rows: list[RunColumns] = []
     failures: list[RunColumns] = []
     for cell in grid:
-        path = cell["cell"]
         if cell["skip"]:
             continue
+        path = cell["cell"]
         cell_columns = {name: cell[name] for name in ("cell", *axes)}
+        # A trace counts the system calls of a cell, so all of its runs have the same numbers.
         trace_columns: RunColumns = {}
         if traces is not None:
             trace_columns = run_columns.trace_columns(traces.get(path, {}))
         for number in range(1, rounds[path] + 1):
-            result = result_by_round.get((path, number))
+            cell_round = CellRound(study, path, number, folder)
             try:
-                if not result:
-                    raise _Failure(_why_missing(CellRound(study, path, number, folder)))
-                runs = _read_cell_round(result, thresholds)
+                if cell_round not in cell_rounds_with_files:
+                    raise _Failure(_why_missing(cell_round))
+                runs = _read_cell_round(cell_round, thresholds)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
                 continue
-            rows += [{**cell_columns, "round": number, **run, **trace_columns} for run in runs]
+            for run in runs:
+                run_rows.append({**cell_columns, "round": number, **run, **trace_columns})
 
-    all_runs = comparison_flags.flag_other_libraries(_frame_of_runs(rows, axes))
-    frame, fixed = separate_fixed_cost(all_runs, axes)
-    if not frame.empty:
-        frame["flags"] = comparison_flags.find_all_flags(frame, axes, thresholds["min_run_s"])
+    measurements, fixed_cost = _make_frames(run_rows, axes, thresholds["min_run_s"])
+    failure_columns = ["cell", "round", "reason"]
+    return Collected(measurements, fixed_cost, pd.DataFrame(failures, columns=failure_columns))
+
+
+def _make_frames(
+    run_rows: Sequence[RunColumns], axes: Sequence[str], min_run_s: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the frames `measurements` and `fixed_cost` (Collected) of all runs, with all their flags.
+
+    Each row of `run_rows` has a list of flags, from the evidence of its run. Flags from comparisons of runs
+    are added, and all become one text. A cell with a median below `min_run_s` seconds is `too-short`.
+    """
+    all_runs = comparison_flags.flag_other_libraries(_frame_of_runs(run_rows, axes))
+    measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
+    if not measurements.empty:
+        measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
     # The runs on the empty repository decide nothing. So they are not compared with each other, and only
     # their lists of flags become text here.
-    fixed = fixed.assign(flags=fixed["flags"].map(flags.join_flags))
-    return Collected(
-        frame.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
-        fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
-        pd.DataFrame(failures, columns=["cell", "round", "reason"]),
+    fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
+    return (
+        measurements.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
+        fixed_cost[["cell", *axes, "run", *TIMES, "host", "flags"]],
     )
 
 
@@ -142,13 +156,14 @@ def _why_missing(cell_round: CellRound) -> str:
 
 
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
-    """Return the columns of each run of a cell-round, from its context and from hyperfine's export.
+    """Return the columns of each run of a cell-round, from its two JSON files.
 
-    The context is the JSON file with the records of the runs. Raise _Failure with the reason if a file is
-    missing, damaged or empty, if the export has fewer runs than the context, or if a run has failed.
+    hyperfine's export has the times of the runs. The context has vcsbench's records of the same runs, and
+    facts that all of them share. Raise _Failure with the reason if a file is missing, damaged or empty, if
+    the export has fewer runs than the context, or if a run has failed.
     """
     context, export = read_context(result.context), Path(result.export)
-    if not (context and export.is_file()):
+    if context is None or not export.is_file():
         raise _Failure(
             f"{export.name} or its context is missing or damaged; delete both and run again"
         )
@@ -156,9 +171,9 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
     if not export.stat().st_size:
         raise _Failure(f"{export.name} is empty; delete it and run again")
     timed_runs = read_export(export)
-    exit_codes = {run.exit_code for run in timed_runs} - {0}
-    if exit_codes:
-        codes_text = ", ".join(sorted(map(str, exit_codes)))
+    failed_codes = {timed.exit_code for timed in timed_runs} - {0}
+    if failed_codes:
+        codes_text = ", ".join(sorted(map(str, failed_codes)))
         raise _Failure(f"the command ended with {codes_text}, which is not 0")
     records = context["runs"]
     if len(timed_runs) < len(records):
@@ -182,16 +197,18 @@ def _columns_of_run(
 ) -> RunColumns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
-    `flags` is a list of words here, for example ["cache-not-cold"]. `state` has the promises about the run as
-    text, such as '{"os": "cold"}': only runs with the same promises are compared. collect() removes it later.
-    `limits` are the thresholds of the configuration.
+    `timed` is hyperfine's report on the run, `record` is vcsbench's. `flags` is a list of words here, for
+    example ["cache-not-cold"]. `state` has the promises about the run as text, such as '{"os": "cold"}': only
+    runs with the same promises are compared. `limits` are the thresholds of the configuration.
     """
     evidence = record["evidence"]
     evidence_columns: RunColumns = {}
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
+    # The disk space of a working copy; other cells have None in these columns.
     space = context["working_copy"].get("space", {})
+    space_columns = {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
     work = record["work"]
     return {
         # The duration of traffic is given, so it is no result.
@@ -206,7 +223,7 @@ def _columns_of_run(
         **run_columns.count_columns(evidence, context),
         **run_columns.client_columns(timed, record, context),
         **run_columns.traffic_columns(record),
-        **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
+        **space_columns,
         **run_columns.git_columns(record, context),
         **run_columns.size_columns(context),
         "work": _COMPACT.encode(work) if work else "",
@@ -234,10 +251,10 @@ def _flags_of_run(
 ) -> list[str]:
     """Return the flags of a run that depend on no other run, in any order, some perhaps twice.
 
-    For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is 0.9. `limits`
-    are the thresholds of the configuration.
+    `timed` is hyperfine's report on the run, `record` is vcsbench's. `limits` are the thresholds of the
+    configuration. For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is
+    0.9.
     """
-    # `timed` is hyperfine's report on the run, `record` is vcsbench's.
     words: list[str] = [
         *judgement.judge(record, timed.elapsed_s, limits),
         *context["flags"],
@@ -249,7 +266,8 @@ def _flags_of_run(
         words.append(Flag.MEAN_CPU)
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
     cpu_s += record["evidence"].get("server_cpu_s") or 0.0
-    if cpu_s / timed.elapsed_s > limits["max_cpu_share"] * context["host"]["cores"]:
+    busy_cores = cpu_s / timed.elapsed_s
+    if busy_cores > limits["max_cpu_share"] * context["host"]["cores"]:
         words.append(Flag.SATURATED)
     if same_work.has_other_output(record, context):
         words.append(Flag.OTHER_OUTPUT)
@@ -268,17 +286,8 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     `flushes-unknown` if the kernel did not count.
     """
     words: list[Flag] = []
-    if record["promises"].get("os") == "cold":
-        # A working copy or a tree may have a file system of its own, such as an image that vcsbench made.
-        filesystems: list[Mapping[str, object]] = [context["storage"]]
-        for subject in (context["working_copy"], context["tree"]):
-            filesystem = subject.get("filesystem")
-            if isinstance(filesystem, Mapping):
-                filesystems.append(filesystem)
-        # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so
-        # its blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
-        if any(each.get("cached_below") and not each.get("made") for each in filesystems):
-            words.append(Flag.CACHED_BELOW)
+    if record["promises"].get("os") == "cold" and _is_cached_below(context):
+        words.append(Flag.CACHED_BELOW)
     # Only new revisions need flushes, so the number is 0 for most commands.
     needed_flushes = same_work.count_needed_flushes(record, context)
     counted_flushes = same_work.count_flushes(record, context)
@@ -289,21 +298,34 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     return words
 
 
+def _is_cached_below(context: Context) -> bool:
+    """Return True if a file system of a cell-round is on a disk whose blocks are in memory."""
+    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made.
+    filesystems: list[Mapping[str, object]] = [context["storage"]]
+    for subject in (context["working_copy"], context["tree"]):
+        filesystem = subject.get("filesystem")
+        if isinstance(filesystem, Mapping):
+            filesystems.append(filesystem)
+    # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so its
+    # blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
+    return any(each.get("cached_below") and not each.get("made") for each in filesystems)
+
+
 def _columns_of_cell_round(context: Context) -> RunColumns:
     """Return the columns that all runs of a cell-round (a round of a cell) share: build, host, times, ...
 
     For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
-    # A round whose caches were not warm is measured again, and its invalid runs stay in the context as an
-    # attempt. Two attempts give `cache-not-warm, cache-not-warm`.
-    attempts = []
+    # A round whose caches were not warm is measured again. Its invalid runs stay in the context as an
+    # attempt that was set aside. Two attempts give "cache-not-warm, cache-not-warm".
+    texts_of_attempts = []
     for attempt in context["set_aside"]:
         words = {flag for run in attempt["runs"] for flag in run["flags"]}
-        attempts.append(flags.join_flags(words & flags.INVALID))
+        texts_of_attempts.append(flags.join_flags(words & flags.INVALID))
     conditions = context.get("conditions")
     return {
         **run_columns.build_columns(context),
-        "set_aside": ", ".join(attempts),
+        "set_aside": ", ".join(texts_of_attempts),
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
@@ -334,10 +356,14 @@ def separate_fixed_cost(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    The first frame gets two columns, computed from valid runs, and NaN without such runs: `fixed_cost_s`, the
-    seconds that the cell's command takes to start and to connect, and `fixed_share`, their share of the
-    cell's median time in the same state (the promises, such as cold caches). A cell with a median of 2 s and
-    a fixed cost of 0.1 s has 0.05.
+    On the empty repository, a command only starts and connects. The time for this is its fixed cost. The
+    first frame gets two columns:
+
+    - `fixed_cost_s` is the fixed cost of the cell's command in seconds.
+    - `fixed_share` is its share of the cell's median time in the same state, such as cold caches. It is 0.05
+      for a fixed cost of 0.1 s and a median of 2 s.
+
+    Both are computed from valid runs, and NaN without such runs.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
@@ -345,25 +371,30 @@ def separate_fixed_cost(
 
     # An axis such as `format` does not change the start of a command. So the empty repository was measured
     # with one value of this axis, and its runs count for the cells with any other value, too.
-    keys = [*(axis for axis in axes if axis not in SAME_FIXED_COST), "host"]
-    merged = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
-    state = comparison_flags.group_by_state(merged)
-    is_valid = comparison_flags.are_valid(merged)
-    # How often a command waits for a delayed acknowledgement depends on all its work, not only on its start.
-    # So _median_starts() has no waits, and the median wait of the cell is added here.
+    keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
+    keys.append("host")
+    runs = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
+
     # where() makes the values of invalid runs NaN, which a median leaves out.
-    waits_s = _acknowledgement_s(merged).where(is_valid).groupby(state).transform("median")
-    cost_s = (merged["fixed_cost_s"] + waits_s).astype(float)
-    median_s = merged["elapsed_s"].where(is_valid).groupby(state).transform("median")
+    is_valid = comparison_flags.are_valid(runs)
+    valid_elapsed_s = runs["elapsed_s"].where(is_valid)
+    valid_waits_s = _acknowledgement_s(runs).where(is_valid)
+    state = comparison_flags.group_by_state(runs)
+    median_elapsed_s = valid_elapsed_s.groupby(state).transform("median")
+    median_waits_s = valid_waits_s.groupby(state).transform("median")
+    # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
+    # only on its start. So _median_starts() has no waits, and the median wait of the cell is added here.
+    cost_s = (runs["fixed_cost_s"] + median_waits_s).astype(float)
     # By noise, a very short cell can take less time than the runs on the empty repository.
-    share = (cost_s / median_s).clip(upper=1.0)
-    merged = merged.assign(fixed_cost_s=cost_s, fixed_share=share)
-    columns = [name for name in merged if name != "flags"]
-    return merged[[*columns, "flags"]], fixed
+    share = (cost_s / median_elapsed_s).clip(upper=1.0)
+    runs = runs.assign(fixed_cost_s=cost_s, fixed_share=share)
+    # The flags stay the last column.
+    columns = [name for name in runs if name != "flags"]
+    return runs[[*columns, "flags"]], fixed
 
 
 def _median_starts(fixed: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the median of valid runs on the empty repository without waits, by `keys`: `fixed_cost_s`.
+    """Return the median time of valid runs on the empty repository, without waits, by the columns `keys`.
 
     Example of a row: command "log", access "svn", host "localhost#0123abcd", fixed_cost_s 0.012.
     """

@@ -38,22 +38,24 @@ def are_valid(frame: pd.DataFrame) -> pd.Series:
 def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs, with `libraries-differ` for other files in memory than most runs of the cell had.
 
-    The files are those of client and server, of which a run has digests. Digests a, a, b of three runs give
-    the third one the flag. Digests a, b give it to both runs: without a majority, nothing shows which
-    libraries the label of the cell stands for.
+    `frame` has a row for each run, with a list of flags, and with digests of the files in the memory of
+    client and server. Digests a, a, b of three runs give the third one the flag. Digests a, b give it to both
+    runs: without a majority, nothing shows which libraries the label of the cell stands for.
     """
-    flagged: set[object] = set()
+    # By their labels in the index of the frame.
+    runs_to_flag: set[object] = set()
     for _, rows in frame.groupby(["cell", "host"], sort=False):
         for column in ("client_mapped", "server_mapped"):
+            digests = rows[column]
             # A process whose memory could not be read has no digest, and is no difference.
-            digests = rows[column][rows[column] != ""]
+            digests = digests[digests != ""]
             if digests.nunique() > 1:
-                usual = same_work.majority(digests.to_dict())
-                flagged.update(digests.index.difference(list(usual)))
-    word_lists = []
-    for index, words in frame["flags"].items():
-        word_lists.append([*words, Flag.LIBRARIES_DIFFER] if index in flagged else words)
-    return frame.assign(flags=pd.Series(word_lists, index=frame.index, dtype=object))
+                usual_runs = same_work.majority(digests.to_dict())
+                runs_to_flag |= set(digests.index) - usual_runs
+    flags_by_run = []
+    for run, words in frame["flags"].items():
+        flags_by_run.append([*words, Flag.LIBRARIES_DIFFER] if run in runs_to_flag else words)
+    return frame.assign(flags=pd.Series(flags_by_run, index=frame.index, dtype=object))
 
 
 def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
@@ -63,11 +65,11 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     flags that a comparison with other runs gives are added. For example, 2.3 s is an `outlier-10` if the
     median is 2 s, and a cell with a median below `min_run_s` seconds is `too-short`.
     """
-    # Times are compared with the median of the valid runs of the cell in the same state.
-    elapsed_s = frame["elapsed_s"].where(are_valid(frame))
-    median_s = elapsed_s.groupby(group_by_state(frame)).transform("median")
-    # An invalid run has no deviation: NaN exceeds no limit.
-    deviation = (elapsed_s / median_s - 1).abs()
+    # Times are compared with the median of the valid runs of the cell in the same state. where() makes the
+    # times of invalid runs NaN. A median leaves NaN out, and NaN exceeds no limit.
+    valid_elapsed_s = frame["elapsed_s"].where(are_valid(frame))
+    median_s = valid_elapsed_s.groupby(group_by_state(frame)).transform("median")
+    deviation = (valid_elapsed_s / median_s - 1).abs()
 
     has_unusual_work = _have_unusual_work(frame, axes)
     is_work_known = frame["work"] != ""
@@ -82,23 +84,24 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     }
     texts = []
     rows = pd.DataFrame(is_flagged).to_dict("records")
-    for own_flags, row in zip(frame["flags"], rows, strict=True):
-        added = [flag for flag in is_flagged if row[flag]]
-        texts.append(flags.join_flags([*own_flags, *added]))
+    for evidence_flags, row in zip(frame["flags"], rows, strict=True):
+        added_flags = [flag for flag in is_flagged if row[flag]]
+        texts.append(flags.join_flags([*evidence_flags, *added_flags]))
     return texts
 
 
 def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     """Return True for each run with other work than most runs of the command on the same repository.
 
-    Without a majority, it is True for all runs of that command and repository. It is also True for a run
-    whose work is unknown (""), and False for a command whose work differs by design.
+    The work of a run (column `work`) is JSON, and equal text means equal work. Without a majority, all runs
+    of that command and repository give True. Unknown work ("") gives True, too. A command whose work differs
+    by design gives False.
     """
-    usual: set[object] = set()
+    # By their labels in the index of the frame.
+    usual_runs: set[object] = set()
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
-        usual |= same_work.majority(rows["work"].to_dict())
-    is_usual = pd.Series(frame.index.isin(usual), index=frame.index)
-    # The work `unchecked` differs by design, so a majority means nothing for it.
+        usual_runs |= same_work.majority(rows["work"].to_dict())
+    is_usual = pd.Series(frame.index.isin(usual_runs), index=frame.index)
     is_unchecked = frame["work"].map(same_work.is_unchecked).astype(bool)
     return ~is_usual & ~is_unchecked
 
@@ -110,12 +113,12 @@ def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     for the runs of the third. Two rounds with a and b give True for all runs: neither is the usual one. Runs
     without a record of conditions ("") give False.
     """
-    differ = pd.Series(False, index=frame.index)
+    is_different = pd.Series(False, index=frame.index)
     if CONDITIONS not in frame:
-        return differ
+        return is_different
     for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
         conditions_by_round = dict(zip(rows["round"], rows[CONDITIONS], strict=True))
         if rows[CONDITIONS].nunique() > 1:
             usual_rounds = same_work.majority(conditions_by_round)
-            differ[rows.index] = ~rows["round"].isin(usual_rounds)
-    return differ
+            is_different[rows.index] = ~rows["round"].isin(usual_rounds)
+    return is_different

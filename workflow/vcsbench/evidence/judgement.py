@@ -41,8 +41,9 @@ Thresholds = Mapping[str, float]
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     """Return the seconds in which delayed acknowledgements of TCP held up a run, from its WAIT_COLUMNS.
 
-    Each delay is 0.04 s. Together they cannot be longer than the idle time of the run: 3 delays in a run with
-    0.1 s of idle time took 0.1 s, not 0.12 s. Unknown columns (missing, None or NaN) count as 0.
+    A receiver may acknowledge a packet 0.04 s late, and the sender waits for that. Together, the delays
+    cannot be longer than the idle time of the run: 3 delays in a run with 0.1 s of idle time took 0.1 s, not
+    0.12 s. Unknown columns (missing, None or NaN) count as 0.
     """
 
     def number(column: str) -> float:
@@ -126,10 +127,8 @@ def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) ->
 
 def _lacks_counts(evidence: Evidence) -> bool:
     """Return True if the kernel did not report what client or server read or wrote."""
-    is_read_unknown = _sum_reads(evidence) is None
-    is_client_unknown = evidence.get("client_wchar", 0) is None
-    is_server_unknown = evidence.get("server_wchar", 0) is None
-    return is_read_unknown or is_client_unknown or is_server_unknown
+    written = (evidence.get("client_wchar", 0), evidence.get("server_wchar", 0))
+    return None in written or _sum_reads(evidence) is None
 
 
 def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
@@ -175,19 +174,17 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     `expected_read_share_cold`, 0.9). `foreign-reads` means that another program read the input.
     """
     flags: list[Flag] = []
-    input_bytes = evidence.get("subject_bytes") or 0
-    # Each run reads a little more or less than its input, such as tables of the file system or modules of
-    # Python. Differences up to this size mean nothing.
-    ignored_bytes = limits["ignore_below_mib"] * MIB
     if read_bytes == 0:
         flags.append(Flag.NO_DISK_READS)
 
     discarded_bytes = _discarded_run_reads(evidence)
-    if discarded_bytes > ignored_bytes:
+    # Each run reads a little more or less than its input, such as tables of the file system or modules of
+    # Python. Differences up to this size mean nothing.
+    if discarded_bytes > limits["ignore_below_mib"] * MIB:
         # The discarded run also read the programs from the device, and a timed run finds them in memory. So
         # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
         # discarded run read 4 MiB. An input of unknown size (0) sets no limit.
-        ceiling_bytes = input_bytes or discarded_bytes
+        ceiling_bytes = evidence.get("subject_bytes") or discarded_bytes
         enough_bytes = min(ceiling_bytes, limits["min_read_share_cold"] * discarded_bytes)
         expected_bytes = min(ceiling_bytes, limits["expected_read_share_cold"] * discarded_bytes)
         if 0 < read_bytes < enough_bytes:
@@ -195,16 +192,25 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
         elif enough_bytes <= read_bytes < expected_bytes:
             flags.append(Flag.FEWER_DISK_READS)
 
-    # After the run, pages of the input are in memory that were not there before. If they are more than client
-    # and server have read, another program has read the others, perhaps ahead of the client. The files by
-    # which a commit has made its input grow are in memory, too, without a read, and are taken off.
-    before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
-    after_bytes = evidence.get("resident_after_bytes") or 0
-    after_bytes -= evidence.get("input_grew_bytes") or 0
-    foreign_bytes = after_bytes - before_bytes - read_bytes
-    if foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes):
+    if _has_foreign_reads(evidence, read_bytes, limits):
         flags.append(Flag.FOREIGN_READS)
     return flags
+
+
+def _has_foreign_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> bool:
+    """Return True if another program read the input of a run, perhaps ahead of the client.
+
+    The pages of the input that got into memory during the run are then more than `read_bytes`, which client
+    and server read.
+    """
+    input_bytes = evidence.get("subject_bytes") or 0
+    before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
+    after_bytes = evidence.get("resident_after_bytes") or 0
+    # The files by which a commit has made its input grow are in memory without a read.
+    after_bytes -= evidence.get("input_grew_bytes") or 0
+    foreign_bytes = after_bytes - before_bytes - read_bytes
+    ignored_bytes = limits["ignore_below_mib"] * MIB
+    return foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes)
 
 
 def _discarded_run_reads(evidence: Evidence) -> int:
@@ -267,26 +273,25 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
     from the memory of the NFS server do not count, unless they are of the input. Return None if the counts
     of client or server are unknown.
     """
-    client_bytes = evidence.get("client_read_bytes")
-    server_bytes = evidence.get("server_read_bytes", 0)
-    if client_bytes is None or server_bytes is None:
-        return None
-    if not evidence.get("network_filesystem"):
-        return client_bytes + server_bytes
+    all_bytes = _sum_reads(evidence)
+    if all_bytes is None or not evidence.get("network_filesystem"):
+        return all_bytes
     # An input on the network whose pages are not in memory here was read over the network in this run. A hot
     # run must not do that, so all of the client's reads count.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
-        return client_bytes + server_bytes
+        return all_bytes
 
     # A client reads its files again from a network file system whenever it takes a lock. The kernel counts
     # that like reads of a device, although the NFS server has them in memory. So these bytes are taken off.
+    client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
         local_bytes = max(0, client_bytes - network_bytes)
     else:
         # CIFS has no counter. The client read no more from local disks than these delivered.
         local_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
+    server_bytes = evidence.get("server_read_bytes") or 0
     storage_bytes = evidence.get("network_storage_read_bytes") or 0
     return local_bytes + server_bytes + storage_bytes
 

@@ -113,8 +113,11 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     """
     frame = read_frame(path, NUMBERS)
     for name in ("cell", "host", "round", "run", "started_at"):
-        is_missing = name not in frame
-        if is_missing or (name in NUMBERS and not np.isfinite(frame[name]).all()):
+        is_complete = name in frame
+        if is_complete and name in NUMBERS:
+            # An empty field of a number is NaN.
+            is_complete = bool(np.isfinite(frame[name]).all())
+        if not is_complete:
             raise UserError(f"{path}: `{name}` is missing. {RESTORE}")
     return frame
 

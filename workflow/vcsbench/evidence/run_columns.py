@@ -114,31 +114,33 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     4,096. A sum is None if the count of one of them is unknown. A command without a server has the counts of
     its client alone.
     """
+    columns: RunColumns = {RPCS: evidence.get(RPCS)}
     sides = ["client"]
     if evidence.get("server_kind"):
         sides.append("server")
-    counts: RunColumns = {RPCS: evidence.get(RPCS)}
     for column, name in SUMMED_COUNTS.items():
-        values = [cast("int | None", evidence.get(f"{side}_{name}")) for side in sides]
-        known_values = [value for value in values if value is not None]
-        counts[column] = sum(known_values) if len(known_values) == len(sides) else None
+        counts = [cast("int | None", evidence.get(f"{side}_{name}")) for side in sides]
+        known_counts = [count for count in counts if count is not None]
+        is_complete = len(known_counts) == len(sides)
+        columns[column] = sum(known_counts) if is_complete else None
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     if is_in_memory:
         # Nothing is read from memory as from a device, or written to it as to one: 0 bytes would look like a
         # good result.
-        counts["device_bytes"] = None
-        counts["dirtied_bytes"] = None
+        columns["device_bytes"] = None
+        columns["dirtied_bytes"] = None
     # A file system in memory has no device, so these counts are None there (counters.read_device_use).
     for column, name in DEVICE_COUNTS.items():
-        counts[column] = evidence.get(name)
-    return counts
+        columns[column] = evidence.get(name)
+    return columns
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
-    Several clients are started by a launcher, which reports their times (`launched`). A command with one
-    client has no launcher: `carried_s` is its elapsed time. A column that does not apply is None.
+    `timed` is hyperfine's report on the run, `run` is vcsbench's. Several clients are started by a launcher,
+    which reports their times (`launched`). A command with one client has no launcher: `carried_s` is its
+    elapsed time. A column that does not apply is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -156,13 +158,17 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
             columns["clients_cpu_s"] = timed.user_s + timed.system_s
         return columns
 
+    cpu_s: list[float] = []
+    starts_s: list[float] = []
+    durations_s: list[float] = []
+    for client in clients:
+        cpu_s += [client["user_s"], client["system_s"]]
+        # The launcher lets all clients start at once. This one then began at `went_s`.
+        starts_s.append(client["went_s"])
+        durations_s.append(client["ended_s"] - client["went_s"])
     carried_s = launched["all_s"]
     columns["carried_s"] = carried_s
-    cpu_s = [seconds for client in clients for seconds in (client["user_s"], client["system_s"])]
     columns["clients_cpu_s"] = sum(cpu_s)
-    # The launcher lets all clients start at once. A client then began at `went_s`, and ended at `ended_s`.
-    durations_s = [client["ended_s"] - client["went_s"] for client in clients]
-    starts_s = [client["went_s"] for client in clients]
     columns["slowest_client_s"] = max(durations_s)
     columns["fastest_client_s"] = min(durations_s)
     columns["launching_s"] = round(timed.elapsed_s - carried_s, 6)
@@ -179,30 +185,32 @@ def traffic_columns(run: RunRecord) -> RunColumns:
     if not traffic:
         return {}
     columns: RunColumns = dict.fromkeys(TRAFFIC_COLUMNS)
-    seconds = traffic["seconds"]
-    kinds = (traffic["read"], traffic["commit"])
+    duration_s = traffic["seconds"]
+    # The requests of readers, and those of committers.
+    reads, commits = traffic["read"], traffic["commit"]
     # In seconds since the start of the traffic.
-    ends_s = [end_s for sent in kinds for end_s in sent["ended_s"]]
+    ends_s = [*reads["ended_s"], *commits["ended_s"]]
     columns["requests"] = len(ends_s)
     columns["senders"] = traffic["readers"] + traffic["committers"]
-    columns["throughput_per_s"] = sum(end_s <= seconds for end_s in ends_s) / seconds
-    reads_ms = _latencies_ms(traffic["read"], seconds)
+    columns["throughput_per_s"] = sum(end_s <= duration_s for end_s in ends_s) / duration_s
+    reads_ms = _latencies_ms(reads, duration_s)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
-    columns["commit_p95_ms"] = percentile(_latencies_ms(traffic["commit"], seconds), 95)
+    columns["commit_p95_ms"] = percentile(_latencies_ms(commits, duration_s), 95)
     columns["late_requests"] = traffic["late"]
-    columns["unstarted_requests"] = sum(len(sent["unstarted_s"]) for sent in kinds)
+    columns["unstarted_requests"] = len(reads["unstarted_s"]) + len(commits["unstarted_s"])
     columns["generator_cpu_s"] = traffic["generator_cpu_s"]
     return columns
 
 
-def _latencies_ms(sent: SentRequests, seconds: float) -> list[float]:
+def _latencies_ms(sent: SentRequests, duration_s: float) -> list[float]:
     """Return the latencies of requests in traffic of some seconds, in ascending order."""
+    # A latency counts from the planned time of a request, so it includes the wait for a free client.
     latencies_s = [
         ended - planned for planned, ended in zip(sent["planned_s"], sent["ended_s"], strict=True)
     ]
     # A request that was never started counts with its wait until the end of the time, so it is not lost.
-    latencies_s += [seconds - planned for planned in sent["unstarted_s"]]
+    latencies_s += [duration_s - planned for planned in sent["unstarted_s"]]
     return sorted(1000 * latency for latency in latencies_s)
 
 
@@ -376,13 +384,16 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
     """
     if "binaries" not in frame:
         return table["flags"]
-    digests = frame.groupby([*keys, BUILD_AXIS], dropna=False)["binaries"].agg(set).to_dict()
-    words = []
+    # By values on `keys` and build, such as ("log", "ruby", "svn-1.14"): the digests of its runs.
+    groups = frame.groupby([*keys, BUILD_AXIS], dropna=False)
+    digests_by_build = groups["binaries"].agg(set).to_dict()
+    row_flags = []
     for row in table.to_dict("records"):
-        point = [row[axis] for axis in keys]
-        baseline = digests.get((*point, row["baseline"]), set())
-        candidate = digests.get((*point, row["candidate"]), set())
+        values = [row[axis] for axis in keys]
+        baseline_digests = digests_by_build.get((*values, row["baseline"]), set())
+        candidate_digests = digests_by_build.get((*values, row["candidate"]), set())
         # The digest "" means that the binaries are unknown, so two of them are not the same.
-        is_same = bool((baseline & candidate) - {""})
-        words.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
-    return table.assign(flags=words)["flags"]
+        common_digests = (baseline_digests & candidate_digests) - {""}
+        is_same = bool(common_digests)
+        row_flags.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
+    return table.assign(flags=row_flags)["flags"]

@@ -87,32 +87,33 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
-    works_by_name: dict[str, list[str]] = {}
-    names_without_work: list[str] = []
-    for name, joined in sides.items():
-        # A line for each different work of its rounds; an unknown one is empty.
-        lines = joined.split("\n")
-        works = [work for work in lines if work]
+    known_works: dict[str, list[str]] = {}
+    cells_of_unknown_work: list[str] = []
+    for cell, lines in sides.items():
+        all_works = lines.split("\n")
+        # An unknown work is an empty line.
+        works = [work for work in all_works if work]
         if works:
-            works_by_name[name] = works
-        if len(works) < len(lines):
-            names_without_work.append(name)
+            known_works[cell] = works
+        if len(works) < len(all_works):
+            cells_of_unknown_work.append(cell)
 
     # Rounds of one cell that differ make its time meaningless, whatever it is compared with.
-    for name, works in works_by_name.items():
+    for cell, works in known_works.items():
         if len(works) > 1:
-            rounds = f"the rounds of {name}" if name else "the rounds"
+            rounds = f"the rounds of {cell}" if cell else "the rounds"
             different = difference(works[0], works[1])
             return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
 
-    # Works that are known to differ are a better reason than one that is unknown.
-    first_name = next(iter(works_by_name), "")
-    for name, works in works_by_name.items():
-        if works != works_by_name[first_name]:
-            different = difference(works_by_name[first_name][0], works[0], (first_name, name))
+    # Now each cell has one work. Works that are known to differ are a better reason than an unknown one.
+    first_cell = next(iter(known_works), "")
+    for cell, works in known_works.items():
+        first_work, work = known_works[first_cell][0], works[0]
+        if work != first_work:
+            different = difference(first_work, work, (first_cell, cell))
             return Refusal(OTHER, f"{prefix}{different}")
-    if names_without_work:
-        cells = " and ".join(names_without_work) or "it"
+    if cells_of_unknown_work:
+        cells = " and ".join(cells_of_unknown_work) or "it"
         return Refusal(UNKNOWN, f"{prefix}the work of {cells} is unknown")
     return None
 
@@ -132,17 +133,21 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
 
     first_name = f" ({names[0]})" if names[0] else ""
     second_name = f" ({names[1]})" if names[1] else ""
+    # Both have the same labels, such as {"revisions": "5,987"}.
+    first_figures = _format_figures(first_work)
     second_figures = _format_figures(second_work)
     differences: list[str] = []
-    for label, value in _format_figures(first_work).items():
-        second_value = second_figures[label]
-        if value == second_value:
+    for label, first_figure in first_figures.items():
+        second_figure = second_figures[label]
+        if first_figure == second_figure:
             continue
         if differences:
-            differences.append(f"{value} {label} against {second_value}")
+            differences.append(f"{first_figure} {label} against {second_figure}")
         else:
             # The first difference names the cells for all of them.
-            differences.append(f"{value} {label}{first_name} against {second_value}{second_name}")
+            differences.append(
+                f"{first_figure} {label}{first_name} against {second_figure}{second_name}"
+            )
     if differences:
         return ", ".join(differences)
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
@@ -205,23 +210,32 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     if run["evidence"].get("server_kind") in SSH_SERVERS:
         tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
     # Of traffic, only the mean of all requests is known.
-    return abs(timed_bytes // requests - checked_bytes) > tolerance
+    printed_bytes = timed_bytes // requests
+    return abs(printed_bytes - checked_bytes) > tolerance
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent too few bytes for the work of its client.
 
-    The client has then read the repository's files itself. The server has to send at least half of the bytes
-    that it sent in the checked run (SENT_SHARE), and a small share of the bytes that the client printed or
-    wrote: 20 kB for a log of 1 MB, for example. Return False without a server, or if a count is unknown.
+    The client has then read the repository's files itself. Return False without a server, or if a count is
+    unknown.
     """
-    evidence, work = run["evidence"], run["work"]
+    evidence = run["evidence"]
     # The kernel counts what these servers read, but not what they send.
     if evidence.get("server_kind") in UNCOUNTED_SENDERS:
         return _has_server_without_reads(run, context)
     sent_bytes = evidence.get("server_wchar")
     if not evidence.get("server_kind") or sent_bytes is None:
         return False
+    return sent_bytes < _needed_sent_bytes(run, context)
+
+
+def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
+    """Return how many bytes a server has to send at least for the work of its client.
+
+    These are half of the bytes that it sent in the checked run (SENT_SHARE), and a small share of the bytes
+    that the client printed or wrote: 20 kB for a log of 1 MB, for example.
+    """
     # A request gets an answer, however small.
     needed_bytes = 1.0
     checked_bytes = context["captured_io"].get("server_wchar")
@@ -229,13 +243,14 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
         needed_bytes = max(needed_bytes, SENT_SHARE * checked_bytes)
     # The work of an update is the whole tree of the working copy, but the server sends only the changes. So
     # the size of that work says nothing about what the server has to send.
-    if not context.get("working_copy"):
-        share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
-        received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-        if "traffic" in run:
-            received_bytes *= len(run["traffic"]["read"]["ended_s"])
-        needed_bytes = max(needed_bytes, share * received_bytes)
-    return sent_bytes < needed_bytes
+    if context.get("working_copy"):
+        return needed_bytes
+    work = run["work"]
+    received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+    if "traffic" in run:
+        received_bytes *= len(run["traffic"]["read"]["ended_s"])
+    share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
+    return max(needed_bytes, share * received_bytes)
 
 
 def _has_server_without_reads(run: RunRecord, context: Context) -> bool:

@@ -51,23 +51,17 @@ def break_down_time(
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
-    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run.
-    `block` has the axes whose values make a block, for example ["command", "repo"]. `records` are the files
-    about prepared repositories, with the `seconds` of each preparation.
+    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run. A
+    block is a group of cells that is measured together: those with equal values on the axes `block`, for
+    example ["command", "repo"]. `records` are the files about prepared repositories, with the `seconds` of
+    each preparation.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
     runs = frame.dropna(subset=["cell_round_s"])
-    # The time of a cell-round is in each of its runs.
-    cell_rounds = runs.drop_duplicates(["cell", "round"])
-    if cell_rounds.empty:
+    if runs.empty:
         return TimeBreakdown(preparation_s, 0.0, 0.0, 0.0, {})
 
-    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
-    began = pd.to_datetime(cell_rounds["cell_round_started_at"], utc=True) - EPOCH
-    cell_rounds = cell_rounds.assign(
-        block=[block_name(block, axes) for axes in cells],
-        began_s=began / pd.Timedelta(seconds=1),
-    ).sort_values("began_s")
+    cell_rounds = _list_cell_rounds(runs, block)
     waits_s = _waits_after(cell_rounds)
     # Blocks have different numbers of cells, and there is a wait after each cell-round. So the time of a
     # block's round includes one median wait for each of its cells.
@@ -82,11 +76,28 @@ def break_down_time(
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
     return TimeBreakdown(
         preparation_s=preparation_s,
-        measuring_s=sum(block.seconds for block in blocks.values()),
+        measuring_s=sum(block_time.seconds for block_time in blocks.values()),
         waiting_s=float(waits_s.sum()),
         timed_s=_sum_timed_s(runs),
         blocks=blocks,
     )
+
+
+def _list_cell_rounds(runs: pd.DataFrame, block: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each cell-round, sorted by its start.
+
+    The columns are those of `runs`, `block` (its name, such as "log/ruby"), and `began_s` (its start in
+    seconds since 1970).
+    """
+    # The time of a cell-round is in each of its runs, so one of them is enough.
+    cell_rounds = runs.drop_duplicates(["cell", "round"])
+    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
+    began = pd.to_datetime(cell_rounds["cell_round_started_at"], utc=True) - EPOCH
+    cell_rounds = cell_rounds.assign(
+        block=[block_name(block, axes) for axes in cells],
+        began_s=began / pd.Timedelta(seconds=1),
+    )
+    return cell_rounds.sort_values("began_s")
 
 
 def _sum_timed_s(runs: pd.DataFrame) -> float:

@@ -88,8 +88,8 @@ def examine_machine(
 
 def run_checks(plan: Plan) -> list[Check]:
     """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
-    checks = [*_check_cells(plan), *_check_programs(plan), _check_cache_clearing(plan)]
-    checks += _check_storages(plan)
+    checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
+    checks += [_check_cache_clearing(plan), *_check_storages(plan)]
     for lack in trials.find_lacks(plan, trials.REQUIRED):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
@@ -110,16 +110,17 @@ def _check_cells(plan: Plan) -> Iterator[Check]:
             yield Check(CheckResult.MISSING, text)
 
 
-def _check_programs(plan: Plan) -> Iterator[Check]:
-    """Yield a check for each missing package, one with the versions of the installed programs, and one if
-    hyperfine is older than FIRST_WITH_CPU_TIMES.
-    """
+def _check_packages(plan: Plan) -> Iterator[Check]:
     for package in side_effects.missing_packages(plan.root):
         yield Check(
             CheckResult.MISSING if package.is_required else CheckResult.LIMITED,
             f"{package.name} is not installed. It is for {package.purpose}",
-            f"apt-get install {package.name}",
+            remedy=f"apt-get install {package.name}",
         )
+
+
+def _check_versions() -> Iterator[Check]:
+    """Yield a check with the versions of the installed programs, and another one for an old hyperfine."""
     installed = {name: argv for name, argv in VERSIONS.items() if shutil.which(name)}
     versions = read_versions(installed)
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -131,7 +132,7 @@ def _check_programs(plan: Plan) -> Iterator[Check]:
         yield Check(
             CheckResult.LIMITED,
             f"hyperfine {hyperfine} reports CPU times as means over a cell-round",
-            f"hyperfine {FIRST_WITH_CPU_TIMES} reports them for each run",
+            remedy=f"hyperfine {FIRST_WITH_CPU_TIMES} reports them for each run",
         )
 
 
@@ -143,18 +144,19 @@ def _check_cache_clearing(plan: Plan) -> Check:
     if mount_of(folder).filesystem in IN_MEMORY:
         text = filesystems.why_never_cold(machine, folder, setting)
         return Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
+    # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
     method = machine.clearing(setting)
     if method == "drop-caches":
         return Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
-            f"on a server, {side_effects.EVICT}",
+            remedy=f"on a server, {side_effects.EVICT}",
         )
     if method:
         return Check(
             CheckResult.LIMITED,
             "cold caches file by file (vmtouch): inodes and folders stay cached",
-            "run as root, on a machine without production servers",
+            remedy="run as root, on a machine without production servers",
         )
     text = filesystems.why_not_cleared(machine, setting)
     return Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
@@ -171,16 +173,16 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
     used.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
         folder = resolve(configured, plan.root)
-        is_unusable = filesystems.why_unusable(folder)[0] != ""
-        if is_unusable:
+        why_unusable, _ = filesystems.why_unusable(folder)
+        if why_unusable:
             continue
-        if keys == ("scratch",):
-            if mount_of(folder).filesystem not in IN_MEMORY:
-                text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
-                yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
-        # The keys of a storage are ("storages", NAME).
-        elif keys[-1] in used:
-            yield from _check_storage(keys[-1], folder, plan)
+        # The keys are ("scratch",), or ("storages", NAME).
+        if len(keys) > 1:
+            if keys[1] in used:
+                yield from _check_storage(keys[1], folder, plan)
+        elif mount_of(folder).filesystem not in IN_MEMORY:
+            text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
+            yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
 
 
 def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:

@@ -66,11 +66,11 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
     revisions_to_load = sum(revisions[repo] for repo, _ in missing_loads(repositories))
-    revisions_to_copy = sum(
-        revisions.get(variant.repo, 0)
-        for storage in repositories.storages
-        for variant, _ in repositories.missing(storage)
-    )
+    revisions_to_copy = 0
+    for storage in repositories.storages:
+        # A variant is a repository in a format and state. Each of its missing copies is made.
+        for variant, _ in repositories.missing(storage):
+            revisions_to_copy += revisions.get(variant.repo, 0)
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
@@ -122,15 +122,15 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:
-        repository = plan.draft(cell).get("repository", {})
+        identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
             result = cell_round.below(plan.root)
             context = read_context(result.context)
             if context is None or not context["took"] or not os.path.exists(result.export):
                 continue
-            measured_identity = context["repository"].get("identity")
-            is_same_repository = measured_identity == repository.get("identity")
-            if is_same_repository and context["host"].get("id") == this_host:
+            is_same_machine = context["host"].get("id") == this_host
+            is_same_repository = context["repository"].get("identity") == identity
+            if is_same_machine and is_same_repository:
                 # Each attempt whose caches were not warm took as long as the last one.
                 attempts = 1 + len(context["set_aside"])
                 seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S

@@ -65,13 +65,13 @@ def _describe_clearing(plan: Plan) -> str:
     For example: "Drops the repositories' files from the page cache, about 24 times, and up to 8 times in
     each further round."
     """
-    clearings_by_cell = {
-        key: _clearings_per_round(plan.draft(cell)) for key, cell in plan.cell_by_key.items()
-    }
-    planned = sum(
-        number * clearings_by_cell[key] for key, number in unmeasured_rounds(plan).items()
-    )
-    per_round = sum(clearings_by_cell.values())
+    rounds_by_cell = unmeasured_rounds(plan)
+    planned = 0
+    per_round = 0
+    for key, cell in plan.cell_by_key.items():
+        clearings = _clearings_per_round(plan.draft(cell))
+        per_round += clearings
+        planned += clearings * rounds_by_cell[key]
     times = []
     if planned:
         times.append(f"about {words.count_of(planned, 'time')}")
@@ -109,6 +109,7 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """
     scratch = resolve(plan.config.settings.scratch, plan.root)
+    # A repository is loaded once for each format.
     loads = missing_loads(repositories)
     bytes_to_load = sum(loaded_bytes(plan, repo) for repo, _ in loads)
     if loads:
@@ -122,7 +123,8 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        need = sum(loaded_bytes(plan, variant.repo) for variant, _ in repositories.missing(storage))
+        copied = [variant.repo for variant, _ in repositories.missing(storage)]
+        need = sum(loaded_bytes(plan, repo) for repo in copied)
         # Loaded repositories stay on the first storage, so that another packing needs no load.
         if storage == repositories.storages[0]:
             need += bytes_to_load

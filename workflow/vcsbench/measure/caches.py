@@ -49,10 +49,7 @@ class Residency(NamedTuple):
 
 
 class FileUse(NamedTuple):
-    """The size of a file, how many of its bytes are cached, and the bytes of the cached pages.
-
-    The last page of a file may have more bytes than the file.
-    """
+    """The size of a file, how many of its bytes are cached, and the bytes of the cached pages."""
 
     size: int
     cached_bytes: int
@@ -73,8 +70,8 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return how much of the files `paths`, or of all files below them, is in the page cache.
 
-    Of more than `max_files` files, an even sample is queried, such as every second file. Return None if they
-    have no bytes, or if the kernel does not answer. Opening a file loads its inode, so caches must be cleared
+    Of more than `max_files` files, a sample is queried, such as every second file. Return None if the sample
+    has no bytes, or if the kernel does not answer. Opening a file loads its inode, so caches must be cleared
     again before a cold run.
     """
     files: list[str] = []
@@ -82,21 +79,27 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
         files += _list_files(str(path))
     if not files:
         return None
-    # Every second file is queried if 100,000 files exist, and 50,000 are allowed.
+    # 2 for 100,000 files, of which 50,000 may be queried.
     step = math.ceil(len(files) / max_files)
     sample = files[::step]
+    uses: list[FileUse] = []
     try:
         # The first file stands for the file system of all.
         filesystem = mount_of(sample[0]).filesystem
-        uses = [_query_file(os.open(file, os.O_RDONLY), filesystem) for file in sample]
+        for file in sample:
+            descriptor = os.open(file, os.O_RDONLY)
+            uses.append(_query_and_close(descriptor, filesystem))
     except OSError:
         return None
     total = _sum_uses(uses)
     if not total.size:
         return None
-    coverage = f"{len(sample)} of {len(files)} files"
-    # Each file of the sample stands for `step` files.
-    return Residency(total.cached_bytes / total.size, total.pages_bytes * step, coverage)
+    return Residency(
+        share=total.cached_bytes / total.size,
+        # Each file of the sample stands for `step` files.
+        pages_bytes=total.pages_bytes * step,
+        coverage=f"{len(sample)} of {len(files)} files",
+    )
 
 
 def has_cached_names(*paths: Path) -> bool:
@@ -131,7 +134,9 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
     except OSError:
         return None
     total = _sum_uses(uses)
-    return Residency(total.cached_bytes / size, total.pages_bytes, "all files")
+    return Residency(
+        share=total.cached_bytes / size, pages_bytes=total.pages_bytes, coverage="all files"
+    )
 
 
 def _list_files(folder: str) -> Iterator[str]:
@@ -147,13 +152,13 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the use of a file, or of all files below a folder, unless their names are not cached."""
+    """Yield the use of a file, or of each file below a folder. Skip paths whose names are not cached."""
     descriptor = _open_cached(path)
     if descriptor is None:
         return
-    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        # This closes the file, too.
-        yield _query_file(descriptor)
+    is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    if not is_folder:
+        yield _query_and_close(descriptor)
         return
     try:
         with os.scandir(path) as entries:
@@ -163,7 +168,7 @@ def _query_cached(path: bytes) -> Iterator[FileUse]:
                 elif entry.is_file(follow_symlinks=False):
                     file = _open_cached(entry.name, descriptor)
                     if file is not None:
-                        yield _query_file(file)
+                        yield _query_and_close(file)
     finally:
         os.close(descriptor)
 
@@ -178,7 +183,7 @@ def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
     raise system_error(os.fsdecode(name))
 
 
-def _query_file(file: int, filesystem: str = "") -> FileUse:
+def _query_and_close(file: int, filesystem: str = "") -> FileUse:
     """Return the use of an open file, and close it."""
     pages_bytes = 0
     try:
@@ -189,6 +194,7 @@ def _query_file(file: int, filesystem: str = "") -> FileUse:
             pages_bytes = count_pages(file, size) * PAGE
     finally:
         os.close(file)
+    # The last page may have more bytes than the file.
     return FileUse(size, min(pages_bytes, size), pages_bytes)
 
 

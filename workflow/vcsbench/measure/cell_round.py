@@ -16,7 +16,7 @@ from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.measure import work
 from vcsbench.measure.discarded_run import DiscardedRun
-from vcsbench.measure.git_trace import TRACE_VARIABLE, GitTrace, read_git_trace
+from vcsbench.measure.git_trace import TRACE_VARIABLE, read_git_trace
 from vcsbench.measure.memory_sampler import SHORT_INTERVAL_S, MemorySampler
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.round_context import describe_round
@@ -39,15 +39,15 @@ OWN_NETWORKS = ("own", "user")
 
 
 class RoundMeasurement:
-    """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
+    """One round of a cell, by its recipe.
 
     open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
     the context. Nothing is judged here.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
+        """`number` is the number of the round, from 1, `folder` a private folder, `root` the checkout."""
         self.recipe = recipe
-        # The number of the round, from 1.
         self.number = number
         self.folder = folder
         # The cache state: its steps before runs (setup, first, prepare), warm-up runs and promises.
@@ -55,8 +55,7 @@ class RoundMeasurement:
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # The first untimed run, whose output is read if the work of the command is computed from it. None
-        # before it, or without such a run.
+        # The untimed run that stands for all runs (_capture); None before it, or without such a run.
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded.
         self.discards = self.state.get("discard", False)
@@ -65,27 +64,29 @@ class RoundMeasurement:
         self.discarded_bytes: int | None = None
         # The control group that counts the CPU time of the server; None for a cell without a server.
         self.group: ServerGroup | None = None
+        # The timed runs, and those of attempts that were measured again.
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
         # The first error of reading what a run has written.
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Prepare the cell (subjects, server, command), and set `hyperfine`, `group` and `discarded_run`.
+        """Prepare the cell (subjects, server, command), and set all that measure() needs.
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
             self.group = ServerGroup()
-            # The kernel removes an empty group only. The stack calls the last callback first, and that ends
-            # the server.
+            # The kernel removes only an empty group. The stack calls its callbacks in reverse order, so the
+            # server ends before.
             stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # Without a subject, nothing is stored about a discarded run.
-        subject = self.cell.input if self.discards else None
-        self.discarded_run = DiscardedRun(self.recipe, subject, self.cell.root)
+        # Without a subject, nothing is stored, and nothing can be read.
+        discarded_subject = self.cell.input if self.discards else None
+        self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
+        # An earlier round, perhaps of another access, may have discarded the first run of this command.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
@@ -95,21 +96,8 @@ class RoundMeasurement:
         hyperfine has ended. Raise UserError with the output of command and server if a run fails.
         """
         self.runs = []
-        self.collector = EvidenceCollector(
-            # If the server is another machine, the files that it reads are not here.
-            read=None if "remote" in self.recipe else self.cell.input,
-            written=self.cell.output,
-            server=self.cell.server,
-            clearing=self.recipe["clearing"],
-            measures_sync=self.recipe.get("measure_sync", False),
-            networks=self.cell.networks,
-            group=self.group,
-            samples_memory="traffic" in self.recipe,
-            runs_hooks="hooks" in self.recipe,
-            owns_network=self.recipe.get("network") in OWN_NETWORKS,
-        )
-        if self.cell.networks:
-            self.collector.measure_line(self.cell.networks)
+        self.collector = self._make_collector()
+        self.collector.measure_line()
         try:
             failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
         finally:
@@ -125,11 +113,23 @@ class RoundMeasurement:
         self._add_captured_run()
         self.discarded_run.renew()
 
-    def set_runs_aside(self) -> None:
-        """Move the runs and their export to `set_aside`, and prepare another measure().
+    def _make_collector(self) -> EvidenceCollector:
+        return EvidenceCollector(
+            # If the server is another machine, the files that it reads are not here.
+            read=None if "remote" in self.recipe else self.cell.input,
+            written=self.cell.output,
+            server=self.cell.server,
+            clearing=self.recipe["clearing"],
+            measures_sync=self.recipe.get("measure_sync", False),
+            networks=self.cell.networks,
+            group=self.group,
+            samples_memory="traffic" in self.recipe,
+            runs_hooks="hooks" in self.recipe,
+            owns_network=self.recipe.get("network") in OWN_NETWORKS,
+        )
 
-        The output is restored, and the server is started again.
-        """
+    def set_runs_aside(self) -> None:
+        """Move the runs and their export to `set_aside`, and prepare another measure() with a new server."""
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
         self.cell.reset_output()
@@ -143,7 +143,6 @@ class RoundMeasurement:
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
-        # The untimed run whose output was read.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
@@ -163,28 +162,28 @@ class RoundMeasurement:
     # The hooks of hyperfine
 
     def _answer_hook(self, hook: Hook) -> None:
-        """Do the steps before, between and after the timed runs. hyperfine calls this by its hooks.
+        """Do the steps before, between and after the timed runs. Each hook of hyperfine calls this.
 
-        For two runs, hyperfine calls setup, prepare, (run), prepare, (run), cleanup. Setup warms up. Prepare
-        ends the record of the run before it, and prepares the next run. Cleanup ends the last record.
+        For two runs, the order is setup, prepare, (run), prepare, (run), cleanup. The record of a run begins
+        at the end of the hook before it, and ends at the start of the hook after it.
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Until the next hook, hyperfine only starts the shell of that hook. The instructions of this
-            # start are counted here, and subtracted from those of each run, which such a start follows.
+            # Until the first prepare hook, hyperfine only starts the shell of that hook. The instructions of
+            # this start are counted here, and subtracted from those of each run, which such a start follows.
             self.collector.begin_hook(self.hyperfine.pid)
-            return
-        # End the record of the run before this hook. Before the first prepare hook there was no run: this
-        # call then only ends the counter of begin_hook().
-        self._end_run(is_last=hook is Hook.CLEANUP)
-        if hook is Hook.PREPARE:
+        elif hook is Hook.PREPARE:
+            # No run is before the first prepare hook: this call then only ends the counter of begin_hook().
+            self._end_run(is_last=False)
             self._prepare_run(is_timed=True, is_first=not self.runs)
-        elif self.work_kind.read and not self.captured:
-            # The output is read from one untimed run, usually the first warm-up run. Without a warm-up run,
-            # the command runs once more here, after all timed runs: its output does not depend on caches.
-            self.cell.reset_output()
-            self.collector.begin(self.hyperfine.pid, is_timed=False)
-            self._warm_up(is_read=True)
+        elif hook is Hook.CLEANUP:
+            self._end_run(is_last=True)
+            if self.work_kind.read and not self.captured:
+                # No warm-up run has been read. So the command runs once more, after all timed runs: its
+                # output does not depend on caches.
+                self.cell.reset_output()
+                self.collector.begin(self.hyperfine.pid, is_timed=False)
+                self._warm_up(is_representative=True)
 
     def _set_up(self) -> None:
         """Do the steps before all runs, and run the command untimed as often as the cache state demands.
@@ -201,8 +200,8 @@ class RoundMeasurement:
         for number in range(warm_ups):
             is_first = number == 0
             self._prepare_run(is_timed=False, is_first=is_first)
-            # The output of one run is enough: all runs print the same.
-            self._warm_up(is_read=is_first)
+            # All runs print the same, so the first one stands for all.
+            self._warm_up(is_representative=is_first)
         if must_discard:
             self._store_discarded_run()
 
@@ -229,7 +228,7 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The query shows that the caches are clear, but may itself load inodes.
+                # The evidence has how much is still in memory. The query of it may itself load inodes.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
@@ -250,18 +249,18 @@ class RoundMeasurement:
             self.cell.fill_server_caches()
             self.collector.end(self.hyperfine.pid)
 
-    def _warm_up(self, is_read: bool) -> None:
-        """Run the command untimed, and end the record of its evidence, which its preparation has begun.
+    def _warm_up(self, is_representative: bool) -> None:
+        """Run the command untimed, and end the record of its evidence, which collector.begin() has begun.
 
-        With `is_read`, set `captured` to this run, with the bytes of the server, and read its output if the
-        work is computed from it.
+        A representative run stands for all timed runs (_capture). It is stored as `captured`, with the bytes
+        that its server has read and written.
         """
         try:
-            captured = self._run_untimed(is_read)
+            captured = self._run_untimed(is_representative)
         except UserError as error:
             raise type(error)(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
-        if is_read:
+        if is_representative:
             # end() has just added this run.
             reads = self.collector.warming[-1]
             server_io = {
@@ -270,82 +269,82 @@ class RoundMeasurement:
             }
             self.captured = captured._replace(server_io=server_io)
 
-    def _run_untimed(self, is_read: bool) -> Captured:
-        """Run the command once, and return the run, with the work of the command if its output `is_read`.
+    def _run_untimed(self, is_representative: bool) -> Captured:
+        """Run the command once, and return the run.
 
         In a cell with traffic, each client sends one request, one after another, and the run of the first
         reader is returned. Raise UserError if two readers got different answers.
         """
         if not self.cell.requests:
-            return self._capture(self.cell.timed, is_read)
+            return self._capture(self.cell.timed, is_representative)
         # The requests of readers come first. There is one even without readers (PreparedCell.fill_in).
         readers = max(1, self.cell.readers)
-        first = self._capture(self.cell.requests[0], is_read)
-        for number, request in enumerate(self.cell.requests[1:], 2):
-            is_reader = number <= readers
-            run = self._capture(request, is_read and is_reader)
-            if is_reader and run.work != first.work:
+        first = self._capture(self.cell.requests[0], is_representative)
+        for number, request in enumerate(self.cell.requests[1:readers], 2):
+            run = self._capture(request, is_representative)
+            if run.work != first.work:
                 raise UserError(
                     f"reader {number} got another answer than reader 1: {run.work} and not {first.work}. "
                     f"Use a command in `argv` whose output does not vary."
                 )
+        for commit in self.cell.requests[readers:]:
+            self._capture(commit, is_representative=False)
         return first
 
-    def _capture(self, command: Invocation, is_read: bool) -> Captured:
+    def _capture(self, command: Invocation, is_representative: bool) -> Captured:
         """Run one client untimed, and return the run.
 
-        If the output `is_read`, the run has the work of the command, the peak memory of the server, and what
-        git traced. The bytes that git wrote to its trace are not counted.
+        Of a representative run, three more things are read: the work of the command from its output, the peak
+        memory of the server, and what git traced.
         """
+        log = self.folder / "captured.log"
+        if not is_representative:
+            return capture(command, work.discard_output, log)
         read_output: work.OutputReader = work.discard_output
-        if is_read and self.work_kind.read:
+        if self.work_kind.read:
             read_output = self.work_kind.read
             # With a quiet option, the command would print no output to read.
             argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
             command = command._replace(argv=argv)
-        trace = self.folder / "git-trace"
-        # Without a server, the trace has neither a protocol nor sent objects.
-        is_traced = is_read and self._program == "git" and bool(self.cell.served)
-        if is_traced:
+        # git traces to a file. Without a server, the trace has neither a protocol nor sent objects.
+        trace = None
+        if self._program == "git" and self.cell.served:
+            trace = self.folder / "git-trace"
             # git appends to a trace, and a round that is measured again has one of its first attempt.
             trace.unlink(missing_ok=True)
             variables = {**command.environment, TRACE_VARIABLE: str(trace)}
             command = command._replace(environment=variables)
         sampler = None
-        if is_read and self.cell.server and self.cell.server.pid:
+        if self.cell.server and self.cell.server.pid:
             sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
         try:
-            captured = capture(
-                command,
-                lambda output: read_output(output, self.cell.urls),
-                self.folder / "captured.log",
-            )
+            captured = capture(command, lambda output: read_output(output, self.cell.urls), log)
         finally:
             if sampler:
                 sampler.stop()
         if sampler:
             captured = captured._replace(server_peak_bytes=sampler.peak_bytes)
-        if is_traced:
-            io = dict(captured.io)
-            # No timed run writes a trace.
-            if io["wchar"] is not None:
-                io["wchar"] -= trace.stat().st_size
-            captured = captured._replace(io=io, git_trace=self._read_trace(trace))
+        if trace:
+            captured = self._add_trace(captured, trace)
         return captured
 
-    def _read_trace(self, trace: Path) -> GitTrace:
-        """Return the protocol and the number of objects that git traced of a run.
+    def _add_trace(self, captured: Captured, trace: Path) -> Captured:
+        """Return a run with its git trace. The bytes that git wrote to the trace are not counted.
 
         Raise UserError if the protocol is another one than the value of the cell's axis `protocol`.
         """
-        traced = read_git_trace(trace)
+        io = dict(captured.io)
+        # No timed run writes a trace.
+        if io["wchar"] is not None:
+            io["wchar"] -= trace.stat().st_size
+        git_trace = read_git_trace(trace)
         expected = self.recipe["axes"].get("protocol", "")
-        if expected and traced.protocol != expected:
+        if expected and git_trace.protocol != expected:
             raise UserError(
-                f"client and server used protocol {traced.protocol or 'of an unknown version'}, not "
+                f"client and server used protocol {git_trace.protocol or 'of an unknown version'}, not "
                 f"{expected}. Use a newer git, or leave out `protocol: {expected}`."
             )
-        return traced
+        return captured._replace(io=io, git_trace=git_trace)
 
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
@@ -412,11 +411,7 @@ class RoundMeasurement:
     # The checks after the runs
 
     def _check_exit_codes(self) -> None:
-        """Raise UserError if the export lacks a run, or ProgramError if a run has failed.
-
-        Example: "svn exits with 1 in timed run 2 of 3; run again, svn succeeds; svnserve's log ends: it is
-        empty".
-        """
+        """Raise UserError if the export lacks a run, or ProgramError if a run has failed."""
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         expected = self.recipe["runs"]
         if len(codes) != expected or len(self.runs) != expected:
@@ -434,10 +429,7 @@ class RoundMeasurement:
             raise ProgramError(f"{failure}{self._details()}")
 
     def _add_captured_run(self) -> None:
-        """Add peak memory and work of `captured`, an untimed run, to all timed runs.
-
-        Without it, the client's peak memory is None.
-        """
+        """Add peak memory and work of `captured`, the untimed run that stands for all, to the timed runs."""
         captured = self.captured
         for run in self.runs:
             evidence = run["evidence"]
@@ -445,10 +437,9 @@ class RoundMeasurement:
                 evidence["client_peak_memory_bytes"] = None
                 continue
             evidence["client_peak_memory_bytes"] = captured.peak_bytes
-            # It is unknown if a process of the server has ended in the run: the kernel keeps no peak of it.
+            # It is None if a process of the server has ended in the run: the kernel keeps no peak of it.
             if evidence.get("server_peak_memory_bytes") is None:
                 evidence["server_peak_memory_bytes"] = captured.server_peak_bytes
-            # All runs of a command that only prints do the same, so one run stands for all of them.
             if self.work_kind.read:
                 run["work"] = captured.work
 
@@ -481,7 +472,7 @@ class RoundMeasurement:
             self.cell.reset_output()
             if self.cell.writes_input:
                 self.cell.start_server()
-            self._run_untimed(is_read=False)
+            self._run_untimed(is_representative=False)
         except UserError as error:
             return str(error)
         except OSError as error:

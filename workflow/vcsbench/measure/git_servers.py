@@ -18,17 +18,15 @@ from vcsbench.measure.sshd import Sshd
 from vcsbench.programs import Programs, find_git_program
 
 HTTPD_TEMPLATE = Path(__file__).with_name("git_servers.conf")
-# mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel adds nothing of its ended children to the
-# server's counters, and their CPU time and reads are lost.
+# mod_cgi waits for the end of each program. mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel
+# adds nothing of its ended children to the server's counters, and their CPU time and reads are lost.
 CGI_MODULES = ("mpm_event", "unixd", "authz_core", "alias", "env", "cgi")
 # Server processes run as another user than the owner of the copies. git refuses that by default, and reads
 # safe.directory from no repository.
 SETTINGS = {**QUIET_GIT, "safe.directory": "*"}
-
-
-def format_packet(content: bytes) -> bytes:
-    """Return a packet of git's protocol: its length in four hexadecimal digits, and the content."""
-    return b"%04x%s" % (len(content) + 4, content)
+# A request for a repository without a name. In a packet, four hexadecimal digits with its length come first.
+REQUEST = b"git-upload-pack /\0host=localhost\0"
+REQUEST_PACKET = b"%04x%s" % (len(REQUEST) + 4, REQUEST)
 
 
 class _GitServer(Server):
@@ -50,7 +48,7 @@ class GitDaemon(_GitServer):
 
     kind = "git-daemon"
     scheme = "git"
-    greeting = format_packet(b"git-upload-pack /\0host=localhost\0")
+    greeting = REQUEST_PACKET
     needed_variables = git_settings(SETTINGS)
     is_per_connection = True
 
@@ -68,10 +66,7 @@ class GitDaemon(_GitServer):
 
 
 class GitHttpd(_GitServer, Httpd):
-    """httpd with git-http-backend, a CGI program, from a generated configuration.
-
-    mod_cgi waits for the end of each program.
-    """
+    """httpd with git-http-backend, a CGI program, from a generated configuration."""
 
     kind = "git-httpd"
     file = ""
@@ -93,6 +88,9 @@ class GitHttpd(_GitServer, Httpd):
             "GIT_PROJECT_ROOT": str(self.root),
             "GIT_HTTP_EXPORT_ALL": "1",
         }
+        set_directives = [
+            f'SetEnv {name} "{quote_for_httpd(value)}"' for name, value in variables.items()
+        ]
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
             run=self._make_writable(),
@@ -100,9 +98,7 @@ class GitHttpd(_GitServer, Httpd):
             port=self.port,
             backend=quote_for_httpd(find_git_program("git-http-backend")),
             modules=self._list_load_directives(),
-            variables="\n".join(
-                f'SetEnv {name} "{quote_for_httpd(value)}"' for name, value in variables.items()
-            ),
+            variables="\n".join(set_directives),
         )
         return self._write("httpd.conf", os.fsencode(text))
 

@@ -19,11 +19,10 @@ START_BYTES = 8
 
 
 class Client:
-    """A client: its number from 0, and its times in nanoseconds and seconds of CPU once it has ended."""
+    """A client: its number from 0, and its times in nanoseconds and seconds of CPU; 0 while it runs."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.has_ended = False
         self.ended_ns = 0
         self.user_s = 0.0
         self.system_s = 0.0
@@ -36,11 +35,12 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     succeed. If one fails, end all others, and return its exit code; like a shell, 128 plus the number of
     the signal that ended it. Then no report is written.
     """
-    # Shared with the clients, which write their starts to it.
+    # Memory that is shared with the clients, which write the times of their starts to it.
     starts = mmap(-1, START_BYTES * client_count)
+    # A pipe, to which nothing is written. The clients wait for its end.
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
-    clients: dict[int, Client] = {}
+    clients: dict[int, Client] = {}  # by pid
     for number in range(client_count):
         client_argv = [word.replace(mark, str(number + 1)) for word in argv]
         pid = _fork(client_argv, gate, gate_writer, starts, number)
@@ -54,11 +54,10 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
         pid, status, used = os.wait4(-1, 0)
         ended_ns = _now_ns()
         client = clients[pid]
-        client.has_ended = True
+        client.ended_ns = ended_ns
         if status:
             _end_all(clients)
             return _report_failure(client, client_count, status)
-        client.ended_ns = ended_ns
         client.user_s = used.ru_utime
         client.system_s = used.ru_stime
     _write_report(report, list(clients.values()), starts, began_ns, released_ns)
@@ -86,8 +85,7 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
-    # Nothing is ever written to the pipe. The read returns when the parent closes its end, for all clients at
-    # once.
+    # The read returns when the parent closes the last writer, for all clients at once.
     os.read(gate, 1)
     offset = START_BYTES * number
     starts[offset : offset + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
@@ -105,7 +103,7 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
 
 def _end_all(clients: dict[int, Client]) -> None:
     for pid, client in clients.items():
-        if not client.has_ended:
+        if not client.ended_ns:
             os.kill(pid, signal.SIGKILL)
 
 

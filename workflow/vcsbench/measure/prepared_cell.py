@@ -89,41 +89,42 @@ READ_ALL = "{svnbench} null-export -q {url}/{tree}"
 
 
 class PreparedCell:
-    """One round of a cell, by its recipe. `folder` is a private folder, `root` the checkout.
-
-    `input` is the subject that the command reads and `output` the subject that it writes. Each is None if the
-    command has no such subject. open() fills in the command.
-    """
+    """One round of a cell, by its recipe: its subjects, server, command, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
+        """`number` is the number of the round, from 1, `folder` a private folder, `root` the checkout."""
         self.recipe = recipe
         self.number = number
         self.folder = folder
         self.root = root
+        # The subject that the command reads, such as a repository, and the subject that it writes, such as a
+        # tree. None if the command has no such subject.
         self.input = self._make_subject(recipe["input"])
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
-        # The folder that the server serves: that of the output if it has one (a push goes to a copy of its
-        # own), and otherwise that of the input. None if neither has one.
+        if self.input and self.output:
+            self.output.input = self.input
+            # A function: the URL is read later, because it may have the port of the server.
+            self.output.origin = self.origin if self.input.served else None
+        # The folder that the server serves; None if no subject has one. If both have one, it is that of the
+        # output: a push goes to a copy of its own.
         self.served: Path | None = None
         for subject in self.subjects:
-            self.served = subject.served or self.served
+            if subject.served:
+                self.served = subject.served
         self.client = Programs(**recipe["build"]["client"])
         self.environment = self.client.environment()
         for name, value in recipe["environment"].items():
             # Some variables name a file of the run, such as the report of a preloaded library.
             self.environment[name] = value.replace("{run}", str(folder))
+        # The folder with a copy of the server configuration.
         self.files = self._copy_server_files()
         self.networks = self._make_networks()
         self.server = self._make_server()
         if self.server:
             self.environment.update(self.server.client_variables())
         # True once the server was seen to refuse what its settings forbid.
-        self.is_checked = False
-        if self.input and self.output:
-            self.output.input = self.input
-            # A function: the URL is read later, because it may have the port of the server.
-            self.output.origin = self.origin if self.input.served else None
+        self.has_checked_refusals = False
         # The reports of the launcher of several clients, and of the program that sends their requests.
         self.launcher_report = folder / "launched.json"
         self.traffic_report = folder / "traffic.json"
@@ -164,10 +165,7 @@ class PreparedCell:
         return copy
 
     def _make_networks(self) -> LinkedNetworks | None:
-        """Return the networks of client and server with the line between them; None without a line.
-
-        The kernel has the networks after open() only.
-        """
+        """Return the networks of client and server, not yet open, with the line between them, if any."""
         if "link" not in self.recipe:
             return None
         line = self.recipe["link"]
@@ -175,10 +173,7 @@ class PreparedCell:
         return LinkedNetworks(link, Shaper(line["shaper"]))
 
     def _make_server(self) -> Server | None:
-        """Return the server of the cell, not yet started.
-
-        Return None for an access without a server, and for subjects that no server serves, such as a tree.
-        """
+        """Return the server of the cell, not yet started; None without one, and if no subject is served."""
         recipe = self.recipe
         kind = recipe["access"]["server"]
         if not kind or self.served is None:
@@ -208,7 +203,7 @@ class PreparedCell:
         The server is not started, but its port is reserved, because the command names it. `stack` takes the
         clean-up. Raise UserError if something differs from the recipe.
         """
-        # In a guest, the storage is a mount of the host's files, and has other disks.
+        # In a virtual machine, the storage is a mount of the host's files, and has other disks.
         if not self.recipe.get("is_in_guest"):
             check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
@@ -265,20 +260,20 @@ class PreparedCell:
         self.argv = fill_template(self.recipe["argv"], words)
         self.idle_argv = self._fill_in_idle_command(words)
         stdin = "".join(fill_template(self.recipe["stdin"], words))
-        request = self.timed._replace(argv=self.argv, stdin=stdin)
+        client_command = self.timed._replace(argv=self.argv, stdin=stdin)
+        timed_argv = self.argv
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
             # Each request is also sent once untimed, one read even without readers: its output identifies the
             # repository (RoundMeasurement._run_untimed).
-            argvs = [self.argv] * max(1, self.readers) + [commit.argv for commit in commits]
-            self.requests = [request._replace(argv=argv) for argv in argvs]
-            timed_argv = [*TRAFFIC, str(self._write_traffic_specification(commits))]
+            self.requests = [client_command for _ in range(max(1, self.readers))]
+            self.requests += [client_command._replace(argv=commit.argv) for commit in commits]
+            specification = self._write_traffic_specification(commits)
+            timed_argv = [*TRAFFIC, str(specification)]
         elif "clients" in self.recipe:
             count = str(self.recipe["clients"])
             timed_argv = [*LAUNCHER, str(self.launcher_report), count, CLIENT_NUMBER, *self.argv]
-        else:
-            timed_argv = self.argv
-        self.timed = request._replace(argv=timed_argv)
+        self.timed = client_command._replace(argv=timed_argv)
 
     @property
     def readers(self) -> int:
@@ -318,11 +313,14 @@ class PreparedCell:
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
 
+        It loads the client's own files into the page cache (touch_client). `words` are of the real subjects.
         Return [] if a subject has no empty one, or if the server is on another machine.
         """
         if not self.input or "remote" in self.recipe:
             return []
-        idle_words: Words = {**words, "url": partial(self.url, self.input.idle_name)}
+        # A function: only a command with {url} needs the port of the server.
+        empty_url = partial(self.url, self.input.idle_name)
+        idle_words: Words = {**words, "url": empty_url}
         for subject in self.subjects:
             subject_words = subject.idle_words()
             if not subject_words:
@@ -336,19 +334,20 @@ class PreparedCell:
         return fill_template(template, self._words())
 
     def _words(self) -> Words:
-        """Return the words of templates with their values: "url" has the value of {url} in a command.
+        """Return the values of the words in templates: the value of "url" replaces {url} in a command.
 
-        A value is a text, several arguments, or a function that returns one of them. Example: {"format":
+        A value is a text, a list of arguments, or a function that returns one of them. Example: {"format":
         "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
         """
         # A function is called only if a command has the word: {url} needs a port, for example. The value of
         # an axis is a word as well, such as {format}, unless a later word has the same name.
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
-        # A strategy of building a tree. Other commands do not use this word.
+        # A program of vcsbench that builds a tree. Other commands do not use this word.
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
         # The folder with the programs that set-up has built.
         words["built"] = str(BUILT)
+        # {svn}, {svnadmin} and other programs, with the options that they need.
         for name in SUBVERSION_PROGRAMS:
             words[name] = partial(self._program, name)
         # Options in the server configuration, such as the size of a cache.
@@ -358,6 +357,7 @@ class PreparedCell:
             words["url"] = partial(self.url, self.input.name)
         if self.output and self.output.served:
             words["push_url"] = partial(self.url, self.output.name)
+        # Paths, such as {tree} and {working_copy}.
         for subject in self.subjects:
             words |= subject.words()
         return words
@@ -441,10 +441,7 @@ class PreparedCell:
         return bool(self.input and self.input.is_written)
 
     def reset_output(self) -> None:
-        """Put the output, and an input that the command changes, back to their state before a run.
-
-        The server ends before an input is put back.
-        """
+        """Put the output, and an input that the command changes, back to their state before a run."""
         if self.input and self.writes_input:
             # The server's caches have contents of the new revision. The next run commits a revision of the
             # same number, whose file has its parts in another order. A server with the old contents would
@@ -466,9 +463,9 @@ class PreparedCell:
         self.server.start()
         deployment = self.server.deployment
         must_check = bool(deployment.authentication or deployment.has_rules)
-        if must_check and not self.is_checked:
+        if must_check and not self.has_checked_refusals:
             self._check_refusals(self.server)
-            self.is_checked = True
+            self.has_checked_refusals = True
             # The server has read rules and a repository. After its restart, its caches are empty, as after
             # any other start.
             self.server.stop()
@@ -477,28 +474,31 @@ class PreparedCell:
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        A server that serves them would have other settings than the cell's label. The clients request the
-        empty repository.
+        A server that serves them would have other settings than the cell's label. The clients request
+        information about the empty repository.
         """
         assert self.input
         url = self.url(self.input.idle_name)
         config = self._client_config
-        accepted = self._run_svn_info(config, url)
-        if accepted.code:
+        # A server that serves nobody would also pass the checks below.
+        allowed = self._run_svn_info(config, url)
+        if allowed.code:
             raise UserError(
-                f"{server.kind}: it refuses the client that it should serve: {accepted.errors.strip()}. "
+                f"{server.kind}: it refuses the client that it should serve: {allowed.errors.strip()}. "
                 f"Check {server.source} for directives on access."
             )
         if server.credentials:
-            anonymous = self.folder / "anonymous"
-            shutil.copytree(config, anonymous, ignore=shutil.ignore_patterns("auth"))
-            if not self._run_svn_info(anonymous, url).code:
+            # svn stores passwords in the folder `auth`.
+            anonymous_config = self.folder / "anonymous"
+            shutil.copytree(config, anonymous_config, ignore=shutil.ignore_patterns("auth"))
+            if self._run_svn_info(anonymous_config, url).code == 0:
                 raise UserError(
                     f"{server.kind}: it serves clients without a password. Remove directives on access from "
                     f"{server.source}."
                 )
         if server.deployment.has_rules:
             forbidden = self._run_svn_info(config, f"{url}/{FORBIDDEN}")
+            # The path does not exist. A server without rules reports that, and not that it is forbidden.
             if not any(code in forbidden.errors for code in FORBIDDEN_CODES):
                 raise UserError(
                     f"{server.kind}: it does not read its access rules: {forbidden.errors.strip()}. Remove "
@@ -528,12 +528,13 @@ class PreparedCell:
         """Run the client on empty subjects, so that its own files are in the page cache."""
         if not self.idle_argv:
             return
+        # A command with `fixed_cost: false` may fail on an empty repository. Before that, it loads the
+        # client's files, and may leave a part of its output.
+        may_fail = not self.recipe.get("fixed_cost", True)
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
-            # Some commands (`fixed_cost: false`) fail on an empty repository. Before that, they load the
-            # client's files, and may leave a part of their output.
-            if self.recipe.get("fixed_cost", True):
+            if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
         # A command that changes its input has nothing to reset: a commit here commits no change. But
         # reset_output() would load names of the input into the caches, which were cleared just now.
@@ -581,6 +582,7 @@ def fill_template(template: str, words: Words) -> list[str]:
     A word that stands for several arguments must stand alone: "{svn} export {url}/{tree}" is ["/usr/bin/svn",
     "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
     """
+    is_git = template.startswith("git ")
     argv: list[str] = []
     for part in shlex.split(template):
         only_word = WORD.fullmatch(part)
@@ -589,13 +591,16 @@ def fill_template(template: str, words: Words) -> list[str]:
             if not isinstance(value, str):
                 argv += value
                 continue
-        filled = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
+        argument = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
         # {tree} is "" for a whole repository, so {url}/{tree} ends in a slash, which Subversion's URLs do not
         # have. The path `/` alone stays.
-        if part.endswith("}") and len(filled) > 1:
-            filled = filled.rstrip("/")
-        # pegged() changes only URLs, so it may get any argument. git has no peg revisions.
-        argv.append(filled if template.startswith("git ") else pegged(filled))
+        if part.endswith("}") and len(argument) > 1:
+            argument = argument.rstrip("/")
+        # Subversion reads the text behind an @ in a URL as a revision, unless the URL is pegged. Other
+        # arguments stay as they are. git has no such revisions.
+        if not is_git:
+            argument = pegged(argument)
+        argv.append(argument)
     return argv
 
 

@@ -58,10 +58,11 @@ def describe_round(
     recipe = cell.recipe
     state = recipe["state"]
     storage = recipe["storage"]
-    facts: SubjectFacts = {}
+    subject_facts: SubjectFacts = {}
+    # The flags of all runs, such as "nothing-packed".
     flags: list[str] = []
     for subject in cell.subjects:
-        facts |= subject.facts()
+        subject_facts |= subject.facts()
         flags += subject.flags()
     # The storage of the folder that the command writes to; {} if it writes nothing.
     target_storage: StorageFacts = {}
@@ -91,7 +92,7 @@ def describe_round(
         "versions": cell.versions,
         "build": _describe_build(cell, captured),
         "preloaded": read(PRELOADED).split(),
-        **facts,
+        **subject_facts,
         "work_kind": recipe["work_kind"],
         "conditions": _read_conditions(),
         "runs": runs,
@@ -133,10 +134,9 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 
     Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
     `server` is None for a cell without a server, and if the server does not run. `captured` is the untimed
-    run whose output was read: it has the files that the client had in memory. Without it (None),
-    _describe_client() lists them in another run.
+    run whose output was read; None if there was none.
     """
-    client = _describe_client(cell, captured)
+    client_side = _describe_client(cell, captured)
     server_side = None
     server = cell.server
     if server and server.pid:
@@ -148,22 +148,23 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
         )
     # `digest` covers the programs and Subversion's libraries only. Other libraries, such as the C library,
     # differ between machines that run the same build.
-    files: list[str] = []
-    for side in (client, server_side):
+    build_files: list[str] = []
+    for side in (client_side, server_side):
         if side:
-            files += [side["program"], *(side["libraries"] or [])]
+            build_files.append(side["program"])
+            build_files += side["libraries"] or []
     return {
         "name": cell.recipe["build"]["name"],
-        "client": client,
+        "client": client_side,
         "server": server_side,
-        "digest": joined_digest(files),
+        "digest": joined_digest(build_files),
     }
 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
     """Return program, version and files of the client. Only a client of Subversion has `libraries`.
 
-    The files in the client's memory are those of the run `captured`, if this is not None and has them.
+    The untimed run `captured` has the files that the client had in memory, unless tracing was not allowed.
     """
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.
@@ -184,10 +185,10 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
 def _describe_side(
     program: str, version: str, places: list[str], mapped: Sequence[str] | None
 ) -> BuildSide:
-    """Return one side of a build (records.BuildSide). `mapped` has the paths of its files in memory.
+    """Return the facts about a client or server (records.BuildSide).
 
-    If they are unknown (None), so are `libraries` and `mapped` of the result. `places` are the folders of the
-    build.
+    `places` are the folders of the build. `mapped` are the program files in memory, whose digests are in the
+    result. If they are unknown (None), so are `libraries` and `mapped` of the result.
     """
     digests = None
     if mapped is not None:
@@ -202,7 +203,7 @@ def _describe_side(
 
 
 def _read_conditions() -> RoundConditions:
-    """Return what a user or a cluster sets for this process, and hyperfine, client and server inherit.
+    """Return the settings of this process by a user or a cluster, which hyperfine, client and server inherit.
 
     `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores` and
     `io_limits` come from control groups.

@@ -80,20 +80,15 @@ class Snapshot(NamedTuple):
         return self.server.identity if self.server else None
 
 
-class EvidenceCollector:
-    """Collect the evidence of each run, timed or not: begin(), the run, end().
+class ClearedResidency(NamedTuple):
+    """How much of input and output was in memory after caches were cleared; None if it is unknown."""
 
-    - `read` is the subject that the command reads, such as a repository, and `written` the subject that it
-      writes; None without such a subject.
-    - `clearing` is the way to clear caches, such as "drop-caches".
-    - `measures_sync`: after each run, measure how long its output takes to be on the device.
-    - `networks` are the networks of client and server; None without a line between them.
-    - `group` counts the CPU time of the server, which is added to it.
-    - `samples_memory`: read the memory of the server again and again during a timed run. A server that forks
-      has no process of the run left after it.
-    - `runs_hooks`: the server starts hooks, which end within the run.
-    - `owns_network`: all traffic in the network of this process is of the cell.
-    """
+    read: caches.Residency | None = None
+    written: caches.Residency | None = None
+
+
+class EvidenceCollector:
+    """Collect the evidence of each run, timed or not: begin(), the run, end()."""
 
     def __init__(
         self,
@@ -109,6 +104,19 @@ class EvidenceCollector:
         runs_hooks: bool = False,
         owns_network: bool = False,
     ) -> None:
+        """Store how the runs of a cell-round are observed.
+
+        - `read` is the subject that the command reads, such as a repository, and `written` the subject that
+          it writes; None without such a subject.
+        - `clearing` is the way to clear caches, such as "drop-caches".
+        - `measures_sync`: after each run, measure how long its output takes to be on the device.
+        - `networks` are the networks of client and server; None without a line between them.
+        - `group` counts the CPU time of the server, which is added to it.
+        - `samples_memory`: read the memory of the server again and again during a timed run. A server that
+          forks has no process of the run left after it.
+        - `runs_hooks`: the server starts hooks, which end within the run.
+        - `owns_network`: all traffic in the network of this process is of the cell.
+        """
         self.input = read
         self.output = written
         self.server = server
@@ -136,20 +144,22 @@ class EvidenceCollector:
         # The instructions of the start of a hook's shell.
         self.hook_instructions: int | None = None
 
-        # Facts about the present run, from its begin to its end. `before` is None if no run has begun.
+        # Facts about the present run, from begin() to end(). `before` is None if no run has begun.
         self.is_timed = False
         self.before: Snapshot | None = None
-        # How much of input and output was in memory after caches were cleared; None if they were not cleared.
-        self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
+        # None if the caches were not cleared before the run.
+        self.cleared: ClearedResidency | None = None
         # The facts about the machine at its begin.
         self.begin_evidence: Evidence = {}
         self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.sampler: MemorySampler | None = None
 
-    def measure_line(self, networks: LinkedNetworks) -> None:
-        """Measure the line between client and server, before the runs. All of them get this evidence."""
-        link = networks.link
-        measured = networks.measure()
+    def measure_line(self) -> None:
+        """Measure the line between client and server, if there is one. All runs get this evidence."""
+        if not self.networks:
+            return
+        link = self.networks.link
+        measured = self.networks.measure()
         self.line_evidence = {
             "line_delay_ms": link.delay_ms,
             "line_rate_mbit": link.rate_mbit,
@@ -163,23 +173,23 @@ class EvidenceCollector:
 
         Return True if the query has loaded inodes: caches must then be cleared again.
         """
-        read = self._query_input()
-        written = _query_subject(self.output)
-        self.cleared = (read, written)
+        self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
         has_opened_input = self.input is not None and not self.has_cached_names
-        has_opened_output = written is not None
+        has_opened_output = self.cleared.written is not None
         return has_opened_input or has_opened_output
 
     def begin_hook(self, hyperfine_pid: int) -> None:
-        """Count the instructions between this hook and the next one, without a run between them."""
-        # The hook after a run ends the run's count, so the count includes the start of this hook's shell. The
-        # instructions of such a start are counted alone here, and subtracted from those of each run.
+        """Count the instructions between this hook and the next one, without a run between them.
+
+        The hook after a run ends the run's count, so the count includes the start of this hook's shell. The
+        instructions of such a start are counted alone here, and subtracted from those of each run.
+        """
         self.instruction_counters = instructions.count_instructions({"client": [hyperfine_pid]})
 
     def begin(self, hyperfine_pid: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
-        hyperfine starts a timed run as soon as this hook ends. This process starts an untimed run, which
+        hyperfine starts a timed run as soon as this hook ends. An untimed run is started by this process, and
         needs fewer counts.
         """
         self.is_timed = is_timed
@@ -188,11 +198,12 @@ class EvidenceCollector:
         if not is_timed:
             self.before = self._snapshot([hyperfine_pid])
             return
-        sides = {"client": [hyperfine_pid]}
+        counted_pids = {"client": [hyperfine_pid]}
+        # The server, and then its descendants.
         server_pids: list[int] = []
         if self.server and self.server.pid:
             server_pids = process_facts.family(self.server.pid)
-            sides["server"] = server_pids
+            counted_pids["server"] = server_pids
         self.begin_evidence = {
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
@@ -200,20 +211,18 @@ class EvidenceCollector:
         # The shell of this hook still runs. When it ends, the kernel adds its counts to hyperfine's. They do
         # not belong to the run, so both are read here, and after the run hyperfine alone.
         self.before = self._snapshot(process_facts.family(hyperfine_pid))
-        # hyperfine starts the run as soon as this hook ends.
+        # Only the end of this hook is between this time and the start of the run.
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
-        self.instruction_counters = instructions.count_instructions(sides)
+        self.instruction_counters = instructions.count_instructions(counted_pids)
         if self.samples_memory and server_pids:
-            # The first one is the server, the others are its descendants.
             self.sampler = MemorySampler(server_pids[0])
 
     def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
         `is_last` is True after the last run. After an untimed run, add its reads to `warming`, and return
-        None. If no run has begun, in the hook after begin_hook(), only store the instructions of a hook's
-        start, and return None.
+        None. Also return None in the hook after begin_hook(), before which there was no run.
         """
         # These counters end before all other steps, because the steps execute instructions, too.
         instruction_counts = self._end_instruction_counters()
@@ -222,8 +231,10 @@ class EvidenceCollector:
         before = self.before
         self.before = None
         if not before:
+            # Since begin_hook(), only the shell of this hook was started.
             self.hook_instructions = instruction_counts.get("client_instructions")
             return None
+
         if instruction_counts:
             # The start of this hook's shell was counted as well.
             client = instruction_counts["client_instructions"]
@@ -236,12 +247,17 @@ class EvidenceCollector:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         counts = self._describe_run(before, after, instruction_counts)
+        # Only a server that ran before and after the run has a key for its peak memory.
+        if sampler and "server_peak_memory_bytes" in counts:
+            counts["server_peak_memory_bytes"] = sampler.peak_bytes
         # The bytes that this server has read in its earlier runs, which filled its caches.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads))
             return None
+
+        # The query opens files, so it comes after all counters were read.
         evidence = {
             **self._query_residency(is_last),
             **counts,
@@ -250,9 +266,6 @@ class EvidenceCollector:
         }
         if sync_s is not None:
             evidence["sync_s"] = sync_s
-        # A server that has ended in the run has no key for its peak memory.
-        if sampler and "server_peak_memory_bytes" in evidence:
-            evidence["server_peak_memory_bytes"] = sampler.peak_bytes
         evidence["warming"] = list(self.warming)
         if self.server:
             evidence["server_runs_before"] = len(earlier_reads)
@@ -266,28 +279,25 @@ class EvidenceCollector:
             self.sampler = None
 
     def _end_instruction_counters(self) -> dict[str, int | None]:
-        """End the counters, and return their counts, for example {"client_instructions": 1234567}.
-
-        Return {} if instructions cannot be counted here.
-        """
+        """Return the counts, such as {"client_instructions": 1234567}; {} if nothing can be counted here."""
         counts = {}
         for side, counter in self.instruction_counters.items():
             counts[f"{side}_instructions"] = counter.end()
         self.instruction_counters = {}
         return counts
 
-    def _snapshot(self, clients: list[int]) -> Snapshot:
+    def _snapshot(self, client_pids: list[int]) -> Snapshot:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
 
-        `clients` are the pids that count as the client: hyperfine, whose counts include its ended children,
-        and before a run also its children that still live. The counted devices hold the input and output.
+        `client_pids` are the processes that count as the client: hyperfine, whose counts include its ended
+        children, and before a run also its children that still live.
         """
-        pids = list(clients)
         if not self.is_timed:
             # An untimed run is a child of this process, so its counts are added to the counts of this process
             # when it ends.
-            pids.append(os.getpid())
-        client = process_facts.usage(pids)
+            client_pids = [*client_pids, os.getpid()]
+        client = process_facts.usage(client_pids)
+        # The counted devices are those of input and output.
         folders = []
         for subject in (self.input, self.output):
             if subject:
@@ -336,19 +346,15 @@ class EvidenceCollector:
                 before.network, after.network, NetworkCounts._fields, "network_"
             )
         server_counts = _count_server(before, after)
-        have_ended = _have_server_processes_ended(before, after)
-        exact_s = _count_group_cpu(before, after)
-        if have_ended and exact_s is not None:
-            # Of a process that has ended, the server's own counts have whole ticks, its group microseconds.
-            server_counts["server_cpu_s"] = exact_s
         evidence |= server_counts
         evidence |= counters.measure_load(before.machine, after.machine)
-        # The CPU time of the server does not count as that of other programs. It is 0 without a server, or
-        # with another server than before the run.
+        # The CPU time of the server is not that of other programs. It counts as 0 without a server, and with
+        # another server than before the run.
         server_s = server_counts.get("server_cpu_s", 0.0)
         other_programs = _estimate_others(before, after, evidence["busy_s"], server_s)
         is_short = server_s is not None and server_s < COARSE_S
-        if is_short and have_ended and exact_s is None:
+        has_ticks_only = _count_group_cpu(before, after) is None
+        if is_short and has_ticks_only and _have_server_processes_ended(before, after):
             # The error of two ticks is more than a tenth of so short a time. So it is unknown.
             evidence["server_cpu_s"] = None
         if self.server:
@@ -365,9 +371,8 @@ class EvidenceCollector:
         """Store the bytes that a server has read in a run. Return the bytes of its earlier runs."""
         if not server:
             return []
-        reads = self.server_reads.setdefault(server, [])
-        earlier_reads = list(reads)
-        reads.append(rchar)
+        earlier_reads = self.server_reads.get(server, [])
+        self.server_reads[server] = [*earlier_reads, rchar]
         return earlier_reads
 
     def _query_residency(self, is_last: bool) -> EvidencePart:
@@ -376,34 +381,39 @@ class EvidenceCollector:
         Example: {"resident_before": 0.0, "resident_after": 0.75, ...}. A value is None if it was not queried,
         or if the kernel does not answer.
         """
-        # A query opens files, and that changes caches. So the residency is queried after a run whose caches
-        # were cleared before it, and otherwise only after the last run.
         is_cleared = self.cleared is not None
-        before, written_before = self.cleared or (None, None)
+        # Both are unknown if the caches were not cleared.
+        before = self.cleared or ClearedResidency()
         self.cleared = None
-        is_queried = is_cleared or is_last
-        after = self._query_input() if is_queried else None
+        # A query opens files, and that changes caches. So it comes after a run whose caches were cleared
+        # before it, and otherwise only after the last run.
+        may_query = is_cleared or is_last
+        read_after = self._query_input() if may_query else None
         evidence: EvidencePart = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
-            "resident_before": before.share if before else None,
-            "resident_after": after.share if after else None,
-            "resident_after_bytes": after.pages_bytes if after else None,
-            "resident_of": after.coverage if after else "",
+            "resident_before": _share(before.read),
+            "resident_after": _share(read_after),
+            "resident_after_bytes": read_after.pages_bytes if read_after else None,
+            "resident_of": read_after.coverage if read_after else "",
         }
         if not self.output:
             return evidence
-        evidence["written_resident_before"] = written_before.share if written_before else None
-        if is_queried:
+        evidence["written_resident_before"] = _share(before.written)
+        if may_query:
+            # Of a working copy, these are its database, pristine and working files.
             for part, paths in self.output.parts().items():
-                residency = caches.query_residency(*paths)
-                evidence[f"{part}_resident"] = residency.share if residency else None
+                evidence[f"{part}_resident"] = _share(caches.query_residency(*paths))
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
         if self.input and self.has_cached_names:
             return caches.query_residency_by_names(self.input.size, *self.input.folders)
         return _query_subject(self.input)
+
+
+def _share(residency: caches.Residency | None) -> float | None:
+    return residency.share if residency else None
 
 
 def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
@@ -415,7 +425,12 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return {}
     used_before, used_after = before.server.used, after.server.used
-    return count_growth(used_before, used_after, process_facts.Usage._fields, "server_")
+    counts = count_growth(used_before, used_after, process_facts.Usage._fields, "server_")
+    group_cpu_s = _count_group_cpu(before, after)
+    if group_cpu_s is not None and _have_server_processes_ended(before, after):
+        # Of a process that has ended, the server's own counts have whole ticks, its group microseconds.
+        counts["server_cpu_s"] = group_cpu_s
+    return counts
 
 
 def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
@@ -448,19 +463,19 @@ def _estimate_others(
     own_s = after.own_cpu_s - before.own_cpu_s
     # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
     # negative.
-    cpu_s = max(0.0, busy_s - (client_s + own_s + server_s))
+    others_s = max(0.0, busy_s - (client_s + own_s + server_s))
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
     available_s = (os.cpu_count() or 1) * window_s
     return {
-        "others_cpu_s": round(cpu_s, 3),
-        "others_cpu_pct": round(100 * cpu_s / available_s, 1),
+        "others_cpu_s": round(others_s, 3),
+        "others_cpu_pct": round(100 * others_s / available_s, 1),
     }
 
 
 def _describe_server(
     server: Server, before: Snapshot, after: Snapshot, runs_hooks: bool
 ) -> EvidencePart:
-    """Return the facts about the server of a run.
+    """Return facts such as {"server_kind": "svnserve", "server_pid": 4711, "server_same": True, ...}.
 
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
     before the run. Only then the facts have its age, command line, program and peak memory. The peak memory
@@ -509,10 +524,7 @@ def _query_subject(subject: Subject | None) -> caches.Residency | None:
 
 
 def describe_binary(pid: int) -> str:
-    """Return path and digest of the program of a process; "" if they cannot be read.
-
-    Example: "/usr/bin/svnserve sha256:0123456789abcdef".
-    """
+    """Return the program of a process: "/usr/bin/svnserve sha256:0123456789abcdef"; "" if unknown."""
     try:
         with server_user.as_server_user():
             path = os.readlink(f"/proc/{pid}/exe")

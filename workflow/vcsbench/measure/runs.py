@@ -71,14 +71,14 @@ class Hyperfine:
         self.answer_hook = answer_hook
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
+        # The folder of the pipes. Only this user may open them: a process of somebody else could read the
+        # answers, and the hook would wait for ever.
         self.hooks = folder / "hooks"
-        # Only this user may open the pipes. A process of somebody else could read the answers, and the hook
-        # would wait for ever.
         self.hooks.mkdir(mode=0o700)
-        # Descriptors, which are open until this process ends.
+        # The descriptors of the pipes, which are open until this process ends.
         self.requests = _make_pipe(self.hooks / "ask")
         self.replies = _make_pipe(self.hooks / "answer")
-        # The process of hyperfine, the seconds of the last run() with all hooks, and of the hooks alone.
+        # The pid of hyperfine, the seconds of the last run() with all hooks, and of the hooks alone.
         self.pid = 0
         self.seconds = 0.0
         self.hooks_s = 0.0
@@ -129,19 +129,20 @@ class Hyperfine:
         # and the export has their exit codes, which vcsbench reports.
         argv += ["--ignore-failure"]
         for hook in Hook:
+            # The script gets the folder of the pipes as $0, and the name of the hook as $1.
             script = ["sh", "-c", HOOK_SCRIPT, str(self.hooks), hook]
             argv += [f"--{hook}", shlex.join(script)]
         argv += ["--export-json", str(self.export)]
 
-        timed = list(command.argv)
+        timed_argv = list(command.argv)
         if command.stdin:
             usage = processes.run_program([hyperfine, "--help"], may_fail=True).output
             if "--input" in usage:
                 argv += ["--input", command.stdin]
             else:
                 # An older hyperfine: a shell opens the file, and the command takes the place of the shell.
-                timed = ["sh", "-c", 'exec "$@" < "$0"', command.stdin, *timed]
-        return [*argv, shlex.join(timed)]
+                timed_argv = ["sh", "-c", 'exec "$@" < "$0"', command.stdin, *timed_argv]
+        return [*argv, shlex.join(timed_argv)]
 
     def _answer_hooks(self, limit_s: float) -> None:
         """Answer the hooks of hyperfine until it ends.
@@ -149,23 +150,21 @@ class Hyperfine:
         Raise the error of a hook after hyperfine has ended. Raise UserError if no hook asks for `limit_s`
         seconds: a run between two hooks takes too long.
         """
-        ended = os.pidfd_open(self.pid)
-        deadline = time.monotonic() + limit_s
+        # A descriptor that select() reports once hyperfine has ended.
+        end_of_hyperfine = os.pidfd_open(self.pid)
         try:
             while True:
-                wait_s = max(0.0, deadline - time.monotonic())
-                ready = select.select([self.requests, ended], [], [], wait_s)[0]
+                ready = select.select([self.requests, end_of_hyperfine], [], [], limit_s)[0]
                 # If both are ready, hyperfine has ended after its last hook asked. So a request is answered
                 # first.
                 if self.requests in ready:
                     self._answer_request()
-                    deadline = time.monotonic() + limit_s
-                elif ended in ready:
+                elif end_of_hyperfine in ready:
                     break
                 else:
                     raise time_limit_error(limit_s)
         finally:
-            os.close(ended)
+            os.close(end_of_hyperfine)
         if self.hook_error:
             raise self.hook_error
 
@@ -226,6 +225,7 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
             f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
         )
     try:
+        # The only command of the export.
         result = export["results"][0]
         if version == 1:
             return _read_runs_of_schema_1(result)

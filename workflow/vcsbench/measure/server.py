@@ -242,6 +242,7 @@ class Server:
         If this process is root's, the server runs as another user. It inherits the open files in
         `descriptors`, so that it needs no right to open them.
         """
+        # This also writes its configuration.
         self.argv = self.command()
         # The servers of all runs of the cell write to one file.
         if OUTPUT not in self.descriptors:
@@ -323,15 +324,16 @@ class Server:
         Raise UserError if the open files of the server cannot be read.
         """
         # Another program may have taken the port, and would answer in place of the server. So the listening
-        # socket has to be among the open files of this server.
+        # socket has to be among the open files of this server. Both are sets such as {"socket:[4711]"}.
         sockets = process_facts.listening_files(self.pid, self.port)
         if not sockets:
             return []
         open_files = {pid: process_facts.open_files(pid) for pid in process_facts.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
+        can_read_files = any(open_files.values())
         # A server that runs has open files. If none is visible, this process has no right to read them. A
         # server that has ended (`pid` is 0) has none.
-        if not listeners and self.pid and not any(open_files.values()):
+        if not can_read_files and self.pid:
             raise UserError(
                 f"{self.kind}: this process may not read the open files of its server, so another program "
                 f"could answer in its place. Allow it: in a container, --cap-add SYS_PTRACE."
@@ -426,6 +428,7 @@ class Svnserve(Server):
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
+            # svnserve finds these by a variable of its environment.
             self._make_sasl_files(self.credentials)
         elif self.credentials:
             passwords = credentials.svnserve_passwords(self.credentials)
@@ -488,7 +491,8 @@ class Httpd(Server):
             directives = read_bytes(directives_file, DIRECTIVES_LIMIT)
         except FileNotFoundError:
             raise missing_server_file(directives_file) from None
-        self.settings = "\n".join(httpd_directives(self.deployment, self._write_deployed_files()))
+        deployed_files = self._write_deployed_files()
+        self.settings = "\n".join(httpd_directives(self.deployment, deployed_files))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
             run=self._make_writable(),
@@ -505,7 +509,7 @@ class Httpd(Server):
         return self._write("httpd.conf", os.fsencode(text))
 
     def _write_deployed_files(self) -> dict[str, str]:
-        """Write the files that the settings need, and return their paths for the server."""
+        """Write the files that the settings need, and return their paths: {"rules": "/proc/self/fd/5"}."""
         files = {}
         if self._certificate:
             for name, path in self._certificate._asdict().items():
@@ -577,7 +581,8 @@ class Httpd(Server):
         if not keep_alive:
             return
         is_closed = "\nconnection: close" in self._request(KEPT_GREETING).lower()
-        if is_closed == (keep_alive == "on"):
+        must_close = keep_alive == "off"
+        if is_closed != must_close:
             raise UserError(
                 f"{self.kind}: it does not use `KeepAlive {keep_alive}`. Remove directives on connections "
                 f"from {self.source}."

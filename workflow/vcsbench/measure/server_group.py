@@ -34,15 +34,16 @@ class ServerGroup:
 
     def _try_to_add(self, pid: int) -> bool:
         """Add a server with its descendants. Return False if not all could be added."""
-        members = f"{self._folder}/cgroup.procs"
+        # The kernel lists the pids of the group in this file, and adds each pid that is written to it.
+        members_file = f"{self._folder}/cgroup.procs"
         for _ in range(TRIES):
-            added = read(members).split()
+            added = read(members_file).split()
             missing = [member for member in process_facts.family(pid) if str(member) not in added]
             if not missing:
                 return True
             for member in missing:
                 try:
-                    with open(members, "w") as file:
+                    with open(members_file, "w") as file:
                         file.write(str(member))
                 except ProcessLookupError:
                     # This process has ended since it was listed.
@@ -69,10 +70,12 @@ class ServerGroup:
 
 def _make_folder() -> Path | None:
     """Make the folder of a group, and return it; None if the kernel does not allow it."""
-    # The group of this process. In version 2 of control groups, all controllers have the same groups.
-    above = next((group.folder for group in groups("cpu") if group.version == 2), None)
-    if above is None:
+    # In version 2 of control groups, all controllers have the same groups.
+    folders = [group.folder for group in groups("cpu") if group.version == 2]
+    if not folders:
         return None
+    # The first group is that of this process, the others are its ancestors.
+    above = folders[0]
     _remove_left_groups(above)
     folder = above / f"{NAME}{os.getpid()}"
     try:

@@ -124,7 +124,7 @@ class Sshd(Server):
     def version_commands(self) -> dict[str, list[str]]:
         return {
             "sshd": [*self.env_command(), self._reachable(find_sshd(), "sshd"), "-V"],
-            "ssh": [_ssh(), "-V"],
+            "ssh": [Programs().get("ssh"), "-V"],
             "svnserve": [self.programs.get("svnserve"), *self.version_options],
         }
 
@@ -168,7 +168,7 @@ class Sshd(Server):
         return self.host
 
     def greet(self) -> str:
-        """Open a session as a client does, and return svnserve's first message.
+        """Open a session as a client does, and return svnserve's first message; "" if it sends none.
 
         Set `session_argv` and `session_files` from the process of this svnserve.
         """
@@ -180,7 +180,8 @@ class Sshd(Server):
         ) as client:
             assert client.stdin and client.stdout
             answer = b""
-            if select.select([client.stdout], [], [], START_LIMIT_S)[0]:
+            can_read = select.select([client.stdout], [], [], START_LIMIT_S)[0]
+            if can_read:
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
                 # sshd starts a process for the connection, this process a child, and the child svnserve,
@@ -201,7 +202,7 @@ class Sshd(Server):
         self.check_argv(list(self.session_argv), self.system_command())
 
     def _client_command(self) -> list[str]:
-        return [_ssh(), "-F", str(self.run / "ssh_config"), "--"]
+        return [Programs().get("ssh"), "-F", str(self.run / "ssh_config"), "--"]
 
     @cached_property
     def _configuration(self) -> Path:
@@ -218,11 +219,12 @@ class Sshd(Server):
         self._write_users()
         self.write_file("session", os.fsencode(self._session_script()))
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
-        client = CLIENT_TEMPLATE.substitute(names)
-        (self.run / "ssh_config").write_text(client)
-        template = string.Template(SSHD_TEMPLATE.read_text())
-        text = template.substitute(names, more="\n".join(self._newer_directives()))
-        return self.write_file("sshd_config", text.encode())
+        client_text = CLIENT_TEMPLATE.substitute(names)
+        (self.run / "ssh_config").write_text(client_text)
+        server_template = string.Template(SSHD_TEMPLATE.read_text())
+        newer_directives = "\n".join(self._newer_directives())
+        server_text = server_template.substitute(names, more=newer_directives)
+        return self.write_file("sshd_config", server_text.encode())
 
     def _make_keys(self) -> None:
         """Make the keys of server and client, and the list of keys that each of them accepts."""
@@ -267,7 +269,3 @@ class Sshd(Server):
             if is_unpacked_sshd() and path.exists():
                 directives.append(f"{directive} {path}")
         return directives
-
-
-def _ssh() -> str:
-    return Programs().get("ssh")

@@ -58,13 +58,14 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
     {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
-    # Of a call in two parts, the first line has the first arguments, and the second line the result. So the
-    # first arguments are stored by thread until the second line comes.
+    # A call may be printed in two lines: the first has the first arguments, the second the others and the
+    # result. So the first arguments are stored, by thread, until the second line comes.
     unfinished: dict[bytes, bytes] = {}
     for line in lines:
         match = _LINE.match(line)
         if not match:
             continue
+        # Such as b"12", b"read", b"0x3, 0x7f, 0x1000" and b"0x1000".
         thread, name, arguments, result = match.groups()
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
@@ -112,19 +113,20 @@ class Strace:
         `stdin` and `env` are the standard input and the environment of a command that strace starts.
         """
         self.counts: Counter[str] = Counter()
-        source, sink = os.pipe()
-        strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
+        # strace writes its lines to one end of a pipe, and the thread reads them at the other.
+        read_end, write_end = os.pipe()
+        strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{write_end}", *arguments]
         self.process = processes.start_process(
             ["taskset", "--cpu-list", str(cpu), *strace],
             stdout=processes.DEVNULL,
             stderr=processes.PIPE,
-            pass_fds=[sink],
+            pass_fds=[write_end],
             stdin=stdin,
             env=env,
         )
         # Only strace has this end now, so the lines end when strace ends.
-        os.close(sink)
-        self.thread = threading.Thread(target=self._count, args=(source,), daemon=True)
+        os.close(write_end)
+        self.thread = threading.Thread(target=self._count, args=(read_end,), daemon=True)
         self.thread.start()
 
     @classmethod
@@ -135,6 +137,7 @@ class Strace:
         """
         # The client of trace_command() has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
+        # A task is a thread, such as /proc/12/task/13.
         for task in _list_tasks(pids):
             os.sched_setaffinity(int(task.name), [cpu])
         arguments = []
@@ -153,15 +156,12 @@ class Strace:
             time.sleep(0.01)
         return strace
 
-    def _count(self, source: int) -> None:
-        with os.fdopen(source, "rb", buffering=1 << 20) as lines:
+    def _count(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb", buffering=1 << 20) as lines:
             self.counts = count_lines(lines)
 
     def wait(self, limit_s: float | None = None) -> str | None:
-        """Wait for the end of strace, and return the errors of strace and its command.
-
-        Return None if they take longer than a limit.
-        """
+        """Wait for the end, and return the errors of strace and its command; None after the limit."""
         errors = processes.read_errors(self.process, limit_s)
         if errors is None:
             return None
@@ -261,10 +261,7 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
 
 
 def _choose_limit(cell: PreparedCell) -> float:
-    """Return the time limit of a traced run, in seconds, by the time of an untraced one.
-
-    Raise UserError if the command fails without strace.
-    """
+    """Return the time limit of a traced run, in seconds, by the time of an untraced one."""
     cell.reset_output()
     cell.start_server()
     began = time.monotonic()
@@ -286,11 +283,13 @@ def count_locks(cell: PreparedCell) -> int | None:
     """
     if not shutil.which("strace"):
         return None
-    locking = cell.recipe["locking"]
     update = cell.timed._replace(argv=cell.fill_template(UPDATE), stdin="")
     calls = trace_command(update)["fcntl"]
     is_exclusive = calls <= MAX_EXCLUSIVE_LOCKS
-    if is_exclusive != (locking == "exclusive"):
+    # The value of the cell's axis, exclusive or default (shared).
+    locking = cell.recipe["locking"]
+    must_be_exclusive = locking == "exclusive"
+    if is_exclusive != must_be_exclusive:
         raise UserError(
             f"the client does not lock the working copy's database as {locking}: an update "
             f"without changes makes {calls} calls of fcntl. Use another client."

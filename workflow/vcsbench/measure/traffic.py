@@ -75,23 +75,26 @@ class RunningRequest(NamedTuple):
 
 
 class TrafficGenerator:
-    """The requests of all clients, from start() to the end of the last one."""
+    """The requests of all clients, from the first one to the end of the last one."""
 
     def __init__(self, specification: dict[str, Any]) -> None:
-        readers = specification["readers"]
-        commits = specification["commits"]
-        self.requests = {
-            READ: Requests([specification["read"]] * readers, []),
-            COMMIT: Requests(
-                [commit["argv"] for commit in commits], [commit["change"] for commit in commits]
-            ),
-        }
+        """Plan the requests of a specification.
+
+        Example, shortened: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL],
+        "commits": [{"argv": ["svnmucc", ...], "change": FILE}]}.
+        """
+        read_argvs = [specification["read"]] * specification["readers"]
+        commit_argvs = [commit["argv"] for commit in specification["commits"]]
+        changes = [commit["change"] for commit in specification["commits"]]
+        self.requests = {READ: Requests(read_argvs, []), COMMIT: Requests(commit_argvs, changes)}
         # The duration of the traffic in nanoseconds.
         self.length = round(specification["seconds"] * NS)
-        # The rate of an open loop; 0 in a closed loop, which has no planned arrivals.
+        # The rate of an open loop, in requests a second; 0 in a closed loop.
         self.per_s = specification["per_s"]
-        # The planned times and kinds of the requests to come, in an open loop.
-        self.arrivals = self._plan_arrivals(specification["seed"]) if self.per_s else deque()
+        # The planned times and kinds of the requests to come. A closed loop plans none.
+        self.arrivals: deque[tuple[int, str]] = deque()
+        if self.per_s:
+            self.arrivals = self._plan_arrivals(specification["seed"])
         # The file that gets the error output of all requests.
         self.errors = os.open(
             specification["errors"], os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
@@ -112,15 +115,17 @@ class TrafficGenerator:
         The kinds have the shares of readers and committers among the clients. The same seed and rate give the
         same times, for any number of clients.
         """
-        draw = random.Random(seed)
+        generator = random.Random(seed)
         times: list[int] = []
-        at_s = draw.expovariate(self.per_s)
+        # In a Poisson process, the time between two arrivals has an exponential distribution.
+        at_s = generator.expovariate(self.per_s)
         while at_s * NS < self.length:
             times.append(round(at_s * NS))
-            at_s += draw.expovariate(self.per_s)
-        clients = [READ] * len(self.requests[READ].argvs)
-        clients += [COMMIT] * len(self.requests[COMMIT].argvs)
-        return deque((at, draw.choice(clients)) for at in times)
+            at_s += generator.expovariate(self.per_s)
+        # The kinds are drawn after all times, so that the clients do not change the times.
+        kinds = [READ] * len(self.requests[READ].argvs)
+        kinds += [COMMIT] * len(self.requests[COMMIT].argvs)
+        return deque((at, generator.choice(kinds)) for at in times)
 
     def run(self) -> int:
         """Send all requests, and return 0 after the end of the last one.
@@ -132,8 +137,7 @@ class TrafficGenerator:
         self.began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         while True:
             now = self._now()
-            is_sending = now < self.length
-            if is_sending:
+            if now < self.length:
                 self._start_all(now)
             elif not self.running:
                 return 0
@@ -145,7 +149,7 @@ class TrafficGenerator:
                 errors = " ".join(self.last_errors())
                 print(f"{self.failures} requests failed: {errors}", file=sys.stderr)
                 return 1
-            # The parent has ended: this program is the child of another process now.
+            # If the parent has ended, this program is the child of another process.
             if os.getppid() != self.parent:
                 self._end_all()
                 return 1
@@ -162,10 +166,11 @@ class TrafficGenerator:
         return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
 
     def _start_all(self, now: int) -> None:
-        """Start all requests that have arrived and find an idle client.
+        """Start all requests that have arrived and find an idle client. `now` is in nanoseconds.
 
         In a closed loop, each idle client starts a request.
         """
+        # In an open loop: move the requests that have arrived to those that wait for a client.
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
             requests = self.requests[kind]
@@ -175,13 +180,18 @@ class TrafficGenerator:
             requests.waiting.append(planned)
         for kind, requests in self.requests.items():
             if not self.per_s:
+                # In a closed loop, a request arrives for each idle client.
                 requests.waiting.extend([now] * len(requests.idle))
             while requests.waiting and requests.idle:
-                self._start(kind, requests, requests.idle.popleft(), requests.waiting.popleft())
+                client = requests.idle.popleft()
+                planned = requests.waiting.popleft()
+                self._start(kind, client, planned)
 
-    def _start(self, kind: str, requests: Requests, client: int, planned: int) -> None:
-        """Start a request of a client, and add it to `running`. A committer changes its file before."""
+    def _start(self, kind: str, client: int, planned: int) -> None:
+        """Start a request of a client, by its number from 0. `planned` is its arrival in nanoseconds."""
+        requests = self.requests[kind]
         if kind == COMMIT:
+            # A commit needs a change, another one each time.
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
             with open(requests.changes[client], "w") as file:
@@ -210,6 +220,7 @@ class TrafficGenerator:
         while self.running:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:
+                # All others still run.
                 return
             ended = self._now()
             request = self.running.pop(pid)

@@ -19,7 +19,7 @@ from vcsbench.measure.git_trace import GitTrace
 from vcsbench.measure.runs import Invocation, time_limit_error
 from vcsbench.measure.work import Fingerprint
 
-# A command waits at a pipe until it is traced: a short command would end before that.
+# The shell waits for a line from the pipe $0. Then the command takes its place.
 GATE_SCRIPT = 'read -r go < "$0"; exec "$@"'
 # How long the tracer waits for children that outlive the command.
 TRACER_LIMIT_S = 2.0
@@ -89,6 +89,8 @@ class _UntimedRun:
     def __init__(
         self, command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
     ) -> None:
+        """Start the command, the thread that traces its end, and the thread that reads its output."""
+        # The command waits at this pipe: a short command would end before it is traced.
         gate = log.with_suffix(".gate")
         if not gate.exists():
             os.mkfifo(gate, 0o600)
@@ -105,6 +107,7 @@ class _UntimedRun:
         assert self.process.stdout
         # Such as "pipe:[4711]". By this name, _end_writers() finds the processes that write to it.
         self.output = os.readlink(f"/proc/self/fd/{self.process.stdout.fileno()}")
+        # A descriptor that select() reports once the command has ended.
         self.ended = os.pidfd_open(self.process.pid)
         self.tracer = ExitTracer(self.process.pid)
         self.reader = _OutputReader(self.process.stdout, read_output)
@@ -217,7 +220,7 @@ class ExitTracer(threading.Thread):
         self.is_attached.wait()
 
     def run(self) -> None:
-        """Attach to the child, and read its counts and its children's counts when they exit."""
+        """Attach to the child, and read the counts of all processes in the stop just before their exit."""
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.is_attached.set()
@@ -232,6 +235,7 @@ class ExitTracer(threading.Thread):
             if event.si_pid == self.pid and event.si_code in ENDED:
                 # The child was about to exit when the trace began, so it never stopped for the tracer.
                 return
+            # Take the event.
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):
                 self._continue_stopped(pid, status)

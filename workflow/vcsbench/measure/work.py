@@ -129,19 +129,18 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     digest = UrlFreeDigest(urls)
     revisions = 0
     paths = 0
-    # `message_lines` is the number in the last heading, and `lines_to_come` counts down while the message is
-    # skipped. `is_before_message` is True from the heading to the empty line.
+    # The number of lines in the last heading, and how many of them are still to be skipped.
     message_lines = 0
-    lines_to_come = 0
+    lines_to_skip = 0
+    # True from a heading to the empty line before the message.
     is_before_message = False
-    previous_line = b""
+    is_after_separator = False
     for line in output:
         digest.update(line)
-        heading = None
-        if previous_line == LOG_SEPARATOR:
-            heading = LOG_HEADING.fullmatch(line)
-        if lines_to_come:
-            lines_to_come -= 1
+        heading = LOG_HEADING.fullmatch(line) if is_after_separator else None
+        is_after_separator = line == LOG_SEPARATOR
+        if lines_to_skip:
+            lines_to_skip -= 1
         elif heading:
             revisions += 1
             message_lines = int(heading[1] or 0)
@@ -149,9 +148,8 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
         elif is_before_message and line.startswith(LOG_PATH):
             paths += 1
         elif is_before_message and line == b"\n":
-            lines_to_come = message_lines
+            lines_to_skip = message_lines
             is_before_message = False
-        previous_line = line
     if not revisions:
         return {}
     return {"revisions": revisions, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
@@ -240,6 +238,9 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     content_length = 0
     is_revision_0 = False
     for line in stream:
+        # The first header of a node, which is a changed path in a revision.
+        if line.startswith(NODE):
+            nodes += 1
         is_digested = nodes > 0 or not nodes_only
         # The end of the headers. The content follows.
         if line == b"\n":
@@ -257,14 +258,9 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
             revisions += 1
             youngest = int(line[len(REVISION) :])
             is_revision_0 = youngest == 0
-        elif line.startswith(NODE):
-            nodes += 1
-            is_digested = True
-        if LEFT_OUT.match(line):
-            continue
-        if is_revision_0 and LENGTH_OF_REVISION_0.match(line):
-            continue
-        if is_digested:
+        is_date_length = is_revision_0 and LENGTH_OF_REVISION_0.match(line)
+        is_left_out = is_date_length or LEFT_OUT.match(line)
+        if is_digested and not is_left_out:
             digest.update(line)
     return {
         "revisions": revisions,
@@ -379,10 +375,12 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     if not objects:
         return {}
     if is_partial:
+        # Lines such as "9f86... blob", and the names of the blobs of HEAD.
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
-        tree = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
+        head_blobs = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
         # If a server ignores the filter, git only warns, and gets the contents of earlier commits, too.
-        if blobs - set(tree.splitlines()):
+        other_blobs = blobs.difference(head_blobs.splitlines())
+        if other_blobs:
             raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
     refs = run_git(repository, *GIT_REFS)
     digest = hashlib.sha256(objects + refs)
@@ -409,7 +407,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     total = hashlib.sha256()
     for entry in _list_entries(target):
         is_directory = stat.S_ISDIR(entry.mode)
-        if is_built and (is_directory or entry.name.partition(b"/")[0] in METADATA):
+        is_metadata = entry.name.partition(b"/")[0] in METADATA
+        if is_built and (is_directory or is_metadata):
             continue
         # A NUL ends each part. No name and no target of a link has a NUL, so two different trees never give
         # the same sequence of bytes.
@@ -424,7 +423,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
             content_digest, content_bytes = _digest_file(entry.path, urls)
             files += 1
             file_bytes += content_bytes
-            kind = b"x" if entry.mode & stat.S_IXUSR else b"f"
+            is_executable = entry.mode & stat.S_IXUSR
+            kind = b"x" if is_executable else b"f"
             total.update(kind + content_digest.encode() + b"\0")
     if not files and not symlinks:
         return {}

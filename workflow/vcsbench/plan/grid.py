@@ -8,22 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
+from vcsbench import axis_names
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
-from vcsbench.axis_names import (
-    CACHE_AXIS,
-    FILESYSTEM_AXIS,
-    FORMAT_AXIS,
-    PACKING_AXIS,
-    PRISTINES_AXIS,
-    REF_STORAGE_AXIS,
-    REFLINK_AXIS,
-    REFS_AXIS,
-    REPOSITORY_AXIS,
-    STORAGE_AXIS,
-    UPKEEP_AXIS,
-)
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Command, Study, axis_values, matches_cell, path_part
 
@@ -37,20 +25,21 @@ MOST_CELLS = 50_000
 # Fixed cost is the same for all values of these axes: it depends neither on the storage of a repository nor
 # on the contents of memory.
 SAME_FIXED_COST = {
-    REPOSITORY_AXIS,
-    CACHE_AXIS,
-    FORMAT_AXIS,
-    PACKING_AXIS,
-    STORAGE_AXIS,
-    FILESYSTEM_AXIS,
-    REFLINK_AXIS,
-    PRISTINES_AXIS,
-    UPKEEP_AXIS,
-    REFS_AXIS,
-    REF_STORAGE_AXIS,
+    axis_names.REPOSITORY_AXIS,
+    axis_names.CACHE_AXIS,
+    axis_names.FORMAT_AXIS,
+    axis_names.PACKING_AXIS,
+    axis_names.STORAGE_AXIS,
+    axis_names.FILESYSTEM_AXIS,
+    axis_names.REFLINK_AXIS,
+    axis_names.PRISTINES_AXIS,
+    axis_names.UPKEEP_AXIS,
+    axis_names.REFS_AXIS,
+    axis_names.REF_STORAGE_AXIS,
 }
 EMPTY_FORMATS = ("f8", "f7")
 
+# By axis: {"command": "log", "cache": "cold"}. An axis that does not apply has "".
 AxisValues = Mapping[str, str]
 WhySkip = Callable[[AxisValues], str]
 Row = TypeVar("Row", bound=Mapping[str, object])
@@ -73,20 +62,20 @@ class CellSpec:
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
     """Return the cells of a study, also those that are skipped here.
 
-    First come the cells of the configured grid, in the order of the values of its axes, some with a duplicate
-    right after them. The cells on the empty repository, which measure fixed cost, are last. `why_skip`
-    returns why this machine cannot measure a cell with given values of axes; "" if it can. Raise UserError if
-    no cell is left.
+    First come the cells of the configured grid, in the order of the values of its axes. Some are followed by
+    a duplicate: a second cell with equal values, which shows the noise. The cells on the empty repository,
+    which measure fixed cost, are last. `why_skip` returns why this machine cannot measure a cell with given
+    values of axes; "" if it can. Raise UserError if no cell is left.
     """
     settings = env.config.settings
+    # The values of each axis in the order of the study: {"command": ["log", "export"], "format": ["f7"]}.
     values = measured_values(study, env)
     cells = []
-    for axes in _sort_points(_points(env, study, values), values):
+    for axes in _sort_points(_read_points(env, study, values), values):
         cells.append(CellSpec(study.name, _path(axes), axes, why_skip(axes)))
     if not cells:
         text = "no cell is left. Take something out of its `exclude`."
         raise env.config.error(["grid", study.name], text)
-    # The cells that are measured here, and those of them that get a second cell with the same axes.
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
     duplicated = _choose_duplicates(
         measured, study.variance_group, settings.duplicates, settings.seed
@@ -98,7 +87,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
             grid.append(replace(cell, path=cell.path + DUPLICATE))
     # A server on another machine has no empty repository.
     if not settings.server:
-        caches = values.get(CACHE_AXIS, [])
+        caches = values.get(axis_names.CACHE_AXIS, [])
         for axes in fixed_cost_points(study, measured.values(), caches, why_skip):
             grid.append(CellSpec(study.name, _path(axes), axes))
     return grid
@@ -116,19 +105,20 @@ def _sort_points(
     ranks: dict[str, dict[str, int]] = {}
     for axis, names in values.items():
         ranks[axis] = {value: rank for rank, value in enumerate(["", *names])}
+
+    def ranks_of_point(axes: AxisValues) -> list[int]:
+        return [ranks[axis][value] for axis, value in axes.items()]
+
     # A cell that is in `points` twice has one path.
     point_by_path = {_path(axes): axes for axes in points}
-    return sorted(
-        point_by_path.values(),
-        key=lambda axes: [ranks[axis][value] for axis, value in axes.items()],
-    )
+    return sorted(point_by_path.values(), key=ranks_of_point)
 
 
 def _path(axes: AxisValues) -> str:
     return "/".join(path_part(value) for value in axes.values())
 
 
-def _points(
+def _read_points(
     env: Environment, study: Study, values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
     """Return the axis values of all cells that the configuration includes and does not exclude.
@@ -143,19 +133,20 @@ def _points(
     points = []
     for index, configured in enumerate(grid.include):
         part = _read_part(env, study, values, ("include", index), configured)
-        # For each axis, the values that the part names, or all values.
-        choices = [part.get(axis, values[axis]) for axis in values]
+        # An axis that the part does not name has all of its values.
+        choices = {axis: part.get(axis, values[axis]) for axis in values}
         # The number is checked before the combinations are made: after a slip in the configuration, it may be
         # millions.
-        number = math.prod(len(names) for names in choices)
+        number = math.prod(len(names) for names in choices.values())
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
-        for combination in product(*choices):
-            axes = dict(zip(values, combination, strict=True))
+        for combination in product(*choices.values()):
+            axes = dict(zip(choices, combination, strict=True))
             if any(matches_cell(axes, excluded) for excluded in excluded_parts):
                 continue
             command = study.command(axes)
+            # A command may be restricted to some values of axes, such as one access.
             if command.restrict_to is None or matches_cell(axes, command.restrict_to):
                 points.append(_without_inapplicable(axes, command))
     return points
@@ -234,7 +225,7 @@ def _choose_duplicates(
 
 
 def is_fixed_cost(axes: AxisValues) -> bool:
-    return axes.get(REPOSITORY_AXIS) == EMPTY
+    return axes.get(axis_names.REPOSITORY_AXIS) == EMPTY
 
 
 def fixed_cost_points(
@@ -246,20 +237,20 @@ def fixed_cost_points(
     format and cache state, share one such cell. Traffic has none, and neither has a command that fails on an
     empty repository, or that `why_skip` excludes there. `caches` are the values of the axis `cache`.
     """
-    # By the values of a cell on all other axes than SAME_FIXED_COST.
+    # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
         command = study.command(axes)
         # Traffic has a fixed duration, and each of its requests includes the start of a client.
         has_none = command.fixed_cost is False or command.traffic is not None
-        has_repository = axes.get(REPOSITORY_AXIS, "") != ""
+        has_repository = axes.get(axis_names.REPOSITORY_AXIS, "") != ""
         if has_none or not has_repository or group in points:
             continue
-        candidates = _fixed_cost_candidates(axes, caches)
-        measurable = next((point for point in candidates if not why_skip(point)), None)
-        if measurable is not None:
-            points[group] = measurable
+        for point in _fixed_cost_candidates(axes, caches):
+            if not why_skip(point):
+                points[group] = point
+                break
     return list(points.values())
 
 
@@ -267,14 +258,14 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
     """Yield the axis values of cells that may measure the fixed cost of a cell, the best cell first."""
     # By axis, the values on an empty repository, the best first. On other axes, the cell's value stays.
     candidates = {
-        REPOSITORY_AXIS: [EMPTY],
-        PACKING_AXIS: ["nopack"],
-        FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
-        UPKEEP_AXIS: ["one-pack"],
-        REFS_AXIS: ["as-is"],
-        REF_STORAGE_AXIS: ["packed"],
+        axis_names.REPOSITORY_AXIS: [EMPTY],
+        axis_names.PACKING_AXIS: ["nopack"],
+        axis_names.FORMAT_AXIS: [axes.get(axis_names.FORMAT_AXIS, ""), *EMPTY_FORMATS],
+        axis_names.UPKEEP_AXIS: ["one-pack"],
+        axis_names.REFS_AXIS: ["as-is"],
+        axis_names.REF_STORAGE_AXIS: ["packed"],
         # Warm caches scatter least.
-        CACHE_AXIS: [*warmest_first(caches), axes.get(CACHE_AXIS, "")],
+        axis_names.CACHE_AXIS: [*warmest_first(caches), axes.get(axis_names.CACHE_AXIS, "")],
     }
     choices = []
     for axis, value in axes.items():

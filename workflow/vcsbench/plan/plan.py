@@ -25,7 +25,7 @@ class Plan:
     """The cells of the configured studies."""
 
     def __init__(self, env: Environment, by_block: bool = False) -> None:
-        """Make the grids of all configured studies, and read the decided rounds.
+        """Make the grids of all configured studies, and read the rounds that earlier runs have decided.
 
         Without `by_block`, a round of all blocks ends before the next round begins. With it, a block has all
         of its rounds before the next block. Raise UserError for a grid that has no cell, or too many.
@@ -45,7 +45,8 @@ class Plan:
         self._check_size()
         # By study and path.
         self.cell_by_key = {(cell.study, cell.path): cell for cell in self.cells}
-        # The decided rounds of each study. Empty if the configuration fixes the rounds.
+        # The rounds that a run with a time limit has decided so far, by study. Without a time limit, the
+        # configuration fixes the rounds, and this is empty.
         self.batches: dict[str, SamplingBatches] = {}
         if self.config.settings.rounds is None:
             self.batches = {study: self._read_batches(study) for study in self.grids}

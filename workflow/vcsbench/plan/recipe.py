@@ -63,9 +63,10 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     command = study.command(axes)
     defaults = _default_values(study, command, axes, env)
     draft = _with_axes(_keys_of_command(command, env), axes, defaults, env)
-    if draft["runs"] == AUTO:
-        draft["runs"] = _choose_runs(cast("Recipe", draft))
+    # The keys come from many places, so their types cannot be checked.
     recipe = cast("Recipe", draft)
+    if draft["runs"] == AUTO:
+        recipe["runs"] = _choose_runs(recipe)
     # One access can be another server for another system: `http` of git is not `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     recipe["state"] = _state_of_cell(recipe, command)
@@ -90,13 +91,14 @@ def _with_axes(
 ) -> dict[str, object]:
     """Return `keys` with the keys of each axis, by the cell's value on it, or the default of the axis.
 
-    For example, the value "f7" on the axis `format` adds {"repository": {"format": "f7"}}.
+    `keys` are those of the command: {"argv": "{svn} log {url}", "runs": "auto"}. For example, the value "f7"
+    on the axis `format` adds {"repository": {"format": "f7"}}.
     """
     draft = dict(keys)
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
         for key, part in axis_of(name).recipe_keys(value, env).items():
-            before = draft.get(key)
+            before = draft.get(key)  # from the command, or from another axis
             # Two axes may set parts of one mapping, such as the repository's name and its format.
             if isinstance(part, Mapping) and isinstance(before, Mapping):
                 draft[key] = {**before, **part}
@@ -143,7 +145,10 @@ def _all_axes(axes: Mapping[str, str]) -> list[str]:
 
 
 def _state_of_cell(recipe: Recipe, command: Command) -> State:
-    """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises."""
+    """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises.
+
+    A promise is what the evidence of each run must show, such as cold caches.
+    """
     # All cells share the state's dict (STATES), so a copy is changed.
     state = recipe["state"].copy()
     # draft_recipe() has read `runs`, which is a key of the recipe and not of its state.
@@ -153,6 +158,7 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
         state["warmup"] += warmup_of_server
+    # A command may set its warm-up runs itself. Then its first cold run is not discarded in addition.
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False

@@ -53,8 +53,9 @@ class SamplingBatches:
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
         """Read the last decision with rounds. Each block has at least `least` rounds.
 
-        `blocks` has the digest of the repositories of each block: {"log/ruby/cold": "9f86d081884c7d65"}. A
-        decision on other repositories does not count.
+        A decision, made while a study is measured, gives the next batch of rounds. `blocks` has the digest of
+        the repositories of each block: {"log/ruby/cold": "9f86d081884c7d65"}. Decisions on other repositories
+        do not count.
         """
         self.study = study
         self.root = root

@@ -29,17 +29,19 @@ class ConvertedPreparation(Preparation):
         """Load a source into a git repository, convert that, verify the result, and return facts on it."""
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
-        git = staging / "history.git"
+        # The history in git's form is only needed for the conversion.
+        history = staging / "history.git"
         try:
             with progress.stage(source.doing, unit="commits"):
-                facts = import_history(source, git)
-            commits = int(run_git(git, "rev-list", "--count", "--all"))
+                facts = import_history(source, history)
+            commits = int(run_git(history, "rev-list", "--count", "--all"))
             with progress.stage(f"converting to {fmt}"):
-                self._convert(git, path)
+                self._convert(history, path)
             with progress.stage("verifying"):
                 self._verify(path)
         finally:
-            remove_path(git)
+            remove_path(history)
+        # The check below reads this number.
         keep_commit_count(path, commits)
         record = describe_load(source, facts, PLAIN_FORMAT, commits, begun)
         mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN_FORMAT)

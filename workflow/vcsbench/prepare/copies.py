@@ -65,6 +65,15 @@ class CopyJob(NamedTuple):
     finish: Callable[[Path], None] | None = None
 
 
+@dataclass(frozen=True)
+class PlannedCopy:
+    """A missing copy of a variant: its number, from 1, and the job that makes it."""
+
+    variant: Variant
+    number: int
+    job: CopyJob
+
+
 class Content(NamedTuple):
     """The digest of all files of a repository, and its state (read_state) when they were read."""
 
@@ -72,8 +81,6 @@ class Content(NamedTuple):
     state: dict[str, str]
 
 
-# By variant and number of the copy, from 1.
-Jobs = Mapping[tuple[Variant, int], CopyJob]
 # The record of each load, by repository and format.
 Loads = Mapping[tuple[str, str], LoadRecord]
 
@@ -104,6 +111,7 @@ def copy_and_compare(
 
     Raise OSError if a copy differs from its source. The caller removes the folder `temporary`.
     """
+    # The servers, which run as another user, have to read the copies.
     umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
@@ -123,9 +131,9 @@ def copy_and_compare(
         # Threads help here: Python lets others run while one reads a file or digests a large piece of it.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
-        expected = dict(zip(sources, pool.map(read_content, sources), strict=True))
+        content_by_source = dict(zip(sources, pool.map(read_content, sources), strict=True))
         for job, content in zip(jobs, pool.map(read_content, destinations), strict=True):
-            if content.digest != expected[job.source].digest:
+            if content.digest != content_by_source[job.source].digest:
                 raise OSError(f"{job.destination} is not the same as {job.source}")
             contents.append(content)
             at.done += 1
@@ -141,7 +149,7 @@ def interleave(
     if the repositories had grown together. `temporary`, on the same storage, gets a spacer between two steps,
     as in the published study: a file of random size, from 0 to twice `fragmentation_kib`.
     """
-    sizes = random.Random(seed)
+    spacer_sizes = random.Random(seed)
     for job in jobs:
         # Empty folders, too: Subversion requires db/transactions.
         for folder, _ in folder_states.walk(job.source):
@@ -149,25 +157,31 @@ def interleave(
 
     # By step first, and then by copy: (step, index of the copy's job, file).
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
-    previous = None
+    previous_step = None
     with progress.stage("copying", len(files), "files") as at:
         # The progress display shows `at.done`, the number of finished files.
         for at.done, (step, index, file) in enumerate(files):
             # A step of a copy has several files: the revision, and its properties. A spacer comes before each
-            # but the first.
-            if fragmentation_kib and previous not in (None, (step, index)):
-                size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
+            # step but the first.
+            step_of_copy = (step, index)
+            is_new_step = previous_step not in (None, step_of_copy)
+            if fragmentation_kib and is_new_step:
+                size = round(spacer_sizes.uniform(0, 2 * fragmentation_kib * 1024))
                 _write(f"{temporary}/spacer{at.done}", _random_chunks(size), mode=0o644)
-            previous = (step, index)
-            job = jobs[index]
-            chunks = read_chunks(f"{job.source}/{file.name}", file.size)
-            destination = f"{job.destination}/{file.name}"
-            # See LARGE_BYTES: ext4 would put a large file near its folder.
-            path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
-            is_synced = file.size >= SYNCED_BYTES
-            _write(path, chunks, mode=file.mode | READABLE, is_synced=is_synced)
-            if path != destination:
-                os.rename(path, destination)
+            previous_step = step_of_copy
+            _copy_file(jobs[index], file, temporary)
+
+
+def _copy_file(job: CopyJob, file: StoredFile, temporary: Path) -> None:
+    """Copy a file of a job's source to its destination. A large one is made in `temporary` and moved."""
+    chunks = read_chunks(f"{job.source}/{file.name}", file.size)
+    destination = f"{job.destination}/{file.name}"
+    # See LARGE_BYTES: ext4 would put a large file near its folder.
+    is_large = file.size >= LARGE_BYTES
+    path = f"{temporary}/large" if is_large else destination
+    _write(path, chunks, mode=file.mode | READABLE, is_synced=file.size >= SYNCED_BYTES)
+    if is_large:
+        os.rename(path, destination)
 
 
 def _random_chunks(size: int) -> Iterator[bytes]:
@@ -198,13 +212,14 @@ def make_copies(
         # An earlier job that was killed may have left spacers there.
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
-        jobs = _plan_jobs(workdir.path, variants, loads, settings)
+        planned = _plan_copies(workdir.path, variants, loads, settings)
+        jobs = [copy.job for copy in planned]
         # Copies that were changed are removed before the space is checked, because they take some of it.
-        for job in jobs.values():
+        for job in jobs:
             _remove_copy(workdir, job.destination)
-        _check_space(workdir.path, list(jobs.values()), settings.fragmentation_kib)
+        _check_space(workdir.path, jobs, settings.fragmentation_kib)
         if jobs:
-            _make_batch(workdir, jobs, loads, settings)
+            _make_batch(workdir, planned, loads, settings)
         for system in {variant.system for variant in variants}:
             _make_empty(workdir, system)
     # All copies of a variant have the same facts, so the facts of the first copy are returned.
@@ -241,46 +256,38 @@ def _remove_incomplete(workdir: WorkDir) -> None:
             workdir.remove(REPOSITORIES, path.name)
 
 
-def _plan_jobs(
+def _plan_copies(
     folder: Path, variants: Sequence[Variant], loads: Loads, settings: CopySettings
-) -> dict[tuple[Variant, int], CopyJob]:
-    """Return a job for each missing copy in a work folder, by variant and number of the copy.
+) -> list[PlannedCopy]:
+    """Return the missing copies of variants in a work folder, each with the job that makes it.
 
     The source of a job is the loaded or packed repository. If that is gone, it is the first intact copy of
     the variant. If no copy is intact, remove the metadata of all of them, and raise UserError.
     """
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
-    jobs = {}
+    planned = []
     for variant, number in missing:
+        # By number: {1: .../ruby.f7.pack.1, 2: .../ruby.f7.pack.2}.
+        paths: dict[int, Path] = {}
+        for copy_number in range(1, settings.copies + 1):
+            paths[copy_number] = repository.copy_path(folder, variant.name, copy_number)
+        intact = [path for other, path in paths.items() if (variant, other) not in missing]
         source = staged_path(loads[variant.repo, variant.format], variant)
-        if not source:
-            source = _find_intact_copy(folder, variant, settings.copies, missing)
+        if not source and intact:
+            source = intact[0]
         if not source:
             # The plan of a run checks only a sample of files, and may have found these copies intact. For the
             # next plan, copies without metadata are missing, so its run loads the repository again.
-            for copy_number in range(1, settings.copies + 1):
-                copy = repository.copy_path(folder, variant.name, copy_number)
-                repository.metadata_file(copy).unlink(missing_ok=True)
+            for path in paths.values():
+                repository.metadata_file(path).unlink(missing_ok=True)
             raise UserError(
                 f"{folder}: no copy of {variant.name} is intact, and the loaded repository is "
                 f"gone or was changed. Run again to load it again."
             )
-        destination = repository.copy_path(folder, variant.name, number)
         store = variant.system.store
-        jobs[variant, number] = CopyJob(
-            source, destination, store.list_files(source), store.finish_copy
-        )
-    return jobs
-
-
-def _find_intact_copy(
-    folder: Path, variant: Variant, copies: int, missing: Mapping[tuple[Variant, int], str]
-) -> Path | None:
-    """Return the first copy of a variant that is not missing; None if all are."""
-    for number in range(1, copies + 1):
-        if (variant, number) not in missing:
-            return repository.copy_path(folder, variant.name, number)
-    return None
+        job = CopyJob(source, paths[number], store.list_files(source), store.finish_copy)
+        planned.append(PlannedCopy(variant, number, job))
+    return planned
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
@@ -311,38 +318,42 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`."""
     status = os.statvfs(path)
     free = status.f_bavail * status.f_frsize
-    need = _needed_space(jobs, fragmentation_kib, status.f_frsize)
-    needed = words.size(need.total)
-    if need.spacers:
-        needed += f", spacers of {words.size(need.spacers)} included"
+    needed = _needed_space(jobs, fragmentation_kib, status.f_frsize)
+    size_text = words.size(needed.total)
+    if needed.spacers:
+        size_text += f", spacers of {words.size(needed.spacers)} included"
     number = words.count_of(len(jobs), "copy needs", "copies need")
-    print(f"{number} {needed}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
-    # btrfs makes inodes as it needs them, and reports 0 of 0.
-    has_too_few_inodes = status.f_files > 0 and need.files > status.f_favail
-    if need.total > free or has_too_few_inodes:
-        lower = "lower `fragmentation_kib`, " if need.spacers else ""
+    print(f"{number} {size_text}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
+    # Each file needs an inode. btrfs makes inodes as it needs them, and reports 0 of 0.
+    has_too_few_inodes = status.f_files > 0 and needed.files > status.f_favail
+    if needed.total > free or has_too_few_inodes:
+        lower = "lower `fragmentation_kib`, " if needed.spacers else ""
         raise UserError(
-            f"{path}: the copies need {needed} in {need.files} files, and there are {words.size(free)} and "
-            f"{status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
+            f"{path}: the copies need {size_text} in {needed.files} files, and there are {words.size(free)} "
+            f"and {status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
         )
 
 
-def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettings) -> None:
-    """Make the copies of all jobs, verify their sources at the same time, and write their metadata last.
+def _make_batch(
+    workdir: WorkDir, planned: Sequence[PlannedCopy], loads: Loads, settings: CopySettings
+) -> None:
+    """Make planned copies, verify their sources at the same time, and write their metadata last.
 
     Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
-    damaged. After an error, all copies of the jobs are removed.
+    damaged. After an error, all of these copies are removed.
     """
+    jobs = [copy.job for copy in planned]
     # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
     # loads are verified here.
-    load_folders = {Path(loads[variant.repo, variant.format]["path"]) for variant, _ in jobs}
-    source_folders = {job.source.parent for job in jobs.values()}
-    batch = list(jobs.values())
+    load_folders = set()
+    for copy in planned:
+        load_folders.add(Path(loads[copy.variant.repo, copy.variant.format]["path"]))
+    loaded_sources = load_folders & {job.source.parent for job in jobs}
     try:
         temporary = workdir.make(TEMPORARY)
-        with verify.verifying(sorted(load_folders & source_folders)):
+        with verify.verifying(sorted(loaded_sources)):
             contents = copy_and_compare(
-                batch,
+                jobs,
                 temporary,
                 fragmentation_kib=settings.fragmentation_kib,
                 seed=settings.seed,
@@ -350,15 +361,14 @@ def _make_batch(workdir: WorkDir, jobs: Jobs, loads: Loads, settings: CopySettin
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
         # A source that is itself a copy must still have the digest in its metadata.
-        for job, content in zip(batch, contents, strict=True):
+        for job, content in zip(jobs, contents, strict=True):
             _check_copied_again(job.source, content)
-        for ((variant, number), job), content in zip(jobs.items(), contents, strict=True):
-            load = loads[variant.repo, variant.format]
-            metadata = _describe_copy(variant, load, job, content, settings.fragmentation_kib)
-            metadata["copy"] = number
-            repository.write_metadata(job.destination, metadata)
+        for copy, content in zip(planned, contents, strict=True):
+            load = loads[copy.variant.repo, copy.variant.format]
+            metadata = _describe_copy(copy, load, content, settings.fragmentation_kib)
+            repository.write_metadata(copy.job.destination, metadata)
     except BaseException:
-        for job in batch:
+        for job in jobs:
             _remove_copy(workdir, job.destination)
         raise
     finally:
@@ -381,9 +391,13 @@ def _check_copied_again(source: Path, content: Content) -> None:
 
 
 def _describe_copy(
-    variant: Variant, load: LoadRecord, job: CopyJob, content: Content, fragmentation_kib: float
+    copy: PlannedCopy, load: LoadRecord, content: Content, fragmentation_kib: float
 ) -> CopyMetadata:
-    """Return the metadata of the copy that a job has made (CopyMetadata), except its number and path."""
+    """Return the metadata of a copy that was made (CopyMetadata), except its path.
+
+    `load` is the record of the load of its repository, and `content` was read from the copy.
+    """
+    variant, job = copy.variant, copy.job
     metadata: dict[str, object] = {
         "repo": variant.repo,
         "identity": variant.identity,
@@ -396,5 +410,6 @@ def _describe_copy(
         "fragmentation_kib": fragmentation_kib,
         "digest": content.digest,
         "state": content.state,
+        "copy": copy.number,
     }
     return cast("CopyMetadata", metadata)

@@ -60,6 +60,7 @@ class GitPreparation(Preparation):
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
             if isinstance(source, GitCopySource):
+                # The user's git repository stays as it is: its files are copied.
                 git_store.create_bare(path, source.object_format())
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
@@ -103,7 +104,7 @@ def import_history(source: Source, path: Path) -> Facts:
     """
     git_store.create_bare(path)
     facts = None
-    # The pack is written again below, so it need not be small.
+    # Callers write the pack again or read it once, so it need not be small.
     settings = {"pack.compression": "1", "core.compression": "1"}
     arguments = ("fast-import", "--quiet", "--done")
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
@@ -112,8 +113,10 @@ def import_history(source: Source, path: Path) -> Facts:
             facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
         program.close_input()
         if program.process.wait() != 0:
+            # This raises OSError if the messages report a full storage.
             raise_write_error(program.errors(), path)
             raise program.failed()
+    # Without facts, git ended without an error before the source had written everything.
     if not facts:
         raise UserError(f"{path}: git fast-import did not read all of the history. Run again.")
     return facts
@@ -129,18 +132,11 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         raise UserError(f"{loaded}: {reason}. Leave such cells out of the grid.")
     path = loaded.with_name(f"{git_store.GIT_FORMAT}.{state.name}")
     new = path.with_name(f"{path.name}.new")
+    # `path` may come from an earlier load, and `new` from a killed job.
     for old in (path, new):
         remove_path(old)
     try:
-        # MIDX_BITMAP is MANY_PACKS with an index. If that state exists, a copy of it is faster than pushes.
-        many = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
-        has_many_packs = not GitStore().mismatch(many, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
-        if state.upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
-            shutil.copytree(many, new)
-        elif state.upkeep in (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC):
-            _push_in_parts(loaded, new, is_geometric=state.upkeep == Upkeep.GEOMETRIC)
-        else:
-            shutil.copytree(loaded, new)
+        _copy_objects(loaded, new, state.upkeep)
         # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
         begun = time.monotonic()
@@ -159,10 +155,25 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
     return MadeState(path, seconds)
 
 
+def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
+    """Make a repository with the objects of a loaded one: in many packs, if a state of upkeep has many."""
+    if upkeep not in git_store.MANY_PACKS_UPKEEPS:
+        shutil.copytree(loaded, new)
+        return
+    # MIDX_BITMAP is MANY_PACKS with an index. If that state exists, a copy of it is faster than pushes.
+    many = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
+    has_many_packs = not GitStore().mismatch(many, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
+    if upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
+        shutil.copytree(many, new)
+    else:
+        _push_in_parts(loaded, new, is_geometric=upkeep == Upkeep.GEOMETRIC)
+
+
 def _keep_up(path: Path, upkeep: str) -> None:
-    """Bring the objects of a repository into a state of upkeep."""
+    """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap."""
     if upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS:
-        # The user's repository may have graphs and indices. They would describe packs that a repack removes.
+        # All other states have one pack. The user's repository may have graphs and indices. They would
+        # describe packs that a repack removes.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
@@ -181,7 +192,7 @@ def _keep_up(path: Path, upkeep: str) -> None:
 
 
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
-    """Make a repository by PUSHES pushes of the commits of a loaded one, the oldest first.
+    """Make a repository with many packs: push the commits of a loaded one in PUSHES parts, the oldest first.
 
     With `is_geometric`, it is repacked between pushes, as a server does. Raise UserError for one commit.
     """
@@ -190,11 +201,11 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     if len(commits) < 2:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
     parts = min(PUSHES, len(commits))
-    # The index of the last commit of each part.
+    # The index of the last commit of each part: {1, 3, 5, ...} for 100 commits in 50 parts.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits so far that have no child yet. A push of them pushes all commits so far.
+    # The commits so far that have no child yet, as keys. A push of them pushes all commits so far.
     heads: dict[str, None] = {}
-    number = 0
+    pushes = 0
     with progress.stage("pushing", len(commits), "commits") as at:
         # The progress display shows `at.done`, the number of pushed commits.
         for at.done, (commit, parents) in enumerate(commits):
@@ -202,9 +213,9 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 heads.pop(parent, None)
             heads[commit] = None
             if at.done in ends:
-                number += 1
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
-                if is_geometric and number % PUSHES_PER_REPACK == 0:
+                pushes += 1
+                if is_geometric and pushes % PUSHES_PER_REPACK == 0:
                     run_git(path, *GEOMETRIC_REPACK)
     # Last, all refs: tags with a message are objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])

@@ -28,6 +28,7 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     if state.refs != git_store.AS_IS_REFS:
         refs = _choose_refs(refs, int(state.refs), loaded)
     _clear_refs(path, loaded, state.ref_storage)
+    # One process of git sets all refs, because a state may have 20,000.
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
     if state.ref_storage == git_store.PACKED_REFS:
@@ -67,12 +68,12 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
+    head = (loaded / "HEAD").read_text()
     hash_name = object_format(loaded)
     # A repository without commits, whose files of this storage are moved to `path`.
     fresh = path / "fresh"
     git_store.create_bare(fresh, hash_name, storage)
     (fresh / "config").replace(path / "config")
-    head = (loaded / "HEAD").read_text()
     if storage == git_store.REFTABLE:
         # git itself makes the files of an empty reftable.
         remove_path(fresh)
@@ -86,4 +87,5 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
     if storage == git_store.REFTABLE:
+        # HEAD is, for example, `ref: refs/heads/main`.
         run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())

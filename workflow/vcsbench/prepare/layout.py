@@ -67,41 +67,36 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         sentence = "are the only copies of their kind"
         return {"verdict": LayoutVerdict.ALONE, "sentence": sentence, "apart": []}
 
-    # same_step_gaps: the bytes between a step and the same step of the nearest other copy, for each step.
-    # other_step_gaps: the bytes between two steps of one copy, the median for each copy.
+    # For each step, the bytes between it and the same step of the nearest other copy.
     same_step_gaps: list[int] = []
+    # For each compared copy, the median of the bytes between two of its steps.
     other_step_gaps: dict[str, float] = {}
+    # The copies in the largest group of their kind.
     together: set[str] = set()
     for positions in map(_comparable, kinds):
-        same_step_gaps += _gaps_to_nearest_copy(positions)
         gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
+        same_step_gaps += _gaps_to_nearest_copy(positions)
         other_step_gaps |= gaps_of_kind
         together |= _largest_group(positions, gaps_of_kind)
     # Without gaps, no step is in two copies that have several steps each.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
-    # The names of the compared copies that are in no group.
     apart = sorted(other_step_gaps.keys() - together)
-    verdict = _verdict(len(apart), len(other_step_gaps))
-    number = words.count_of(len(apart), "copy lies", "copies lie")
-    statement = {
-        LayoutVerdict.INTERLEAVED: "lie interleaved",
-        LayoutVerdict.PARTLY: f"lie interleaved only in part, {number} apart",
-        LayoutVerdict.APART: "do NOT lie interleaved",
-    }[verdict]
+    if not apart:
+        verdict, statement = LayoutVerdict.INTERLEAVED, "lie interleaved"
+    elif len(apart) == len(other_step_gaps):
+        verdict, statement = LayoutVerdict.APART, "do NOT lie interleaved"
+    else:
+        number = words.count_of(len(apart), "copy lies", "copies lie")
+        statement = f"lie interleaved only in part, {number} apart"
+        verdict = LayoutVerdict.PARTLY
     sentence = (
         f"{statement}: the same revision or shard of the nearest other copy is "
         f"{words.size(median(same_step_gaps))} away, another one of the same copy "
         f"{words.size(median(other_step_gaps.values()))} (medians of {sampled} sampled files, by FIEMAP)"
     )
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
-
-
-def _verdict(apart: int, compared: int) -> LayoutVerdict:
-    if apart == 0:
-        return LayoutVerdict.INTERLEAVED
-    return LayoutVerdict.APART if apart == compared else LayoutVerdict.PARTLY
 
 
 def _unknown(reason: str) -> CopyLayout:
@@ -152,14 +147,15 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
         # Two copies may have no sampled step in common. So a copy joins a group if it lies together with one
         # member. If it does with members of several groups, these groups become one.
         joined = {copy}
-        separate = []
+        other_groups = []
         for group in groups:
             if any(are_together(copy, member) for member in group):
                 joined |= group
             else:
-                separate.append(group)
-        groups = [*separate, joined]
+                other_groups.append(group)
+        groups = [*other_groups, joined]
     largest = max(groups, key=len, default=set())
+    # A single copy is no group.
     return largest if len(largest) > 1 else set()
 
 

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import progress, words
@@ -57,27 +58,24 @@ def choose_staging(
     load.
     """
     size = repository_bytes(estimate)
-    # Scratch comes first, because it is the fastest. It may be one of the storages: then it is listed once.
+    # Scratch comes first, because it is the fastest.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
-    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in workdirs}
+    for workdir in workdirs:
+        workdir.make()
+    reserved = _reserved_bytes(workdirs, repositories, size)
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
-    # By device, the bytes of the later repositories: work folders on one device share its space.
-    later_bytes: dict[int, int] = dict.fromkeys(devices.values(), 0)
-    for workdir, number in repositories.items():
-        later_bytes[devices[workdir]] += size * number
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     print_progress(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
     # Without space for the copies, the load is useless. So the error is raised before hours of loading.
     for workdir in repositories:
-        needed = later_bytes[devices[workdir]]
-        if needed > free[workdir]:
-            raise _too_small(workdir, needed, free[workdir])
+        if reserved[workdir] > free[workdir]:
+            raise _too_small(workdir, reserved[workdir], free[workdir])
 
-    # The load takes the first work folder whose device has space for it next to the later repositories.
+    # The load takes the first work folder with space for it next to the later repositories.
     for workdir in workdirs:
-        if later_bytes[devices[workdir]] + size <= free[workdir]:
+        if reserved[workdir] + size <= free[workdir]:
             if workdir is not scratch:
                 print_progress(
                     f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer"
@@ -85,7 +83,22 @@ def choose_staging(
             return workdir
     # None has enough space. The error names the last one.
     last = workdirs[-1]
-    raise _too_small(last, later_bytes[devices[last]] + size, free[last])
+    raise _too_small(last, reserved[last] + size, free[last])
+
+
+def _reserved_bytes(
+    workdirs: Sequence[WorkDir], repositories: Mapping[WorkDir, int], size: int
+) -> dict[WorkDir, int]:
+    """Return the bytes that later repositories take on the device of each work folder.
+
+    Work folders on one device share its space, so each of them has the bytes of all. `repositories` has the
+    number of later repositories in each work folder, and `size` is the size of one.
+    """
+    devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
+    bytes_by_device: Counter[int] = Counter()
+    for workdir, number in repositories.items():
+        bytes_by_device[devices[workdir]] += size * number
+    return {workdir: bytes_by_device[device] for workdir, device in devices.items()}
 
 
 def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:

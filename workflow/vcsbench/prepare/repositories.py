@@ -40,14 +40,16 @@ class PreparedRepositories:
         # because params of rules have to be the same in each run.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
-        # The configured folder of each storage.
+        # The configured folder of each storage: {"disk": "/var/tmp"}.
         self.folders = folders
         # The number of copies of each variant, and the mean spacer between their files.
         self.copies = copies
         self.fragmentation_kib = fragmentation_kib
+        # The checkout.
         self.root = root
-        # The number of revisions of each dump file that cells read, by repository.
+        # The number of revisions of each dump file that cells read, by repository: {"ruby": 500}.
         self.dumps = dumps
+        # The value of a token whose output has to be made again.
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -116,20 +118,18 @@ class PreparedRepositories:
         """Return the time when the copies on a storage were made, as text, from the rule's record.
 
         If copies that the rule once made are missing or changed, as after a reboot on a tmpfs, print their
-        names, and return the present time.
+        names, and return the present time. As a param of the rule, another time makes the rule run again.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
-        # The identity of the source from which the copies of each variant were made. A variant without copies
-        # of its present source is a change of another param of the rule, so it needs no new token.
-        made_identities = {
-            name: facts.get("identity") for name, facts in record.get("repositories", {}).items()
-        }
-        made = [
-            variant
-            for variant in self.needed[storage]
-            if made_identities.get(variant.name) == variant.identity
-        ]
+        facts_by_variant = record.get("repositories", {})
+        # The variants whose copies were made from their present source. Another source is a change of another
+        # param of the rule, so it needs no new token.
+        made = []
+        for variant in self.needed[storage]:
+            identity_of_made = facts_by_variant.get(variant.name, {}).get("identity")
+            if identity_of_made == variant.identity:
+                made.append(variant)
         lost = []
         for (variant, number), reason in self.missing(storage).items():
             if variant in made:
@@ -152,10 +152,9 @@ class PreparedRepositories:
         for storage, variants in self.needed.items():
             missing = self.missing(storage)
             for variant in variants:
-                numbers = range(1, self.copies + 1)
-                if (variant.repo, variant.format) == (repo, fmt) and all(
-                    (variant, number) in missing for number in numbers
-                ):
+                if (variant.repo, variant.format) != (repo, fmt):
+                    continue
+                if all((variant, number) in missing for number in range(1, self.copies + 1)):
                     without_copies.append(variant)
         return without_copies
 
@@ -164,23 +163,25 @@ class PreparedRepositories:
         """Return the time of a load as text, from its record; the present time if it has to be loaded again.
 
         It has to be loaded again without a record. If the loaded repository is gone or changed, it is loaded
-        again only if something has to be made from it: copies of a variant without any, or the dump file.
+        again only if something has to be made from it: copies of a variant without any, or the dump file. As
+        a param of the rule, another time makes the rule run again.
         """
         record = self.read_load(repo, fmt)
         if not record:
             return self._now
         loaded = loaded_path(record)
         for variant in self._without_copies(repo, fmt):
+            # The source has changed since the load.
             if record["identity"] != variant.identity:
                 return self._now
             # Copies are made from `staged_path`. A packed one that is gone is made again from the loaded one.
-            can_be_made = bool(loaded) and variant.is_made
             can_be_copied = staged_path(record, variant) is not None
-            if not can_be_made and not can_be_copied:
+            can_be_made = variant.is_made and loaded is not None
+            if not can_be_copied and not can_be_made:
                 return self._now
         # One dump serves all formats. It is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        if is_dumped and not loaded and not self._has_dump(repo):
+        if is_dumped and loaded is None and not self._has_dump(repo):
             return self._now
         return record["made"]
 
@@ -199,7 +200,7 @@ class PreparedRepositories:
     def dump_token(self, repo: str) -> str:
         """Return the time of a dump, from its record; the present time if the file is missing or short."""
         record = self.read_dump(repo)
-        if not record or not has_dump(record, self.dumps[repo]):
+        if record is None or not has_dump(record, self.dumps[repo]):
             return self._now
         return record["made"]
 
@@ -224,21 +225,22 @@ class PreparedRepositories:
         # its own request stays, also if fewer copies are missing by now.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
-        numbers: dict[str, int] = {}
+        number_by_folder: dict[str, int] = {}
         for storage, variants in self.needed.items():
-            wanted = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
-            if not wanted:
+            loaded_variants = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
+            if not loaded_variants:
                 continue
-            copies = sum(variant in wanted for variant, _ in self.missing(storage))
+            copies = sum(variant in loaded_variants for variant, _ in self.missing(storage))
             # The packed repository, and each other state, is made next to the loaded one.
-            states = sum(variant.is_made for variant in wanted)
+            states = sum(variant.is_made for variant in loaded_variants)
             folder = self.folders[storage]
             # Two storages may be one folder.
-            numbers[folder] = numbers.get(folder, 0) + copies + states
+            number_by_folder[folder] = number_by_folder.get(folder, 0) + copies + states
         # The loaded repository is kept on the first storage with its copies, or on any for a dump alone.
-        home = next(iter(numbers), "") or next(iter(self.folders.values()))
-        numbers[home] = numbers.get(home, 0) + 1
-        return {"home": home, "repositories": numbers}
+        candidates = [*number_by_folder, *self.folders.values()]
+        home = candidates[0]
+        number_by_folder[home] = number_by_folder.get(home, 0) + 1
+        return {"home": home, "repositories": number_by_folder}
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
@@ -309,15 +311,15 @@ def missing_copies(
     About `checked_files` files of all copies are checked, in random shards (folders of revisions); by default
     all. A copy that was made with another `fragmentation_kib` counts as missing.
     """
-    metadata_of: dict[tuple[Variant, int], CopyMetadata] = {}
+    metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
         for number in range(1, copies + 1):
             path = repository.copy_path(workdir, variant.name, number)
-            metadata_of[variant, number] = repository.read_metadata(path)
-    total_files = sum(metadata.get("files", 0) for metadata in metadata_of.values())
+            metadata_by_copy[variant, number] = repository.read_metadata(path)
+    total_files = sum(metadata.get("files", 0) for metadata in metadata_by_copy.values())
 
     missing = {}
-    for (variant, number), metadata in metadata_of.items():
+    for (variant, number), metadata in metadata_by_copy.items():
         # The number of shards to check, None for all. For 100 of 1,000 files: a tenth of the shards of each
         # copy.
         shards = None

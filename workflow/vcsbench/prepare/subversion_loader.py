@@ -49,7 +49,44 @@ class SubversionPreparation(Preparation):
     """The preparation of FSFS repositories: loaded or copied as they are, and packed."""
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        return _load(source, fmt, staging)
+        """Load a source into a repository of a format, and return facts about it (loader.load_source).
+
+        The format `as-is` is an exact copy of the user's repository, which keeps its packing. Repositories of
+        other formats are not packed.
+        """
+        begun = time.monotonic()
+        format_value = formats.parse_format(fmt)
+        if format_value.is_as_is:
+            source, repository, facts = _copy_as_it_is(source, fmt, staging)
+        else:
+            repository = staging / f"{fmt}.{formats.NOT_PACKED}"
+            facts = _load_stream(source, repository, format_value)
+        if format_value.is_upgraded:
+            fsfs.upgrade(repository, format_value)
+        print_progress(
+            f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
+        )
+        # An svnadmin of another release may make another format. All results would be about this wrong
+        # format.
+        packing = repository.name.rpartition(".")[2]
+        mismatch = fsfs.mismatch(repository, fmt, packing)
+        if mismatch:
+            raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
+        tree = source.tree(repository)
+        # The folder with the most entries, and the numbers of paths that not every system can check out.
+        folder, odd_paths = summarize_tree(repository, tree)
+        return {
+            "packing": packing,
+            "revisions": facts.revisions,
+            "notes": list(facts.notes),
+            "load_options": list(facts.load_options),
+            "tree": tree,
+            "folder": folder,
+            "busy_file": facts.busy_file,
+            "long_names": odd_paths.impossible,
+            "reserved_names": odd_paths.reserved,
+            "seconds": round(time.monotonic() - begun, 1),
+        }
 
     def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
         """Pack a copy of the loaded repository: there is no other state to make."""
@@ -59,54 +96,21 @@ class SubversionPreparation(Preparation):
         return list_verifications(folder, fmt, stop)
 
 
-def _load(source: Source, fmt: str, staging: Path) -> LoadRecord:
-    """Load a source into a repository of a format, and return facts about it (loader.load_source).
+def _copy_as_it_is(source: Source, fmt: str, staging: Path) -> tuple[SvnSource, Path, Facts]:
+    """Copy the user's repository. Return the source that reads the copy, the path of the copy, and facts.
 
-    The format `as-is` is an exact copy of the user's repository, which keeps its packing. Repositories of
-    other formats are not packed.
+    The path is, for example, as-is.pack, or as-is-to-f8.pack for a copy that is upgraded later. Raise
+    UserError if the source is no local repository, or if it has later commits than when the run began.
     """
-    begun = time.monotonic()
-    format_value = formats.parse_format(fmt)
-    if format_value.loaded_as == formats.AS_IS:
-        if not isinstance(source, SvnSource):
-            raise UserError(
-                f"{source.describe()}: an exact copy needs a local repository. Use its path."
-            )
-        copy, facts = hotcopy(source.repository, staging)
-        # The copy is `as-is.<packing>`. It gets the name of its format, which may be as-is-to-f8: such a copy
-        # is upgraded below.
-        packing = copy.name.rpartition(".")[2]
-        repository = copy.rename(staging / f"{fmt}.{packing}")
-        # This raises an error if the copy has later commits than the source had when the run began.
-        source = source.from_copy(repository)
-    else:
-        packing = formats.NOT_PACKED
-        repository = staging / f"{fmt}.{packing}"
-        facts = _load_stream(source, repository, format_value)
-    if format_value.is_upgraded:
-        fsfs.upgrade(repository, format_value)
-    print_progress(
-        f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
-    )
-    # An svnadmin of another release may make another format. All results would be about this wrong format.
-    mismatch = fsfs.mismatch(repository, fmt, packing)
-    if mismatch:
-        raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
-    tree = source.tree(repository)
-    # The folder with the most entries, and the numbers of paths that not every system can check out.
-    folder, odd_paths = summarize_tree(repository, tree)
-    return {
-        "packing": packing,
-        "revisions": facts.revisions,
-        "notes": list(facts.notes),
-        "load_options": list(facts.load_options),
-        "tree": tree,
-        "folder": folder,
-        "busy_file": facts.busy_file,
-        "long_names": odd_paths.impossible,
-        "reserved_names": odd_paths.reserved,
-        "seconds": round(time.monotonic() - begun, 1),
-    }
+    if not isinstance(source, SvnSource):
+        raise UserError(
+            f"{source.describe()}: an exact copy needs a local repository. Use its path."
+        )
+    copy, facts = hotcopy(source.repository, staging)
+    # hotcopy() names the copy as-is.<packing>. It gets the name of its format.
+    packing = copy.name.rpartition(".")[2]
+    repository = copy.rename(staging / f"{fmt}.{packing}")
+    return source.from_copy(repository), repository, facts
 
 
 def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -> Facts:
@@ -132,12 +136,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    # svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So it gets a
-    # view of the source: a folder with a link to `db`, and with empty folders in place of the others.
-    for name in ("locks", "hooks", "conf"):
-        (view / name).mkdir(parents=True)
-    (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
-    (view / "db").symlink_to(repository / "db")
+    _make_view(repository, view)
     try:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
@@ -155,6 +154,18 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     # The user's repository may have been packed since the run began. So the packing is that of the copy.
     packing = fsfs.check_shape(copy).packing
     return copy.rename(staging / f"{formats.AS_IS}.{packing}"), facts
+
+
+def _make_view(repository: Path, view: Path) -> None:
+    """Make a folder that svnadmin can copy in place of the user's repository.
+
+    svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So the folder has
+    a link to `db`, and empty folders in place of the others.
+    """
+    for name in ("locks", "hooks", "conf"):
+        (view / name).mkdir(parents=True)
+    (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
+    (view / "db").symlink_to(repository / "db")
 
 
 def _disconnect_memcached(copy: Path) -> list[str]:
@@ -182,6 +193,7 @@ def _make_readable(copy: Path) -> None:
             path = os.path.join(folder, name)
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
+            # fwalk() comes to the folders among the names later.
             if stat.S_ISREG(mode):
                 # The name may belong to another file by now. So the mode is that of the file that is opened,
                 # and no link is opened.
@@ -218,7 +230,8 @@ def _stream(source: Source, path: Path) -> Facts:
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, so writing fails. Its messages have the reason.
+        # If svnadmin fails, it ends early, so writing fails. Its messages, which are read below, have the
+        # reason.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
@@ -245,13 +258,15 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
     `load` is the program, which has ended, and `path` the repository into which it loaded. Example: `...
     svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
     """
-    reached = fsfs.youngest(path)
-    load.failure += f" after revision {reached}"
+    last_loaded = fsfs.youngest(path)
+    # `failure` is the beginning of the program's error.
+    load.failure += f" after revision {last_loaded}"
     # Such as `revision 8 of a.dump, at byte 4096`; "" if the source has no place of a revision.
-    place = source.describe_place(reached + 1)
+    place = source.describe_place(last_loaded + 1)
     if place:
         load.failure += f" ({place})"
     error = load.failed()
+    # The messages of svnadmin have codes, such as E160020.
     for code, remedy in REMEDIES.items():
         if code in str(error):
             return UserError(f"{error}. {remedy}")
@@ -309,6 +324,7 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
                 shutil.copyfileobj(output, file, CHUNK)
 
             fsfs.read_output(write, "dump", "-q", "-r", f"0:{last}", repository)
+            # After a power cut, a dump with a record is complete.
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)

@@ -58,11 +58,11 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     check_stop(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
-        count = at.follow(pattern)
+        show_revision = at.follow(pattern)
 
         def on_line(line: str) -> None:
             check_stop(stop)
-            count(line)
+            show_revision(line)
 
         fsfs.run_svnadmin("verify", *options, path, on_line=on_line)
 
@@ -101,23 +101,23 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
 
     `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed.
     """
-    # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999, one
-    # after another. The youngest revisions are not packed: both repositories have the same files of them.
-    size, last = read_shape(plain).shard, fsfs.youngest(plain)
+    shard_size, youngest = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
-        return path / "db" / "revs" / fsfs.revision_file(revision, size)
+        return path / "db" / "revs" / fsfs.revision_file(revision, shard_size)
 
-    with progress.stage("comparing", last, "revisions") as at:
+    with progress.stage("comparing", youngest, "revisions") as at:
+        # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999,
+        # one after another.
         for shard in range(shards):
             check_stop(stop)
-            first = shard * size
+            first = shard * shard_size
             at.done = first
-            # svnadmin pack has joined these files.
-            parts = [revision_file(plain, revision) for revision in range(first, first + size)]
+            revisions = range(first, first + shard_size)
+            parts = [revision_file(plain, revision) for revision in revisions]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
-        # The revisions after the last packed shard.
-        for at.done in range(shards * size, last + 1):
+        # The youngest revisions are not packed: both repositories have the same files of them.
+        for at.done in range(shards * shard_size, youngest + 1):
             unpacked = revision_file(packed, at.done)
             _check_concatenation([revision_file(plain, at.done)], unpacked)
 

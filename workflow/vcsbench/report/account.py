@@ -43,22 +43,18 @@ class OutlookMoment:
 class Account:
     """The account of a study. The defaults are those of a study without any result."""
 
-    # The seconds of all sessions, of each of their steps, and of the timed runs.
-    taken_s: float = 0.0
-    spent_s: Mapping[str, float] = field(default_factory=dict)
-    timed_s: float = 0.0
-    # The standard deviation of a single run, 0 if it is unknown.
-    scatter_pct: float = 0.0
+    taken_s: float = 0.0  # of all sessions
+    spent_s: Mapping[str, float] = field(default_factory=dict)  # by the step of a session
+    timed_s: float = 0.0  # of the timed runs
+    scatter_pct: float = 0.0  # the standard deviation of a single run, 0 if it is unknown
     blocks: Sequence[BlockAccount] = ()
-    # The number of comparisons by table and result.
+    # The number of comparisons, by table and result: {"f6-vs-f7": {Result.EQUAL: 3}}.
     tables: Mapping[str, Mapping[Result, int]] = field(default_factory=dict)
     # For each open comparison that more rounds can decide: the further rounds of all cells that it needs. The
     # least number is first.
     more_rounds: Sequence[int] = ()
-    # The shortest further time is first.
-    outlook: Sequence[OutlookMoment] = ()
-    # The limit of a session, None if it had a number of rounds in place of a limit.
-    minutes: float | None = None
+    outlook: Sequence[OutlookMoment] = ()  # the shortest further time is first
+    minutes: float | None = None  # the limit of a session, None if it had a number of rounds
     # The reason for the end of the measuring (codes.StopReason), "" if the session was interrupted, or had a
     # number of rounds.
     why: str = ""

@@ -83,13 +83,14 @@ def shown_flags(results: Results) -> set[str]:
     disturbed), and those DOUBTS that no aggregate card has.
     """
     number_of_pairs = 0
+    # By flag: the number of comparisons that have it.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
-        uncounted = () if card.question.aggregate else DOUBTS
-        for case in card.cases:
-            for pair in case.pairs:
-                number_of_pairs += 1
-                counts.update(flag for flag in pair.flags if flag not in uncounted)
+        ignored = () if card.question.aggregate else DOUBTS
+        pairs = [pair for case in card.cases for pair in case.pairs]
+        number_of_pairs += len(pairs)
+        for pair in pairs:
+            counts.update(flag for flag in pair.flags if flag not in ignored)
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
     return shown - PLAIN_FLAGS - BUSY_FLAGS
 
@@ -157,6 +158,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     if outside:
         names = words.enumeration([value_label(axis, value) for value in outside])
         lines.append(f"This run did not measure {names}.")
+    # The answer leaves out most comparisons of svnbench's commands, which do no work for a user.
     if card.uncounted_cases:
         lines.append(_describe_uncounted(card))
     # The lines of an aggregate card already say which values have no result.
@@ -216,7 +218,7 @@ def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
     axis = card.question.axis
     texts = []
     for case, pair in _list_pairs(card):
-        # The results are those of the recommended value, if the comparison is about it.
+        # The text is about the recommended value, if it is a side of the comparison.
         value = card.answer.value if card.answer.value in pair.sides else pair.candidate
         for reversal in opposites:
             is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
@@ -227,20 +229,15 @@ def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return a row for each comparison that the answer of a card counts.
+    """Return a row for each comparison that the answer of a card counts, in the order of _rank_pair.
 
-    Decided comparisons are first, then the others, and noise checks (A/A tests) are last. Of each kind, the
-    largest factor in either direction is first. `flags` are those that rows may name.
+    `flags` are those that rows may name.
     """
     axis = card.question.axis
     axes = list(results.order)
     # The values of all axes identify a cell.
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
-    pairs = _list_pairs(card)
-    # By its logarithm, a ratio of 1/2 is as large as one of 2.
-    pairs.sort(key=lambda item: -abs(math.log(item[1].ratio)))
-    # Sorting is stable, and False is before True.
-    pairs.sort(key=lambda item: (item[1].is_noise_check, not item[1].is_decided))
+    pairs = sorted(_list_pairs(card), key=_rank_pair)
     # If all rows have the same side, the axis of the chart names it once.
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
@@ -255,6 +252,17 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         )
         rows.append(row)
     return rows
+
+
+def _rank_pair(pair_in_case: tuple[Case, Pair]) -> tuple[bool, bool, float]:
+    """Return the sort key of a row: decided comparisons, then the others, then noise checks (A/A tests).
+
+    Of each kind, the largest factor in either direction is first.
+    """
+    _, pair = pair_in_case
+    # By its logarithm, a ratio of 1/2 is as large as one of 2.
+    size = abs(math.log(pair.ratio))
+    return pair.is_noise_check, not pair.is_decided, -size
 
 
 def _label_sides(axis: str, pair: Pair, names_candidate: bool, names_baseline: bool) -> str:

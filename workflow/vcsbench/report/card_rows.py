@@ -7,11 +7,12 @@ from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import pair_outcome, pair_text
 from vcsbench.advice.cards import Card
-from vcsbench.advice.decision import Case, Pair, Where
+from vcsbench.advice.decision import Case, Pair
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.codes import Call
 from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
+from vcsbench.plan.grid import AxisValues
 from vcsbench.report.results import Rows, unique_values
 
 # The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
@@ -41,7 +42,7 @@ class CardRow:
     """
 
     pair: Pair
-    where: Where
+    where: AxisValues
     label: str
     text: str
     times: Sequence[str]
@@ -62,9 +63,9 @@ def make_card_row(
 ) -> CardRow:
     """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
 
-    `runs_of_sides` are the valid runs of the baseline and the candidate, each [] without any. `sides` begins
-    the label, "" for a label of the case alone: `f8 against f6: cold log over svn`. `shown_flags` are the
-    flags that rows may name.
+    `sides` begins the label: `f8 against f6` in `f8 against f6: cold log over svn`. It is "" for a label of
+    the case alone. `shown_flags` are the flags that rows may name. `runs_of_sides` are the valid runs of the
+    baseline and of the candidate.
     """
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)

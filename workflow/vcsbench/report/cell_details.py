@@ -143,23 +143,9 @@ def _shorten(value: float | None) -> float | None:
 def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     """Return sentences on the evidence of a cell's runs: caches, reads, server, and flags.
 
-    Examples: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`, `clock, 2 runs: The
-    clock was set ...`. Evidence that no run has is left out.
+    Example of a flag: `clock, 2 runs: The clock was set ...`. Evidence that no run has is left out.
     """
-    ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
-    clearing = words.enumeration([way for way in ways if way])
-    if clearing:
-        sentences = [f"The caches were cleared before a run, by {clearing}."]
-    else:
-        sentences = ["No cache was cleared before a run."]
-    shares = []
-    for when in ("before", "after"):
-        numbers = _read_numbers(runs, f"resident_{when}")
-        if numbers:
-            text = _format_range(numbers, lambda share: f"{words.significant(100 * share, 2)} %")
-            shares.append(f"{text} {when} a run")
-    if shares:
-        sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
+    sentences = _describe_caches(runs)
     read_bytes = _read_numbers(runs, "device_bytes")
     if read_bytes:
         amount = _format_range(read_bytes, words.size)
@@ -169,6 +155,28 @@ def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     for flag in unique_values(flags):
         number = words.count_of(flags.count(flag), "run")
         sentences.append(f"{flag}, {number}: {explain_flag(flag, thresholds)}")
+    return sentences
+
+
+def _describe_caches(runs: Rows) -> list[str]:
+    """Return sentences on the clearing of caches, and on the share of the cell's files in memory.
+
+    Example: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`
+    """
+    sentences = ["No cache was cleared before a run."]
+    ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
+    clearing = words.enumeration([way for way in ways if way])
+    if clearing:
+        sentences = [f"The caches were cleared before a run, by {clearing}."]
+    texts = []
+    for when in ("before", "after"):
+        # A share is from 0 to 1.
+        shares = _read_numbers(runs, f"resident_{when}")
+        if shares:
+            text = _format_range(shares, lambda share: f"{words.significant(100 * share, 2)} %")
+            texts.append(f"{text} {when} a run")
+    if texts:
+        sentences.append(f"Share of its files in memory: {', '.join(texts)}.")
     return sentences
 
 
@@ -211,13 +219,8 @@ def summarise_times(runs: Rows) -> list[float | None]:
     and the server's CPU time, and the waiting: the time in which neither computed. It is below 0 if both
     computed at once. Example: `[1.24, 0.81, 0.3, 0.13]`.
     """
-    valid = [
-        run
-        for run in runs
-        if words.is_number(run["elapsed_s"])
-        and run["elapsed_s"] > 0
-        and not is_invalid(run["flags"])
-    ]
+    timed = [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
+    valid = [run for run in timed if not is_invalid(run["flags"])]
     if not valid:
         return []
     # Each round has the same weight, also if some of its runs are invalid.
@@ -226,8 +229,10 @@ def summarise_times(runs: Rows) -> list[float | None]:
     elapsed = geometric_mean(means)
     client = _median_of_means(_sum_client_cpu(members) for members in rounds)
     server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
-    # A local command has no server (None), so only the client computes.
-    waiting = None if client is None else elapsed - client - (server or 0.0)
+    waiting = None
+    if client is not None:
+        # A local command has no server, so only the client computes.
+        waiting = elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
 
 

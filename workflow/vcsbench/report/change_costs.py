@@ -4,6 +4,7 @@ A load is `svnadmin load` of a dump into new repositories, one of each format. I
 another format. Packing is `svnadmin pack`, and upkeep the commands of git that repack and index.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TypedDict
 
@@ -40,12 +41,12 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     repository, load = _find_largest_load(results)
     if not load:
         return None
-    sizes: dict[str, dict[str, int]] = {}
-    for facts in (context["repository"] for context in results.contexts):
+    sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for context in results.contexts:
+        facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
             # A repository in the format of the installed svnadmin has no name of a format.
-            sizes_of_format = sizes.setdefault(facts.get("format", ""), {})
-            sizes_of_format[facts.get("packing", "")] = facts["bytes"]
+            sizes[facts.get("format", "")][facts.get("packing", "")] = facts["bytes"]
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
@@ -58,20 +59,19 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 def measured_work(results: Results) -> WorkOfChange:
     """Return the time that loading, packing and upkeep took, by axis and value; {} without a load.
 
-    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False)}`: all formats load at once. A
-    change without a known time is missing.
+    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False), ("packing", "pack"): ...}`. All
+    formats load at once, so they share an entry. A change without a known time is missing.
     """
     _, load = _find_largest_load(results)
     if not load:
         return {}
-    # Git makes upkeep of what it has imported. Its import is no change that a user chooses.
     is_git = load["format"] == GIT_FORMAT
-    seconds: dict[tuple[str, str], float] = {}
+    noun, state_axis = ("commit", UPKEEP_AXIS) if is_git else ("revision", PACKING_AXIS)
+    seconds = {(state_axis, state): taken for state, taken in load["seconds_by_state"].items()}
+    # The import of a git repository is no change that a user chooses.
     if not is_git:
         seconds[FORMAT_AXIS, ANY] = load["seconds"]
-    for state, taken in load["seconds_by_state"].items():
-        seconds[UPKEEP_AXIS if is_git else PACKING_AXIS, state] = taken
-    amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
+    amount = words.count_of(load["revisions"], noun)
     in_memory = _is_in_memory(load)
     return {
         change: MeasuredWork(taken, amount, in_memory) for change, taken in seconds.items() if taken
@@ -90,6 +90,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         return []
     estimate = make_estimate(results)
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
+    # A record of a load has the times of the packings that were made of it, too.
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
         if axis == FORMAT_AXIS:
@@ -106,9 +107,9 @@ def describe_costs(results: Results, axis: str) -> list[str]:
 
 
 def _describe_upkeep(results: Results) -> list[str]:
-    """Return a sentence on the time of each upkeep: `Time here, with 3 000 commits: one pack 2 s, ... .`
+    """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
 
-    That is the time from packs as they were loaded. Many packs are made by pushes, so they have no time.
+    A time starts from packs as they were loaded. Pushes make the state of many packs, so it has no time.
     """
     sentences = []
     for load in _find_loads(results).values():
@@ -125,25 +126,23 @@ def _describe_upkeep(results: Results) -> list[str]:
 
 
 def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[str]:
-    """Return a sentence on the bytes of each format or packing, [] if only one is known.
+    """Return a sentence on the bytes of each format or packing (`axis`), [] if only one is known.
 
     `sizes` has bytes by format and packing. Example: `Size of the files: f6 80.0 MiB, f7 35.0 MiB. Not
     packed, they take more on disk.`
     """
     subject = "Size of the files"
-    if axis == PACKING_AXIS:
-        # Packings are compared in the first format that has both.
-        with_both = [(name, packings) for name, packings in sizes.items() if len(packings) > 1]
-        if not with_both:
-            return []
-        name, compared = with_both[0]
-        if name:
-            subject += f" of {name}"
-    else:
+    # The bytes of each value of the axis.
+    compared: dict[str, int] = {}
+    for format_name, size_by_packing in sizes.items():
         # Formats are compared without packing.
-        compared = {
-            name: packings["nopack"] for name, packings in sizes.items() if "nopack" in packings
-        }
+        if axis == FORMAT_AXIS and "nopack" in size_by_packing:
+            compared[format_name] = size_by_packing["nopack"]
+        # Packings are compared in the first format that has both.
+        if axis == PACKING_AXIS and len(size_by_packing) > 1 and not compared:
+            compared.update(size_by_packing)
+            if format_name:
+                subject += f" of {format_name}"
     if len(compared) < 2:
         return []
     texts = [

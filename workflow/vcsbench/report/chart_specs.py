@@ -158,6 +158,7 @@ def pick_filter(axes: Iterable[str], compared: str = "") -> str:
     `compared` axis, so a pick on that axis fits if the value is one of the two sides. `compared` is "" for
     rows that compare nothing.
     """
+    # Without an axis, every row fits.
     tests = ["true"]
     for axis in axes:
         fits = f"!datum['{axis}'] || datum['{axis}'] === pick_{axis}"
@@ -212,22 +213,18 @@ def forest_chart(
     y = _row_axis(records)
     # Each style of a row has a colour for the dot's line and one for its inside. The page explains them below
     # the chart, so the chart needs no legend.
-    strokes, fills = zip(*DOT_COLOURS.values(), strict=True)
     styles = list(DOT_COLOURS)
-    stroke_scale = altair.Scale(domain=styles, range=list(strokes))
-    fill_scale = altair.Scale(domain=styles, range=list(fills))
+    line_colours = [line for line, _ in DOT_COLOURS.values()]
+    inside_colours = [inside for _, inside in DOT_COLOURS.values()]
+    stroke_scale = altair.Scale(domain=styles, range=line_colours)
+    fill_scale = altair.Scale(domain=styles, range=inside_colours)
     stroke = altair.Color("style:N", scale=stroke_scale, legend=None)
     fill = altair.Fill("style:N", scale=fill_scale, legend=None)
-    tooltip = _tooltip(
-        {
-            "case:N": "Case",
-            "result:N": "Result",
-            "interval:N": "95 % interval",
-            "note:N": "Notes",
-        }
-    )
+    titles = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
+    tooltip = _tooltip({f"{field}:N": title for field, title in titles.items()})
 
-    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis.
+    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis. A mark
+    # with `x` and `x2` reaches from the one to the other.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
@@ -292,7 +289,11 @@ def _forest_record(row: CardRow) -> Record:
 
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors."""
-    ends = [end for dot in dots for end in _ends_of(dot)]
+    # All numbers that the axis should show, None for each that is unknown.
+    ends: list[float | None] = []
+    for dot in dots:
+        ends += [dot.published, dot.measured]
+        ends += [dot.low, dot.high, dot.expected_low, dot.expected_high]
     domain = factor_domain(ends)
     records = [_finding_record(dot, domain) for dot in dots]
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
@@ -315,11 +316,11 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     texts = base.mark_text(align="left", color=INK).encode(
         x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
     )
-    published_key = "Hollow diamond: published. " if any(dot.published for dot in dots) else ""
-    is_beyond = any(end and not 1 / MAX_FACTOR <= end <= MAX_FACTOR for end in ends)
-    beyond = (
-        f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis." if is_beyond else ""
-    )
+    key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
+    if any(dot.published for dot in dots):
+        key = f"Hollow diamond: published. {key}"
+    if any(end and not 1 / MAX_FACTOR <= end <= MAX_FACTOR for end in ends):
+        key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
         data=altair.Data(values=records),
@@ -327,12 +328,8 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
         height=altair.Step(FINDING_ROW),
         padding=PADDING,
     )
-    return Chart(
-        "findings",
-        "Published findings: published and measured factors",
-        _specification(chart),
-        f"{published_key}Dot: measured, with its 95 % interval. Grey bar: the expected range.{beyond}",
-    )
+    title = "Published findings: published and measured factors"
+    return Chart("findings", title, _specification(chart), key)
 
 
 def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
@@ -363,11 +360,6 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     }
 
 
-def _ends_of(dot: FindingDot) -> list[float | None]:
-    """Return all numbers that the axis should show for a finding, None for each that is unknown."""
-    return [dot.published, dot.measured, dot.low, dot.high, dot.expected_low, dot.expected_high]
-
-
 def line_chart(
     *,
     name: str,
@@ -392,30 +384,29 @@ def line_chart(
     colours = []
     shapes = []
     for number in range(len(lines)):
-        colours.append(LINE_COLOURS[number % len(LINE_COLOURS)])
-        shapes.append(LINE_SHAPES[number // len(LINE_COLOURS) % len(LINE_SHAPES)])
+        group, place_in_group = divmod(number, len(LINE_COLOURS))
+        colours.append(LINE_COLOURS[place_in_group])
+        shapes.append(LINE_SHAPES[group % len(LINE_SHAPES)])
     colour_scale = altair.Scale(domain=lines, range=colours)
     shape_scale = altair.Scale(domain=lines, range=shapes)
     # By default, Vega-Lite leaves out all but 30 lines of a legend.
     legend = altair.Legend(title=None, orient="right", symbolLimit=0)
+    # The labels of the places stay horizontal.
+    place_axis = altair.Axis(labelAngle=0)
+    x = altair.X("place:N", title=place_title, sort=list(places), axis=place_axis)
+    value_axis = altair.Axis(format="~g")
+    value_scale = altair.Scale(type="log")
+    y = altair.Y("value:Q", title=value_title, scale=value_scale, axis=value_axis)
     chart = (
         altair.Chart(altair.Data(values=records))
         .mark_line(point=True)
         .encode(
-            x=altair.X(
-                "place:N", title=place_title, sort=list(places), axis=altair.Axis(labelAngle=0)
-            ),
-            y=altair.Y(
-                "value:Q",
-                title=value_title,
-                scale=altair.Scale(type="log"),
-                axis=altair.Axis(format="~g"),
-            ),
+            x=x,
+            y=y,
             color=altair.Color("line:N", scale=colour_scale, legend=legend),
             shape=altair.Shape("line:N", scale=shape_scale, legend=legend),
             tooltip=[
-                altair.Tooltip("line:N", title="Cells"),
-                altair.Tooltip("place:N", title=place_title),
+                *_tooltip({"line:N": "Cells", "place:N": place_title}),
                 altair.Tooltip("value:Q", title=value_title, format=".4~g"),
             ],
         )
@@ -427,9 +418,8 @@ def line_chart(
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
     """Return a plot with a row for each cell, and in it a stroke for each round.
 
-    A stroke is at the round's distance from the cell's mean. The cell with the largest distance, above or
-    below its mean, is first. `picks` are the axes on which a reader can pick a value: the plot shows fitting
-    cells.
+    A stroke is at the round's distance from the cell's mean. The cell with the largest distance is first.
+    `picks` are the axes on which a reader can pick a value: the plot shows fitting cells.
     """
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
     records: list[Record] = [
@@ -442,14 +432,8 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
         }
         for dot in noisiest_first
     ]
-    tooltip = _tooltip(
-        {
-            "label:N": "Cell",
-            "round:N": "Round",
-            "seconds:N": "Time",
-            "deviation:Q": "Above the mean, in per cent",
-        }
-    )
+    titles = {"label:N": "Cell", "round:N": "Round", "seconds:N": "Time"}
+    tooltip = _tooltip({**titles, "deviation:Q": "Above the mean, in per cent"})
     x = altair.X("deviation:Q", title="time of a round above the cell's mean, in per cent")
     chart = (
         altair.Chart(altair.Data(values=records))
@@ -471,18 +455,17 @@ def time_chart(seconds: Mapping[str, float]) -> Chart:
     parts = list(seconds)
     records = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]
     colours = altair.Scale(domain=parts, range=list(LINE_COLOURS[: len(parts)]))
+    legend = altair.Legend(title=None)
     chart = (
         altair.Chart(altair.Data(values=records))
         .mark_bar()
         .encode(
             x=altair.X("seconds:Q", title="seconds", stack="zero"),
-            color=altair.Color(
-                "part:N", scale=colours, sort=parts, legend=altair.Legend(title=None)
-            ),
+            color=altair.Color("part:N", scale=colours, sort=parts, legend=legend),
             order=altair.Order("index:O"),
             tooltip=_tooltip({"part:N": "Part", "seconds:Q": "Seconds"}),
         )
-        # Without a number for each part, Vega-Lite stacks them by alphabet.
+        # Vega-Lite stacks the parts by alphabet, unless the field `index` has their order.
         .transform_calculate(index=f"indexof({json.dumps(parts)}, datum.part)")
         .properties(width=600, height=36)
     )

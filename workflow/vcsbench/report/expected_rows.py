@@ -38,23 +38,24 @@ def expected_rows(
     measurements for the noise) and cells that the table does not select are left out. `axes` are those of the
     study. `grid`, `failures` and `measurements` are the rows of results.Results.
     """
-    failures_of_cell = grouped_by(failures, lambda failure: failure["cell"])
-    runs_of_cell = grouped_by(measurements, lambda run: run["cell"])
+    failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
+    runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
     where = definition.get("where", {})
     cells_of_table = [cell for cell in originals(grid) if matches_cell(cell, where)]
 
     rows = []
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
-        failed = [failure for path in paths for failure in failures_of_cell.get(path, [])]
-        runs = [run for path in paths for run in runs_of_cell.get(path, [])]
+        skips = [cell["skip"] for cell in cells if cell["skip"]]
+        failed = [failure for path in paths for failure in failures_by_cell.get(path, [])]
+        runs = [run for path in paths for run in runs_by_cell.get(path, [])]
         flags = {flag for run in runs for flag in run["flags"].split()}
         # An outdated result is listed as a failure, but nothing went wrong: the next run measures it again.
         is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
         expected_row = ExpectedRow(
             keys=keys,
             cells=paths,
-            skip=next((cell["skip"] for cell in cells if cell["skip"]), ""),
+            skip=skips[0] if skips else "",
             # Numbers of CSV files are floats.
             failures=tuple(f"round {row['round']:.0f}: {row['reason']}" for row in failed),
             flags=tuple(sorted(flags & INVALID)),
@@ -70,7 +71,8 @@ def _rows_of_grid(
     """Yield the keys of each row of a table, and its cells.
 
     A comparison of formats has `{"command": "log", "candidate": "f7"}`, with the cells of the baseline and
-    the candidate. Other tables have `{"command": "log", "format": "f7"}`, and one cell.
+    the candidate. A table without a comparison (`compare` is None) has `{"command": "log", "format": "f7"}`,
+    and one cell.
     """
     if compare is None:
         for cell in grid:
@@ -80,6 +82,7 @@ def _rows_of_grid(
     compared = compare["axis"]
     candidates = compare["candidates"]
     other_axes = [axis for axis in axes if axis != compared]
+    # The values of all axes identify a cell.
     cell_at = {values_in(cell, axes): cell for cell in grid}
     for cell in grid:
         keys = {axis: cell[axis] for axis in other_axes}

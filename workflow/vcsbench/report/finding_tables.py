@@ -92,22 +92,22 @@ def find_table(
 
     metric = metric_in(definition)
     for name, table in tables.items():
-        candidate = _find_candidate(compare, table) if metric_in(table) is metric else ""
-        if candidate:
+        candidate = _find_candidate(compare, table)
+        if candidate and metric_in(table) is metric:
             return name, {**where, CANDIDATE: candidate}
 
     # No table compares these values. One that prints the metric itself has the numbers of both.
     if compare:
         where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
-    level_tables = [
-        name
-        for name, table in tables.items()
-        if "compare" not in table
-        and (metric_in(table) is metric or metric.name in table.get("each", ()))
-    ]
-    # A table of other cells still has the metric, so it comes last.
-    level_tables.sort(key=lambda name: not overlaps(where, tables[name].get("where", {})))
-    return (level_tables[0] if level_tables else ""), where
+    names = []
+    for name, table in tables.items():
+        # The metrics under the key `each` stand side by side in one table.
+        has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
+        if has_metric and "compare" not in table:
+            names.append(name)
+    # A table of other cells still has the metric, so it comes last: False is before True.
+    names.sort(key=lambda name: not overlaps(where, tables[name].get("where", {})))
+    return (names[0] if names else ""), where
 
 
 def _find_candidate(compare: Row, table: TableDefinition) -> str:
@@ -133,18 +133,19 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     Those in a place that a finding covers are left out, because the finding itself is shown as reversed. A
     row has the texts of _reversal_texts().
     """
-    # The name of a table with the axis values that the finding covers there.
-    tables_of_findings = [
+    # For each finding: the name of its table, and the axis values that it covers there.
+    places_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
     reversals = []
     for section in sections:
-        covered = [where for name, where in tables_of_findings if name == section.name]
+        covered = [where for name, where in places_of_findings if name == section.name]
         for reversal in _find_reversals(section):
             if not any(overlaps(where, reversal.keys) for where in covered):
                 reversals.append(reversal)
     if not reversals:
         return None
+    # By its logarithm, a ratio of 1/2 is as large as one of 2.
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
     singular = "more result is the opposite of the published one"
     plural = "more results are the opposite of the published ones"
@@ -190,22 +191,20 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """
     if not section.compared:
         return []
-    # The value of a point of a comparison is its ratio as a deviation from 1: 22.0 per cent for 1.22.
-    published = {tuple(point.keys.items()): point.value for point in section.published_points}
+    # By its place: the published ratio as a deviation from 1, which is 22.0 per cent for 1.22.
+    deviations = {tuple(point.keys.items()): point.value for point in section.published_points}
     reversals = []
     for point in section.measured_points:
-        deviation_pct = published.get(tuple(point.keys.items()))
+        deviation_pct = deviations.get(tuple(point.keys.items()))
         if point.row is None or deviation_pct is None:
             continue
         comparison = ComparisonRow.of_record(point.row)
-        if not comparisons.is_difference(comparison.call):
-            continue
         published_ratio = 1 + deviation_pct / 100
         # -100 % is a time that was rounded to nothing. It has no factor.
-        if published_ratio <= 0:
+        if published_ratio <= 0 or not comparisons.is_difference(comparison.call):
             continue
         # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster, below 1 if it
-        # was slower there, too.
+        # was slower there, too. A ratio below 1 is of a slower candidate.
         published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
             reversals.append(Reversal(section, point.keys, comparison, published_ratio))
@@ -220,13 +219,13 @@ def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
     """
     comparison = reversal.comparison
     axis = reversal.section.compared
-    keys = {key: value for key, value in reversal.keys.items() if key != CANDIDATE}
-    place = labels.case_label(keys, list(keys))
+    where = {key: value for key, value in reversal.keys.items() if key != CANDIDATE}
     baseline = labels.value_label(axis, comparison.baseline)
     candidate = labels.value_label(axis, comparison.candidate)
-    case = f"{place}: {candidate} against {baseline}"
-    if has_less_client_work(axis, keys):
+    case = f"{labels.case_label(where, list(where))}: {candidate} against {baseline}"
+    if has_less_client_work(axis, where):
         case += f" ({LESS_CLIENT_WORK})"
+    # `faster` and `slower`, or the words of another metric than a time.
     change_words = factor_words(metric_in(results.study.tables[reversal.section.name]))
     return [
         case,

@@ -1,6 +1,7 @@
 """The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -48,8 +49,8 @@ REPEAT = "Repeat the run on another machine."
 NARROW_ROUNDING = 0.1
 
 
-class Step(NamedTuple):
-    """A reason of a verdict in words, and what to do about it.
+class ReasonText(NamedTuple):
+    """A reason of a verdict in words, and the advice on it.
 
     `label` is `smaller scale`, and `text` has its facts: `ruby has 13 % of its published size`. `action` is a
     sentence, "" without advice. `code` is one of codes.ReasonCode, or NO_REASON.
@@ -94,7 +95,7 @@ class FindingView(FindingFacts):
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
     pairs: str  # the pairs or cells from which it was computed
     is_different: bool  # True for a verdict in EXPLAINABLE
-    steps: Sequence[Step]  # the reasons of the verdict, in EXPLAINABLE ones the possible causes
+    steps: Sequence[ReasonText]  # of the verdict; of an EXPLAINABLE one the possible causes
     notes: Sequence[str]  # other remarks
     note: str  # the flags of its runs in the words of cards
     flags: Sequence[str]  # their names
@@ -195,7 +196,6 @@ def _make_view(
     `named_flags` are the flags that a finding may name: the section Quality has those of nearly all runs.
     """
     row, expect = finding.row, finding.definition["expect"]
-    margin = 1 + results.advice.min_effect_pct / 100
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
@@ -204,15 +204,16 @@ def _make_view(
     pairs = row["over"]
     if section and expect.get("over") == "mean":
         pairs = _describe_pairs(finding, section, where) or pairs
-    note, flags = _describe_flags(results, finding, named_flags)
-    steps, notes = split_reasons(row)
+    flag_text, flags = _describe_flags(results, finding, named_flags)
+    reasons, remarks = split_reasons(row)
+    # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
+    margin = 1 + results.advice.min_effect_pct / 100
+    change_words = metric_in(finding.definition).change_words
     facts = FindingFacts(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
-        expected=range_text(
-            expect, margin, finding.suffix, metric_in(finding.definition).change_words
-        ),
+        expected=range_text(expect, margin, finding.suffix, change_words),
         published=finding.format_number(row["published"]),
         measured=finding.format_number(row["measured"]),
         interval=finding.format_interval(row["low"], row["high"]),
@@ -224,9 +225,9 @@ def _make_view(
         ratio=_describe_value(finding),
         pairs=pairs,
         is_different=row["verdict"] in EXPLAINABLE,
-        steps=steps,
-        notes=notes,
-        note=note,
+        steps=reasons,
+        notes=remarks,
+        note=flag_text,
         flags=flags,
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
@@ -277,47 +278,50 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
     )
 
 
-def split_reasons(row: Row) -> tuple[list[Step], list[str]]:
+def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
     """Return the reasons of a verdict, the most likely one first, and other remarks: sentences.
 
     `row` is one of a file of findings. Without a reason for a difference, the only one is NO_REASON.
     """
     is_different = row["verdict"] in EXPLAINABLE
-    steps: list[Step] = []
-    notes = []
+    reasons: list[ReasonText] = []
+    remarks = []
     for reason in row["reasons"]:
         # The page shows this one next to the published value.
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
-        # Only EXPLAINING_CODES can cause a difference.
+        # Only EXPLAINING_CODES can cause a difference. With another code, the text is a remark.
         if is_different and reason.code not in verdicts.EXPLAINING_CODES:
-            notes.append(f"{text}.")
-        else:
-            # `smaller scale: ruby has 13 % of its published size`
-            label, _, facts = text.partition(": ")
-            steps.append(Step(reason.code, label, facts, texts.ACTION_TEXTS.get(reason.code, "")))
-    if is_different and not steps:
-        steps.append(Step(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
-    return steps, notes
+            remarks.append(f"{text}.")
+            continue
+        # `smaller scale: ruby has 13 % of its published size`
+        label, _, facts = text.partition(": ")
+        action = texts.ACTION_TEXTS.get(reason.code, "")
+        reasons.append(ReasonText(reason.code, label, facts, action))
+    if is_different and not reasons:
+        reasons.append(ReasonText(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
+    return reasons, remarks
 
 
-def summarise_reasons(findings: Iterable[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
+def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> list[ReasonLine]:
     """Return a line for each reason, the reason with most findings first.
 
     `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
     1 reversed`, `Measure the repository at a larger scale.`
     """
-    verdicts_by_reason: dict[tuple[str, str], list[str]] = {}
-    for verdict, steps in findings:
+    # By the label and the action of a reason.
+    verdicts_by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for verdict, reasons in findings:
         # A finding counts once, also with two reasons of one label, such as two smaller repositories.
-        for reason in unique_values((step.label, step.action) for step in steps):
-            verdicts_by_reason.setdefault(reason, []).append(verdict)
-    most_first = sorted(verdicts_by_reason.items(), key=lambda item: -len(item[1]))
-    return [
-        ReasonLine(label, describe_verdicts(of_reason), action)
-        for (label, action), of_reason in most_first
-    ]
+        for label_and_action in unique_values((reason.label, reason.action) for reason in reasons):
+            verdicts_by_reason[label_and_action].append(verdict)
+    most_first = sorted(verdicts_by_reason, key=lambda reason: -len(verdicts_by_reason[reason]))
+    lines = []
+    for label, action in most_first:
+        counts = describe_verdicts(verdicts_by_reason[label, action])
+        lines.append(ReasonLine(label, counts, action))
+    return lines
 
 
 def _describe_all_published(finding: Finding) -> str:
@@ -391,24 +395,29 @@ def _describe_flags(
     """
     if not finding.is_measured:
         return "", []
-    sides = finding.sides
-    where = dict(finding.definition.get("where", {}))
-    if sides:
-        where[sides.axis] = [sides.baseline, sides.candidate]
-    # Published numbers can have an axis that this study does not measure.
-    where = {axis: axis_values(value) for axis, value in where.items() if axis in results.order}
-    runs = [run for run in results.valid_runs if matches_cell(run, where)]
+    runs = _list_runs(results, finding)
     flags = [flag for run in runs for flag in run["flags"].split()]
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
+    sides = finding.sides
     # In a comparison of accesses, some commands of svnbench do less work over svn than over the others.
-    if sides and "svn" in sides:
-        less_work = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
-        if less_work:
-            parts.append(f"{' or '.join(unique_values(less_work))}: {LESS_CLIENT_WORK}")
+    if sides and "svn" in (sides.baseline, sides.candidate):
+        commands = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
+        if commands:
+            parts.append(f"{' or '.join(unique_values(commands))}: {LESS_CLIENT_WORK}")
     parts += [label_flag(name) for name in flag_names]
     return "; ".join(parts), flag_names
+
+
+def _list_runs(results: Results, finding: Finding) -> Rows:
+    """Return the valid runs of the cells that a finding is about, those of both compared values."""
+    selected = dict(finding.definition.get("where", {}))
+    if finding.sides:
+        selected[finding.sides.axis] = [finding.sides.baseline, finding.sides.candidate]
+    # Published numbers can have an axis that this study does not measure.
+    where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
+    return [run for run in results.valid_runs if matches_cell(run, where)]
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:
@@ -416,7 +425,8 @@ def _find_anchor(where: Row, section: TableSection) -> str:
 
     `where` maps axes to a value or a list of values. Without such a row, return the anchor of the table.
     """
-    for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
+    grids = [pair.measured for pair in section.pairs if pair.measured]
+    for row in (row for grid in grids for row in grid.rows):
         for point in row.points:
             if point and point.value is not None and overlaps(where, point.keys):
                 return f"{section.anchor}-{row.slug}"

@@ -153,15 +153,18 @@ class Layout:
         that the order lacks come last, whole numbers by size and other texts by alphabet.
         """
 
-        def rank(key: str, value: str) -> tuple[int, str]:
-            # "" is first: the axis does not apply to the cell.
-            in_order = ["", *self.order.get(key, ())]
-            # With zeros in front, 9 comes before 10.
-            text = value.zfill(9) if value.isdigit() else value
-            return (in_order.index(value) if value in in_order else len(in_order)), text
+        def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
+            ranks = []
+            for key, value in zip(keys, values, strict=True):
+                # "" is first: the axis does not apply to the cell.
+                in_order = ["", *self.order.get(key, ())]
+                position = in_order.index(value) if value in in_order else len(in_order)
+                # With zeros in front, 9 comes before 10.
+                text = value.zfill(9) if value.isdigit() else value
+                ranks.append((position, text))
+            return ranks
 
-        different = {values_in(point.keys, keys) for point in points}
-        return sorted(different, key=lambda values: list(map(rank, keys, values)))
+        return sorted({values_in(point.keys, keys) for point in points}, key=rank)
 
     def caption(self, points: Iterable[Point]) -> str:
         """Return the axes that vary: `Rows: access and format; columns: cache.`, "" if none does."""
@@ -227,15 +230,16 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
     empty_rows = 0
     empty_columns = 0
     for grid in grouped_by(points, layout.grid_of).values():
-        filled = [point for point in grid if point.value is not None]
-        rows = {layout.row_of(point) for point in filled}
-        columns = {layout.column_of(point) for point in filled}
-        empty_rows += len({layout.row_of(point) for point in grid} - rows)
-        # A grid without any number is left out with all its rows, which is all that readers need to know.
-        if filled:
-            empty_columns += len({layout.column_of(point) for point in grid} - columns)
-        in_filled_row = [point for point in grid if layout.row_of(point) in rows]
-        shown += [point for point in in_filled_row if layout.column_of(point) in columns]
+        with_number = [point for point in grid if point.value is not None]
+        filled_rows = {layout.row_of(point) for point in with_number}
+        filled_columns = {layout.column_of(point) for point in with_number}
+        empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
+        # A grid without any number is left out as a whole. Then readers need to know its rows only.
+        if with_number:
+            empty_columns += len({layout.column_of(point) for point in grid} - filled_columns)
+        for point in grid:
+            if layout.row_of(point) in filled_rows and layout.column_of(point) in filled_columns:
+                shown.append(point)
     return shown, LeftOut(empty_rows, empty_columns)
 
 
@@ -269,23 +273,31 @@ def describe_shared(points: Sequence[Point], layout: Layout) -> str:
 def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
     """Return the grid of points that differ only in the keys of rows and columns.
 
-    `in_title` are the keys whose values are its title.
-
-    An axis of the rows that has one value stands at the corner. Of several others, the first one becomes a
-    heading above groups of rows. The remaining ones label the rows.
+    `in_title` are the keys whose values are its title. An axis of the rows that has one value stands at the
+    corner. Of several others, the first one becomes a heading above groups of rows. The remaining ones label
+    the rows.
     """
+    # The values of each row and column, in the order of the keys: [("svn", "f6"), ("svn", "f7"), ...].
     row_values = layout.ordered_values(points, layout.rows)
     column_values = layout.ordered_values(points, layout.columns)
     # Labels need axes: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
-    block_starts = _find_block_starts(column_values)
-
     rows_by_axis = [dict(zip(row_axes, values, strict=True)) for values in row_values]
+    columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
+
     varying_axes = varying(rows_by_axis, row_axes)
+    group_axis = ""
+    label_axes = varying_axes
     # The first axis groups the rows, if another one distinguishes the rows of a group.
-    group_axis = varying_axes[0] if len(varying_axes) > 1 else ""
-    label_axes = [axis for axis in varying_axes if axis != group_axis]
+    if len(varying_axes) > 1:
+        group_axis, *label_axes = varying_axes
+    # All rows have the same value of an axis that does not vary. It is "" if the axis applies to none.
+    constant = [
+        (axis, value)
+        for axis, value in rows_by_axis[0].items()
+        if value and axis not in varying_axes
+    ]
 
     point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     grid_values = layout.grid_of(points[0])
@@ -301,16 +313,14 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
         )
         rows.append(row)
         above = by_axis
-    # All rows have the same value of an axis that does not vary.
-    first_row = rows_by_axis[0].items()
-    columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
+    block_starts = _find_block_starts(column_values)
     return Grid(
         title=_label_keys(points[0], in_title, layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
         rows=rows,
         group_axis=group_axis,
-        constant=[(axis, value) for axis, value in first_row if value and axis not in varying_axes],
+        constant=constant,
         grid_keys=dict(zip(layout.rest, grid_values, strict=True)),
         column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
         column_labels=[values_label(by_axis, column_axes) for by_axis in columns_by_axis],
@@ -320,20 +330,20 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
 def _make_labels(
     row: Mapping[str, str], above: Mapping[str, str], axes: Sequence[str]
 ) -> list[Label]:
-    """Return the labels of a row, such as `{"access": "svn", "format": "f7"}`: its values of `axes`.
+    """Return the labels of a row: its values of `axes`. An axis that does not apply to it ("") has none.
 
-    A label is repeated (printed in grey) if all values up to it equal those of the row `above`, {} for none.
+    `row` and the row `above` have values by axis: `{"access": "svn", "format": "f7"}`. Without a row above it
+    is {}. A label is repeated (printed in grey) if all values up to it equal those of the row above.
     """
     labels = []
     row_axes = list(row)
     for axis in axes:
-        # An axis that does not apply to the row.
-        if not row[axis]:
-            continue
-        up_to_axis = row_axes[: row_axes.index(axis) + 1]
-        is_same = above != {} and values_in(row, up_to_axis) == values_in(above, up_to_axis)
-        # The last label distinguishes a row from the row above, so it is never grey.
-        labels.append(Label(row[axis], is_same and axis != axes[-1], axis))
+        if row[axis]:
+            up_to_axis = row_axes[: row_axes.index(axis) + 1]
+            is_same = bool(above) and values_in(row, up_to_axis) == values_in(above, up_to_axis)
+            # The last label distinguishes a row from the row above, so it is never grey.
+            is_last = axis == axes[-1]
+            labels.append(Label(row[axis], is_same and not is_last, axis))
     return labels
 
 
@@ -369,13 +379,14 @@ def _make_headings(
     """
     lines = []
     for depth, axis in enumerate(axes, 1):
-        # The columns are sorted, so that those with the same first values are next to each other.
+        # By their values up to the axis: the number of columns. The columns are sorted, so that those with
+        # the same first values are next to each other.
         spans = Counter(column[:depth] for column in columns)
         line = []
-        start = 0
+        first_column = 0
         for values, span in spans.items():
-            line.append(Heading(values[-1], span, block_starts[start], axis))
-            start += span
+            line.append(Heading(values[-1], span, block_starts[first_column], axis))
+            first_column += span
         lines.append(line)
     return lines
 
@@ -389,25 +400,25 @@ def align_published(
     """Return the published points in the places of the measured ones, so that both grids look alike.
 
     A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
-    values are names of repositories.
+    values are names of repositories. If the user measured only other repositories than the published ones,
+    such as his own, the place of a measured one stands for a place of each published one.
     """
-    # By axis: the published repositories, if the user measured only other ones, such as his own. Then the
-    # place of a measured one gives a place for each of these.
-    published_names: dict[str, list[str]] = {}
+    # By axis: the published repositories that take the place of measured ones, {"repo": ["ruby", "bsd"]}.
+    substitutes: dict[str, list[str]] = {}
     for axis in repository_axes:
-        names = unique_values(point.keys.get(axis, "") for point in published)
+        published_names = unique_values(point.keys.get(axis, "") for point in published)
         measured_names = {point.keys.get(axis, "") for point in measured}
-        if measured_names.isdisjoint(names):
-            published_names[axis] = names
+        if measured_names.isdisjoint(published_names):
+            substitutes[axis] = published_names
 
     keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
     published_at = {values_in(point.keys, keys_of_place): point for point in published}
     # By place, because several measured repositories have the same published places.
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
-        # The possible values of each key: only a repository can have several.
-        values_of_keys = [published_names.get(key, [value]) for key, value in point.keys.items()]
-        for values in product(*values_of_keys):
+        # Only a repository has several possible values.
+        possible_values = [substitutes.get(key, [value]) for key, value in point.keys.items()]
+        for values in product(*possible_values):
             keys = dict(zip(point.keys, values, strict=True))
             blank = Point(keys, PointKind.UNPUBLISHED, text="·", title="not published")
             place = values_in(keys, keys_of_place)

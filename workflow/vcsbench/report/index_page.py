@@ -74,7 +74,8 @@ def read_entries(folder: Path) -> Entries:
             entries[path.name] = None
     dates = {name: facts.date if facts else "" for name, facts in entries.items()}
     # The order is reversed, so pages without a date are last.
-    return {name: entries[name] for name in sorted(entries, key=lambda n: dates[n], reverse=True)}
+    newest_first = sorted(entries, key=lambda name: dates[name], reverse=True)
+    return {name: entries[name] for name in newest_first}
 
 
 def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row]]] = ()) -> str:
@@ -83,6 +84,7 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
     `studies` has the name, the title and the definitions of the findings of each study. The index shows each
     finding with the verdict of the newest page of its study, `not measured` without one.
     """
+    # By study: the file and the facts of its newest page.
     newest: dict[str, tuple[str, PageFacts]] = {}
     for file, facts in entries.items():
         if facts and facts.study not in newest:
@@ -90,13 +92,13 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
     views = []
     for name, title, definitions in studies:
         file = ""
-        measured: dict[str, FindingFacts] = {}
+        findings_of_page: dict[str, FindingFacts] = {}
         if name in newest:
             file, facts = newest[name]
-            measured = {finding.id: finding for finding in facts.findings}
+            findings_of_page = {finding.id: finding for finding in facts.findings}
         findings = []
         for definition in definitions:
             not_measured = FindingFacts(definition["id"], definition["statement"])
-            findings.append(measured.get(definition["id"], not_measured))
+            findings.append(findings_of_page.get(definition["id"], not_measured))
         views.append(StudyView(name, title, file, findings))
     return render("index.html.jinja", {"entries": entries, "studies": views})

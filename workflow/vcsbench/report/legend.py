@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vcsbench.advice import labels
-from vcsbench.advice.decision import Where
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
+from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.findings_section import MEANINGS
@@ -71,7 +71,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     return entries
 
 
-def explain_cache_states(operations: Sequence[Where]) -> list[tuple[str, str]]:
+def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, str]]:
     """Return the label and the meaning of each state of the caches in which an operation was measured."""
     explained = []
     for state in unique_values(operation.get(CACHE_AXIS, "") for operation in operations):
@@ -93,7 +93,7 @@ def list_words(results: Results) -> dict[str, str]:
             meanings[texts.VERDICTS[verdict]] = meaning
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
-    # A tree has no repository, and so no system.
+    # A study of trees has contexts without a repository, and so without a system.
     repositories = [context["repository"] for context in results.contexts if context["repository"]]
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):
         meanings |= vocabulary.system_terms.get(system, {})

@@ -15,26 +15,15 @@ from vcsbench.advice.wishes import Wish, find_wishes
 from vcsbench.codes import Verdict
 from vcsbench.config.study import Study
 from vcsbench.plan.grid import originals
-from vcsbench.report import answers, charts, page_texts, quality_section, summary
+from vcsbench.report import answers, charts, findings_section, page_texts, quality_section, summary
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
 from vcsbench.report.finding_tables import find_opposites, make_reversed_table
-from vcsbench.report.findings_section import (
-    MEANINGS,
-    FindingView,
-    ReasonLine,
-    make_finding_views,
-    summarise_reasons,
-)
+from vcsbench.report.findings_section import FindingView
 from vcsbench.report.index_page import PAGE_FACTS, PageFacts
-from vcsbench.report.legend import (
-    LegendEntry,
-    explain_cache_states,
-    list_words,
-    make_legend,
-)
+from vcsbench.report.legend import LegendEntry, explain_cache_states, list_words, make_legend
 from vcsbench.report.pick_answers import PickAnswer, make_pick_answers
 from vcsbench.report.picks import (
     MAX_COMBINATIONS,
@@ -69,10 +58,8 @@ class AnswerSection:
 
     # The changes that would gain most on the reader's own repository, [] if it was not measured.
     wishes: Sequence[Wish]
-    # A warning that gains differ from published ones, "" without one.
-    condition: str
-    # The smallest effect worth noting, such as `10 %`.
-    min_effect: str
+    condition: str  # a warning that gains differ from published ones, "" without one
+    min_effect: str  # the smallest effect worth noting, such as `10 %`
     picks: Sequence[Pick]
     # For the script: the words of each axis, under "", and of its values.
     labels: Mapping[str, Mapping[str, str]]
@@ -82,24 +69,17 @@ class AnswerSection:
     pick_answers: Sequence[PickAnswer]
     # The timed command of each operation by its label: `{"cold log": "svn log -v URL"}`.
     command_lines: Mapping[str, str]
-    # The states of the caches with their meanings.
-    states: Sequence[tuple[str, str]]
+    states: Sequence[tuple[str, str]]  # the states of the caches with their meanings
     legend: Sequence[LegendEntry]
-    # True if the cards compare operations, so that there is a table of changes.
-    has_operations: bool
-    # The best combination of values in each situation, and sentences on fewer bytes, calls or instructions.
-    situations: Sequence[SituationRow]
-    less_work: Sequence[str]
-    # Such as `8 % of the runs`, "" if other programs disturbed none; and True if that is much.
-    disturbed: str
+    has_operations: bool  # True if the cards compare operations: the page has a table of changes
+    situations: Sequence[SituationRow]  # the best combination of values in each situation
+    less_work: Sequence[str]  # sentences on fewer bytes, calls or instructions
+    disturbed: str  # such as `8 % of the runs`, "" if other programs disturbed none
     is_much_disturbed: bool
-    # Sentences on the comparisons without an answer.
-    uncertain: Sequence[str]
+    uncertain: Sequence[str]  # sentences on the comparisons without an answer
     next_steps: Sequence[summary.NextStep]
-    # By the target of make: report, baseline and check.
-    commands: Mapping[str, str]
-    # It measures the reader's own repository. "" if that is already measured.
-    own_command: str
+    commands: Mapping[str, str]  # by the target of make: report, baseline and check
+    own_command: str  # measures the reader's own repository, "" if that is already measured
 
 
 @dataclass(frozen=True)
@@ -113,7 +93,7 @@ class FindingSection:
     views: Sequence[FindingView]
     by_verdict: Mapping[str, Sequence[FindingView]]
     meanings: Mapping[Verdict, str]
-    reasons: Sequence[ReasonLine]
+    reasons: Sequence[findings_section.ReasonLine]
     reversed: PlainTable | None
     compared: PlainTable | None
     expectations: Sequence[FindingView]
@@ -139,36 +119,27 @@ class Page:
     study: Study
     own_repository: str
     facts: PageFacts
-    # The lines below the title, and a line on what has no result.
-    header: Sequence[str]
-    missing: str
+    header: Sequence[str]  # the lines below the title
+    missing: str  # a line on cells and rounds without a result
     answers: AnswerSection
     findings: FindingSection
     tables: TablePart
-    # By the chart's name.
-    charts: Mapping[str, Chart]
-    # The saved baselines.
-    history: PlainTable | None
+    charts: Mapping[str, Chart]  # by the chart's name
+    history: PlainTable | None  # the saved baselines
     setup: Setup
-    # Sentences on the use of time, and one on the noise.
-    time: Sequence[str]
-    noise: str
+    time: Sequence[str]  # sentences on the use of time
+    noise: str  # a sentence
     quality: Sequence[PlainTable]
-    # Sentences on the quality of the data.
-    remarks: Sequence[str]
-    # The file of all timed runs.
-    raw: Download | None
-    # Sentences on the limits of the numbers, the words with their meanings, and the facts to cite by name.
-    limits: Sequence[str]
-    words: Mapping[str, str]
-    citation: Mapping[str, str]
+    remarks: Sequence[str]  # sentences on the quality of the data
+    raw: Download | None  # the file of all timed runs
+    limits: Sequence[str]  # sentences on the limits of the numbers
+    words: Mapping[str, str]  # with their meanings
+    citation: Mapping[str, str]  # the facts to cite by name
     bibtex: str
-    # The label of each cell, by its path.
-    cells: Mapping[str, str]
+    cells: Mapping[str, str]  # the label of each cell, by its path
     # Gzipped JSON with the runs behind each number, for the script. "" if nothing was measured.
     packed_details: str
-    # JSON with the facts, which index_page reads from the head of the page.
-    packed_facts: str
+    packed_facts: str  # JSON, which index_page reads from the head of the page
     # The address of each chart's image, by the chart's name.
     images: Mapping[str, str] = field(default_factory=dict)
 
@@ -347,13 +318,15 @@ def _describe_findings(
     Without a finding, the page has no table of other reversed comparisons either. Findings are published
     statements, expectations those of the user (`results.checks`).
     """
-    views = make_finding_views(results, results.findings, results.definitions, tables)
-    expectations = make_finding_views(results, results.expectations, results.checks, tables)
+    make_views = findings_section.make_finding_views
+    views = make_views(results, results.findings, results.definitions, tables)
+    expectations = make_views(results, results.expectations, results.checks, tables)
+    reasons = [(view.verdict, view.steps) for view in views]
     return FindingSection(
         views=views,
         by_verdict=grouped_by(views, lambda view: view.verdict),
-        meanings=MEANINGS,
-        reasons=summarise_reasons((view.verdict, view.steps) for view in views),
+        meanings=findings_section.MEANINGS,
+        reasons=findings_section.summarise_reasons(reasons),
         reversed=make_reversed_table(results, tables) if views else None,
         compared=compare_conditions(setup.conditions, results.study),
         expectations=expectations,

@@ -48,8 +48,9 @@ def make_charts(
     dots = [view.dot for view in findings if view.dot]
     if dots:
         # In the order of the table of verdicts: reversed findings are first.
-        verdicts = [str(verdict) for verdict in MEANINGS]
-        chart = chart_specs.findings_chart(sorted(dots, key=lambda d: verdicts.index(d.verdict)))
+        order = [str(verdict) for verdict in MEANINGS]
+        dots.sort(key=lambda dot: order.index(dot.verdict))
+        chart = chart_specs.findings_chart(dots)
         charts.append(replace(chart, key=f"{chart.key}{_describe_undrawn(findings)}"))
     charts += _make_level_charts(results)
     charts += _make_history_charts(results)
@@ -83,6 +84,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
     charts = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
+        # The column `value` has the number of a cell.
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
@@ -151,16 +153,10 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
     Both means are geometric: 1.1 s in a cell with a mean of 1.0 s is 10 per cent above it. Invalid runs and
     duplicates are left out.
     """
-    # A time of 0 has no logarithm.
-    valid = [
-        run
-        for run in results.valid_runs
-        if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0
-    ]
     axes = list(results.order)
-    label_axes = varying(valid, axes)
+    label_axes = varying(results.comparable_runs, axes)
     dots = []
-    for runs in grouped_by(valid, lambda run: run["cell"]).values():
+    for runs in grouped_by(results.comparable_runs, lambda run: run["cell"]).values():
         # By the number of a round: the mean of ln(seconds). Its exponential is the geometric mean.
         log_means = {}
         for number, members in grouped_by(runs, lambda run: run["round"]).items():

@@ -9,12 +9,11 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
 from vcsbench.codes import Result, StopReason
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account, describe_results
 from vcsbench.report.quality_section import count_runs
-from vcsbench.report.results import Results, grouped_by, unique_values
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.setup_section import Setup
 from vcsbench.report.summary import MORE_ROUNDS, NextStep
 from vcsbench.report.table_sections import PlainTable
@@ -47,6 +46,8 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
         return ["Nothing has been measured."]
     conditions = setup.conditions
     storage = f"on {conditions.storage}" if conditions.storage else ""
+    repositories = _join(", ", [conditions.repositories, storage])
+    subjects = _join("; ", [repositories, conditions.parts])
 
     builds = ", ".join(_list_build_versions(results))
     systems = f"Subversion {builds}" if builds else conditions.systems
@@ -59,64 +60,66 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
             length = f"{words.duration(results.account.taken_s)} with preparation and report"
         time = f"{words.day(setup.last)}, {length}"
     runs = count_runs(results.measurements, " (a command with all its settings)")
-
-    subjects = _join("; ", [_join(", ", [conditions.repositories, storage]), conditions.parts])
-    rest = _join("; ", [_join(" ", [systems, machine]), time, runs])
-    return [line for line in (subjects, rest, describe_cold(results)) if line]
+    measuring = _join("; ", [_join(" ", [systems, machine]), time, runs])
+    return [line for line in (subjects, measuring, describe_cold(results)) if line]
 
 
 def describe_cold(results: Results) -> str:
-    """Return how cold commands compare with warm ones, and how fast they read; "" without a cold command.
+    """Return how fast cold commands read, and how they compare with warm ones; "" without a cold command."""
+    runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
+    cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
+    return _join(" ", [_describe_cold_reads(cold_runs), _compare_cold_and_warm(runs, results)])
 
-    A cold command that takes no longer than a warm one says little about other storage: a cache below this
-    machine may have answered. Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device: 15.0 MiB to
-    210 MiB for each second of the command. 2 of 6 cold cells take no longer than warm ones (within 10 %):
-    ...`.
+
+def _describe_cold_reads(runs: Rows) -> str:
+    """Return a sentence on the bytes that cold runs read, "" if none is known to read from a device.
+
+    Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device: 15.0 MiB to 210 MiB for each second of the
+    command.`
     """
-    timed = [
-        run
-        for run in results.valid_runs
-        if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0 and run.get(CACHE_AXIS)
-    ]
     reading = [
-        run
-        for run in timed
-        if cache_state(run[CACHE_AXIS]).is_cold
-        and words.is_number(run.get("device_bytes"))
-        and run["device_bytes"] > 0
+        run for run in runs if words.is_number(run.get("device_bytes")) and run["device_bytes"] > 0
     ]
-    sentences = []
-    if reading:
-        sizes = [run["device_bytes"] for run in reading]
-        rates = [run["device_bytes"] / run["elapsed_s"] for run in reading]
-        least, most = words.size(min(sizes)), words.size(max(sizes))
-        slowest, fastest = words.size(min(rates)), words.size(max(rates))
-        sentences.append(
-            f"Cold runs read {least} to {most} from the device: {slowest} to {fastest} for each "
-            "second of the command."
-        )
+    if not reading:
+        return ""
+    sizes = [run["device_bytes"] for run in reading]
+    rates = [run["device_bytes"] / run["elapsed_s"] for run in reading]
+    least, most = words.size(min(sizes)), words.size(max(sizes))
+    slowest, fastest = words.size(min(rates)), words.size(max(rates))
+    return (
+        f"Cold runs read {least} to {most} from the device: {slowest} to {fastest} for each "
+        "second of the command."
+    )
+
+
+def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
+    """Return a sentence on the cold cells that take no longer than warm ones, "" without such a cell.
+
+    Such a cell shows little about other storage, because a cache below this machine may have answered.
+    Example: `2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
+    """
     margin = 1 + results.advice.min_effect_pct / 100
     compared = 0
     as_fast = 0
-    axes = [axis for axis in results.order if axis != CACHE_AXIS]
-    cells = grouped_by(timed, lambda run: tuple(str(run.get(axis) or "") for axis in axes))
-    for runs in cells.values():
-        means = {
-            state: geometric_mean([run["elapsed_s"] for run in same])
-            for state, same in grouped_by(runs, lambda run: run[CACHE_AXIS]).items()
-        }
-        cold = [mean for cache, mean in means.items() if cache_state(cache).is_cold]
-        warm = [mean for cache, mean in means.items() if not cache_state(cache).is_cold]
-        if cold and warm:
+    other_axes = [axis for axis in results.order if axis != CACHE_AXIS]
+    # A group has the runs of cells that differ in the state of the caches only.
+    for group in grouped_by(runs, lambda run: values_in(run, other_axes)).values():
+        cold_means: list[float] = []
+        warm_means: list[float] = []
+        for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
+            means = cold_means if cache_state(state).is_cold else warm_means
+            means.append(geometric_mean([run["elapsed_s"] for run in members]))
+        if cold_means and warm_means:
             compared += 1
-            as_fast += min(cold) <= max(warm) * margin
-    if as_fast:
-        sentences.append(
-            f"{as_fast} of {words.count_of(compared, 'cold cell')} take no longer than warm ones (within "
-            f"{results.advice.min_effect_pct:g} %): the storage, or a cache below this machine (host, "
-            "controller), answers so fast that they say little about a slower disk."
-        )
-    return " ".join(sentences)
+            if min(cold_means) <= max(warm_means) * margin:
+                as_fast += 1
+    if not as_fast:
+        return ""
+    return (
+        f"{as_fast} of {words.count_of(compared, 'cold cell')} take no longer than warm ones (within "
+        f"{results.advice.min_effect_pct:g} %): the storage, or a cache below this machine (host, "
+        "controller), answers so fast that they say little about a slower disk."
+    )
 
 
 def _join(separator: str, parts: Sequence[str]) -> str:
@@ -135,11 +138,17 @@ def _list_build_versions(results: Results) -> list[str]:
         build = context["build"]
         # Without the axis, the only build has no name.
         name = build.get("name", "")
-        if name in versions:
+        if name not in versions:
+            continue
+        for program in (build.get("client"), build.get("server")):
             # A local command has no server.
-            sides = [side for side in (build.get("client"), build.get("server")) if side]
-            versions[name] += [side["version"] for side in sides if side.get("version")]
-    return [f"{name} {', '.join(unique_values(same))}" for name, same in versions.items() if same]
+            if program and program.get("version"):
+                versions[name].append(program["version"])
+    return [
+        f"{name} {', '.join(unique_values(numbers))}"
+        for name, numbers in versions.items()
+        if numbers
+    ]
 
 
 def describe_condition(results: Results, setup: Setup) -> str:
@@ -167,11 +176,11 @@ def describe_condition(results: Results, setup: Setup) -> str:
         return ""
     revisions = max((int(repository.get("youngest", 0)) for repository in repositories), default=0)
     # A tree has no revisions.
-    number = f" with {words.count_of(revisions, 'revision')}" if revisions else ""
-    difference = " or ".join(differences)
+    size = f" with {words.count_of(revisions, 'revision')}" if revisions else ""
+    clause = " or ".join(differences)
     # Not capitalize(), which would change SSD to ssd.
-    difference = difference[0].upper() + difference[1:]
-    return f"Measured on {storage}{number}. {difference}, cold commands may gain more or less:"
+    clause = clause[0].upper() + clause[1:]
+    return f"Measured on {storage}{size}. {clause}, cold commands may gain more or less:"
 
 
 def describe_missing(results: Results) -> str:
@@ -188,10 +197,8 @@ def describe_missing(results: Results) -> str:
     failed = len(results.failures) - outdated
     if failed:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
-    runs_of_cells = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    invalid_cells = sum(
-        all(is_invalid(run["flags"]) for run in runs) for runs in runs_of_cells.values()
-    )
+    measured_cells = {run["cell"] for run in originals(results.measurements)}
+    invalid_cells = len(measured_cells - {run["cell"] for run in results.valid_runs})
     if invalid_cells:
         phrases.append(f"all runs of {words.count_of(invalid_cells, 'cell')} are invalid")
     skipped = count_skipped(results)
@@ -299,13 +306,16 @@ def make_history_table(history: Row) -> PlainTable | None:
         first, last = words.moment(time["first"]), words.moment(time["last"])
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(time["hosts"]))
-        outcomes = [f"{n} {texts.CALL_TEXTS[call]}" for call, n in time["calls"].items() if n]
-        calls = ", ".join(outcomes)
+        # The number of comparisons by outcome: {"faster": 4, "equal": 2}.
+        calls = time["calls"].items()
+        outcomes = ", ".join(
+            f"{number} {texts.CALL_TEXTS[call]}" for call, number in calls if number
+        )
         changed = "; ".join(time["changed"])
         # The first baseline of a host has none before it, so its last two columns stay empty.
         if time["before"]:
-            calls = calls or "not comparable"
+            outcomes = outcomes or "not comparable"
             changed = changed or "nothing known"
-        rows.append((time["name"], period, hosts, time["before"], calls, changed))
+        rows.append((time["name"], period, hosts, time["before"], outcomes, changed))
     heads = ["Saved", "Measured", "Host", "Compared with", "Comparisons", "Changed"]
     return PlainTable("Saved baselines", heads, rows)

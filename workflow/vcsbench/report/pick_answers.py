@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card, fits
-from vcsbench.advice.decision import Where
 from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
 from vcsbench.axis_names import ACCESS_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.plan.grid import AxisValues
 from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by, unique_values
 
@@ -113,7 +113,7 @@ class PickAnswer:
     are not in the table.
     """
 
-    picks: Where
+    picks: AxisValues
     has: str
     open_axes: Sequence[str]
     operations: Sequence[str]
@@ -143,7 +143,7 @@ class ChangeTable:
     advice: Advice
     plan: StepPlan
     changes: Sequence[ValueChange]
-    operations: Sequence[Where]
+    operations: Sequence[AxisValues]
     margin: float
 
     def number_of(self, change: ValueChange) -> int:
@@ -156,7 +156,7 @@ class ChangeTable:
         return sorted(self.number_of(step) for step in self.plan.steps)
 
     @property
-    def shown_states(self) -> Sequence[Where]:
+    def shown_states(self) -> Sequence[AxisValues]:
         """Return the states that have a row: all, or only the first one for a reader without a pick.
 
         The first state is the reader's present state, the others are after some of the steps.
@@ -167,9 +167,9 @@ class ChangeTable:
 
 def make_pick_answers(
     advice: Advice,
-    combinations: Sequence[Where],
+    combinations: Sequence[AxisValues],
     axes: Sequence[str],
-    operations: Sequence[Where],
+    operations: Sequence[AxisValues],
     opposites: Sequence[Reversal] = (),
 ) -> list[PickAnswer]:
     """Return the answers for each combination of picks, in the same order.
@@ -182,6 +182,7 @@ def make_pick_answers(
     cards = [card for card in advice.cards if not card.question.aggregate]
     # A cost, such as that of https, is no reason to change. Only the other cards can advise a change.
     advising_cards = [card for card in cards if not card.question.is_cost]
+    # A factor from here on, such as 1.1, is a reason to change.
     margin = 1 + advice.min_effect_pct / 100
     answers = []
     for picks in combinations:
@@ -202,7 +203,7 @@ def make_pick_answers(
 
 
 def _make_table(
-    advice: Advice, plan: StepPlan, operations: Sequence[Where], margin: float
+    advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], margin: float
 ) -> ChangeTable:
     """Return the table of a plan: its steps, then each change that is worth it only under a condition.
 
@@ -223,17 +224,20 @@ def _put_load_first(changes: Sequence[ValueChange]) -> list[ValueChange]:
     A load into another format makes a repository that is not packed, so packing comes after it.
     """
     axes = [change.axis for change in changes]
-    packing = axes.index(PACKING_AXIS) if PACKING_AXIS in axes else len(axes)
-    # Sorting is stable, so that only loads move.
-    later = sorted(changes[packing:], key=lambda change: change.axis != FORMAT_AXIS)
-    return [*changes[:packing], *later]
+    if PACKING_AXIS not in axes:
+        return list(changes)
+    packing = axes.index(PACKING_AXIS)
+    later = changes[packing:]
+    loads = [change for change in later if change.axis == FORMAT_AXIS]
+    others = [change for change in later if change.axis != FORMAT_AXIS]
+    return [*changes[:packing], *loads, *others]
 
 
 def anchor_of(card: Card) -> str:
     return f"card-{card.question.name or card.question.axis}"
 
 
-def _label_operation(operation: Where) -> str:
+def _label_operation(operation: AxisValues) -> str:
     """Return `cold log` for `{"command": "log", "cache": "cold"}`."""
     return labels.case_label(operation, list(operation))
 
@@ -253,8 +257,9 @@ def _make_change_view(
     # A value without an action of its own has neither price nor way back.
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
+    name = f"Step {number}" if is_step else f"Step {number} (optional)"
     return ChangeView(
-        lead=f"Step {number}{'' if is_step else ' (optional)'}: {title}.",
+        lead=f"{name}: {title}.",
         conditions=[] if is_step else _describe_conditions(table, change),
         opposites=_describe_opposites(table, change, opposites),
         anchor=anchor_of(change.card),
@@ -279,17 +284,21 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
-        if not any(cells):
-            continue
-        changed = [
-            labels.value_label(axis, value)
-            for axis, value in state.items()
-            if value != present.get(axis)
-        ]
-        unchanged = "as you are" if present else "all cases"
-        label = f"after {', '.join(changed)}" if changed else unchanged
-        rows.append(ProofRow(label, cells))
+        if any(cells):
+            rows.append(ProofRow(_label_state(state, present), cells))
     return rows
+
+
+def _label_state(state: AxisValues, present: AxisValues) -> str:
+    """Return `after packed` for a state after a step that packs. `present` is the state before all steps."""
+    changed = [
+        labels.value_label(axis, value)
+        for axis, value in state.items()
+        if value != present.get(axis)
+    ]
+    if changed:
+        return f"after {', '.join(changed)}"
+    return "as you are" if present else "all cases"
 
 
 def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
@@ -303,9 +312,8 @@ def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
     # The first state is the reader's present state, the last one is after all steps.
     before, after = table.plan.states[0], table.plan.states[-1]
     situations = table.advice.situations
-    cells = _make_cells(
-        table, steps.find_combined_outcomes(situations, before, after, table.margin)
-    )
+    outcomes = steps.find_combined_outcomes(situations, before, after, table.margin)
+    cells = _make_cells(table, outcomes)
     if not any(cells):
         return []
     numbers = words.enumeration([str(number) for number in table.step_numbers])
@@ -331,29 +339,31 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     chips = []
     for effect, members in grouped_by(outcomes, lambda outcome: outcome.effect).items():
         text = _describe_effect(effect, members, margin)
-        if len(members) < len(outcomes):
-            names = _name_members(members, outcomes)
-            share = f" in {len(members)} of {len(outcomes)}"
-            text = f"{names}: {text}" if names else text + share
+        others = [outcome for outcome in outcomes if outcome not in members]
+        if others:
+            names = _name_distinction(members, others)
+            if names:
+                text = f"{names}: {text}"
+            else:
+                text += f" in {len(members)} of {len(outcomes)}"
         chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(members)))
     return chips
 
 
-def _name_members(members: Sequence[Outcome], outcomes: Sequence[Outcome]) -> str:
-    """Return the values of an axis that only the `members` among some outcomes have: `http, svn`; or "".
+def _name_distinction(members: Sequence[Outcome], others: Sequence[Outcome]) -> str:
+    """Return the values of the first axis that tells some outcomes from the others: `http, svn`.
 
-    Of the changed axis, these are the values before the change.
+    No other outcome has one of these values. Of the changed axis, they are the values before the change.
+    Return "" without such an axis, or if the members have too many values to list.
     """
     wheres = [{**outcome.where, **outcome.before} for outcome in members]
-    others = [{**outcome.where, **outcome.before} for outcome in outcomes if outcome not in members]
+    wheres_of_others = [{**outcome.where, **outcome.before} for outcome in others]
     for axis in wheres[0]:
         values = unique_values(where.get(axis, "") for where in wheres)
-        values_of_others = {where.get(axis, "") for where in others}
-        if (
-            len(values) < labels.MAX_PARTS
-            and "" not in values
-            and values_of_others.isdisjoint(values)
-        ):
+        values_of_others = {where.get(axis, "") for where in wheres_of_others}
+        # "" is the value of an axis that does not apply. It has no label.
+        has_labels = "" not in values and len(values) < labels.MAX_PARTS
+        if has_labels and values_of_others.isdisjoint(values):
             return ", ".join(labels.value_label(axis, value) for value in values)
     return ""
 
@@ -410,14 +420,16 @@ def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[Operatio
 
     If the change has the effect over one access only, the label has it: `cold export over http`.
     """
+    by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     label_by_operation = {}
-    for key, outcomes in grouped_by(change.outcomes, lambda o: o.operation_key).items():
+    for operation, outcomes in by_operation.items():
         affected = [outcome.where for outcome in outcomes if outcome.effect is effect]
         if affected:
             accesses = {outcome.where.get(ACCESS_AXIS, "") for outcome in outcomes}
-            accesses_with_effect = {where.get(ACCESS_AXIS, "") for where in affected}
-            shown = [ACCESS_AXIS] if len(accesses_with_effect) == 1 < len(accesses) else []
-            label_by_operation[key] = labels.case_label(affected[0], shown)
+            affected_accesses = {where.get(ACCESS_AXIS, "") for where in affected}
+            is_of_one_access = len(affected_accesses) == 1 and len(accesses) > 1
+            shown = [ACCESS_AXIS] if is_of_one_access else []
+            label_by_operation[operation] = labels.case_label(affected[0], shown)
     return label_by_operation
 
 
@@ -429,21 +441,22 @@ def _describe_opposites(
     Only results of cases that the table shows count. Example: `The published result is the opposite: export
     over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
     """
+    # The reader's value on the axis of the change, "" without a pick.
     current = table.plan.states[0].get(change.axis, "")
-    cases = []
+    shown_cases = []
     for state in table.shown_states:
         outcomes = steps.find_outcomes(change.card, change.value, [state])
-        cases += [outcome.where for outcome in outcomes]
+        shown_cases += [outcome.where for outcome in outcomes]
     texts = []
     for reversal in opposites:
-        is_shown = any(reversal.is_at(where) for where in cases)
+        is_shown = any(reversal.is_at(where) for where in shown_cases)
         if is_shown and reversal.is_about(change.axis, change.value, current):
             texts.append(reversal.describe(change.value, change.card.shown))
     return describe_opposites(texts)
 
 
 def _make_remarks(
-    plan: StepPlan, cards: Sequence[Card], picks: Where, margin: float
+    plan: StepPlan, cards: Sequence[Card], picks: AxisValues, margin: float
 ) -> list[tuple[str, str]]:
     """Return headings with their texts, for all that is not in the table of changes.
 
@@ -464,24 +477,26 @@ def _make_remarks(
     return [(heading, "; ".join(texts)) for heading, texts in remarks.items()]
 
 
-def _describe_change(change: ValueChange, picks: Where, margin: float) -> str:
+def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> str:
     """Return a change that is not in the table, with its result for each operation.
 
     Example: `settings: default settings to tuned settings (cold log equal; export undecided)`. Without a pick
     on the axis, the present value is left out.
     """
+    # An operation is a tuple of items: (("command", "log"), ("cache", "cold")).
+    by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     results = []
-    for key, outcomes in grouped_by(change.outcomes, lambda o: o.operation_key).items():
-        chips = _make_chips(outcomes, margin)
-        results.append(f"{_label_operation(dict(key))} {', '.join(chip.text for chip in chips)}")
-    name = labels.value_label(change.axis, change.value)
+    for operation, outcomes in by_operation.items():
+        effects = ", ".join(chip.text for chip in _make_chips(outcomes, margin))
+        results.append(f"{_label_operation(dict(operation))} {effects}")
+    values = labels.value_label(change.axis, change.value)
     present = picks.get(change.axis)
     if present:
-        name = f"{labels.value_label(change.axis, present)} to {name}"
-    return f"{labels.axis_label(change.axis)}: {name} ({'; '.join(results)})"
+        values = f"{labels.value_label(change.axis, present)} to {values}"
+    return f"{labels.axis_label(change.axis)}: {values} ({'; '.join(results)})"
 
 
-def _make_card_answer(card: Card, picks: Where, table: ChangeTable) -> CardAnswer:
+def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
     """Return the answer of a card for the picks.
 
     Its sentence ends with a remark in two cases. The card keeps the picked value, but the table changes it:
@@ -492,9 +507,9 @@ def _make_card_answer(card: Card, picks: Where, table: ChangeTable) -> CardAnswe
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
     # If nothing changes, it is best to keep the value. After the other steps, another value can be better.
-    keeps_value = bool(answer.value) and answer.value == picks.get(axis)
-    for change in table.changes:
-        if keeps_value and change.axis == axis:
+    if answer.value and answer.value == picks.get(axis):
+        changes_of_axis = [change for change in table.changes if change.axis == axis]
+        for change in changes_of_axis:
             is_step = table.number_of(change) in table.step_numbers
             condition = "if you take the other steps"
             if change.condition and not is_step:

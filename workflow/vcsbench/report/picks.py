@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from vcsbench.advice import labels
 from vcsbench.advice.cards import Situation
-from vcsbench.advice.decision import Where
 from vcsbench.advice.effects import is_benchmark
 from vcsbench.axis_names import (
     BUILD_AXIS,
@@ -18,6 +17,7 @@ from vcsbench.axis_names import (
     SERVER_AXIS,
 )
 from vcsbench.codes import WhyNoBest
+from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
@@ -53,7 +53,7 @@ class SituationRow:
     """
 
     label: str
-    where: Where
+    where: AxisValues
     situation: Situation
 
 
@@ -93,7 +93,7 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     return picks
 
 
-def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
+def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisValues]:
     """Return the operations that the cards compare, in the order of the grid.
 
     An operation has the values of the axes command and cache: `{"command": "log", "cache": "cold"}`. Rows of
@@ -106,6 +106,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
         if not view.card.question.aggregate:
             compared.update(values_in(row.where, axes) for row in view.rows)
     operations = []
+    # Cells of the same operation differ on other axes.
     for values in unique_values(values_in(cell, axes) for cell in results.grid):
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
@@ -114,7 +115,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[Where]:
 
 
 def list_command_lines(
-    operations: Sequence[Where], commands: Sequence[tuple[str, str]]
+    operations: Sequence[AxisValues], commands: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
     """Return the timed command of each operation, by the operation's label: `{"cold log": "svn log -v URL"}`.
 
@@ -151,6 +152,6 @@ def label_situations(results: Results) -> list[SituationRow]:
     return rows
 
 
-def _without_empty(where: Where) -> Where:
+def _without_empty(where: AxisValues) -> AxisValues:
     """Return the values without those that are "": an axis that does not apply to a cell has this value."""
     return {axis: value for axis, value in where.items() if value}

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
@@ -17,14 +18,7 @@ from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.results import (
-    Results,
-    Rows,
-    grouped_by,
-    unique_values,
-    values_in,
-    varying,
-)
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in, varying
 from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics.comparisons import NOISY_PCT
 
@@ -127,12 +121,13 @@ def judge_noise(account: Account) -> str:
 
 def _count_flags(runs: Rows) -> list[FlagUse]:
     """Return the flags of the runs, the most frequent one first."""
-    cells_of_runs: dict[str, list[str]] = {}
+    # By flag: the cell of each run that has it.
+    cells_by_flag: defaultdict[str, list[str]] = defaultdict(list)
     for run in runs:
         for flag in run["flags"].split():
-            cells_of_runs.setdefault(flag, []).append(run["cell"])
+            cells_by_flag[flag].append(run["cell"])
     uses = []
-    for flag, cells in cells_of_runs.items():
+    for flag, cells in cells_by_flag.items():
         is_summed_up = len(cells) > NEARLY_ALL * len(runs) and not is_invalid(flag)
         uses.append(FlagUse(flag, len(cells), unique_values(cells), is_summed_up))
     return sorted(uses, key=lambda use: (-use.runs, use.flag))
@@ -212,9 +207,9 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
         first_run = members[0]
         total_s = float(first_run["fixed_cost_s"])
         waits_s = median(acknowledgement_s(run) for run in members)
-        parts_s = (total_s - waits_s, waits_s, total_s)
+        times = [seconds(time_s) for time_s in (total_s - waits_s, waits_s, total_s)]
         share = f"{100 * first_run['fixed_share']:.0f} %"
-        rows.append((case_label(first_run, shown), *map(seconds, parts_s), share))
+        rows.append((case_label(first_run, shown), *times, share))
     heads = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
     return PlainTable(
         "Fixed cost", heads, rows, numbers_from=1, note=FIXED_COST_NOTE, is_folded=True
@@ -231,13 +226,15 @@ def _make_work_table(results: Results) -> PlainTable:
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
     rows = []
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
-        # The work of a run is a text that identifies its output, "" if unknown.
+        # The work of a run is a text that identifies its output, "" if unknown. The keys number the runs.
         works = {number: run.get("work", "") for number, run in enumerate(members)}
-        # The numbers of the runs with the most frequent output, so any of them has it. There are none if two
-        # outputs are equally frequent, or if no output is known.
+        # The runs with the most frequent output. There are none if two outputs are equally frequent, or if no
+        # output is known.
         agreeing = same_work.majority(works)
+        # All agreeing runs have the same output, so any of them shows it.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
-        rows.append((*values, output, str(len(agreeing)), str(len(works) - len(agreeing))))
+        others = len(works) - len(agreeing)
+        rows.append((*values, output, str(len(agreeing)), str(others)))
     return PlainTable(
         title="Work of the commands",
         heads=[*(axis.capitalize() for axis in axes), "Output", "Runs", "Runs with other output"],
@@ -257,11 +254,12 @@ def _describe_duplicates(results: Results) -> str:
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
     # Standard deviations of logarithms, which need two rounds of a cell and its duplicate.
     deviations = []
-    for name, table in results.tables.items():
+    for name, rows in results.tables.items():
         # Tables that compare with a saved baseline are the keys of `notes`. They compare no duplicates.
-        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT_METRIC:
-            column = [row.get("duplicate_sd") for row in table]
-            deviations += [deviation for deviation in column if words.is_number(deviation)]
+        is_of_study = name not in results.notes
+        if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
+            numbers = [row.get("duplicate_sd") for row in rows]
+            deviations += [number for number in numbers if words.is_number(number)]
     if not duplicates or not deviations:
         return NO_DUPLICATES
     verb = "has" if len(duplicates) == 1 else "have"

@@ -123,6 +123,12 @@ class Results:
         """Return the runs that are valid, and no duplicates (second measurements, for the noise)."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
+    @cached_property
+    def comparable_runs(self) -> Rows:
+        """Return the valid runs with a time above 0: a time of 0 has neither a logarithm nor a rate."""
+        runs = self.valid_runs
+        return [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
+
     @property
     def command(self) -> MakeCommand:
         """Return the command of make that measures this study again as its last run did."""
@@ -196,21 +202,21 @@ def read_records(
         for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
             text = row[name]
             try:
-                number = float(text) if text else math.nan
+                number = float(text or "nan")
+                if name in never_empty and not math.isfinite(number):
+                    raise ValueError
             except ValueError:
                 raise UserError(
                     f"{path}: {name}: '{text}' is not a number. {DELETE_AND_RUN}"
                 ) from None
             row[name] = number if math.isfinite(number) else None
-            if name in never_empty and row[name] is None:
-                raise UserError(f"{path}: {name}: '{text}' is not a number. {DELETE_AND_RUN}")
     return rows
 
 
 def read_results(
     study: Study,
     folder: Path,
-    definitions: Path,
+    findings_file: Path,
     order: Mapping[str, Sequence[str]],
     expectations: Rows = (),
     baselines: Sequence[str] = (),
@@ -220,18 +226,18 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`. Raise UserError for a damaged file.
 
-    The fields of missing files stay empty. `definitions` is the path of config/published/findings.yaml.
+    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml.
     `expectations` are the entries of the user's file: `{"id": "hot-log", "statement": "...", ...}`.
     `baselines` are the names of the saved baselines. The other arguments are fields of Results.
     """
     name = study.name
     # In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the
     # values themselves.
-    definitions_of_tables = resolved_tables(study, order)
+    tables = resolved_tables(study, order)
     for baseline in baselines:
         # The table of a baseline is laid out as the study's table of elapsed time.
-        definitions_of_tables[table_name(baseline)] = table_definition(study.tables, baseline)
-    study = study.model_copy(update={"tables": definitions_of_tables})
+        tables[table_name(baseline)] = table_definition(study.tables, baseline)
+    study = study.model_copy(update={"tables": tables})
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASUREMENT_COLUMNS)
     return Results(
         study=study,
@@ -242,7 +248,7 @@ def read_results(
         tables=_read_tables(folder / "tables" / name, study),
         published=_read_tables(folder / "published" / name, study),
         findings=read_verdicts(folder, "findings", name),
-        definitions=_read_definitions(definitions, study),
+        definitions=_read_definitions(findings_file, study),
         expectations=read_verdicts(folder, "expectations", name),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
@@ -386,11 +392,13 @@ def _read_loads(folder: Path) -> dict[str, Row]:
     `seconds_by_state` is added, the longest time for each packing or upkeep: `{"ruby": {"revisions": 5526,
     "seconds": 40.1, "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
     """
-    records = [(p.parent.name, _read_json(p)) for p in sorted((folder / "loaded").glob("*/*.json"))]
+    # A file for each format of a repository: loaded/ruby/f7.json.
+    paths = sorted((folder / "loaded").glob("*/*.json"))
     loads: dict[str, Row] = {}
-    for repository, same in grouped_by(records, lambda record: record[0]).items():
+    for repository, paths_of_formats in grouped_by(paths, lambda path: path.parent.name).items():
+        records = [_read_json(path) for path in paths_of_formats]
         # All formats load at the same time, so the slowest one is the time of the whole load.
-        slowest = max((record for _, record in same), key=lambda record: record["seconds"])
+        slowest = max(records, key=lambda record: record["seconds"])
         seconds_by_state: dict[str, float] = {}
         for path in sorted((folder / "packed" / repository).glob("*.json")):
             # A record of an earlier version has no times of single states.
@@ -406,15 +414,16 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
     Example: `n2 was lost. Measured again on n1: log/ruby`. `log/ruby` is a block: cells that are measured on
     the same node. Blocks of other studies are left out.
     """
+    # A block in the files is `<study>/<block>`.
+    prefix = f"{study}/"
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
         assignment = _read_json(path) or {}
         for lost in assignment.get("lost", []):
-            # A block in the files is `<study>/<block>`.
-            prefix = f"{study}/"
-            blocks = [b.removeprefix(prefix) for b in lost["blocks"] if b.startswith(prefix)]
-            if blocks:
-                again = f"Measured again on {lost['to']}: {words.enumeration(blocks)}"
+            names = [name for name in lost["blocks"] if name.startswith(prefix)]
+            if names:
+                blocks = words.enumeration([name.removeprefix(prefix) for name in names])
+                again = f"Measured again on {lost['to']}: {blocks}"
                 sentences.append(f"{lost['node']} was lost. {again}")
         for rejected in assignment.get("rejected", []):
             sentences.append(f"{rejected['node']} was rejected: {rejected['reason']}")

@@ -3,6 +3,7 @@
 A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,7 +72,7 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     ]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
-        parts=_describe_parts(contexts, study),
+        parts="; ".join([*_describe_reads(contexts, study), *_describe_writes(contexts, study)]),
         storage=words.enumeration([storage for storage in storages if storage]),
         systems=", ".join(systems),
         subversion=versions.get("svn", ""),
@@ -84,6 +85,7 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
 
 def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts."""
+    # A command has an input such as `repository`, or it only writes an output.
     used = [command.input or command.output or "" for command in study.commands.values()]
     # The repositories of all systems have one record.
     kinds = ["repository" if name in OTHER_REPOSITORIES else name for name in used]
@@ -113,6 +115,7 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
+        # The first cell-round stands for all.
         facts = members[0].facts
         is_generated = facts.get("source") == "generated"
         sizes = []
@@ -124,6 +127,7 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         if facts.get("bytes") and not is_generated:
             sizes.append(words.size(facts["bytes"]))
         text = ", ".join(sizes)
+        # The size as a share of the original.
         scale = facts.get("scale")
         if study.published and scale is not None and scale < 1:
             published = study.published.revisions.get(name)
@@ -134,36 +138,55 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     return texts
 
 
-def _describe_parts(contexts: Rows, study: Study) -> str:
-    """Return what the commands work on: `log reads 601 revisions; export writes 606 files, 4.81 MiB`.
+def _describe_reads(contexts: Rows, study: Study) -> list[str]:
+    """Return a text for each number of revisions that commands read: `log and dump read 601 revisions`.
 
-    Left out are commands that read all revisions, and those that write no new files, such as an update.
+    A run of a command can read fewer revisions than another one, so its largest number counts. Commands that
+    read all revisions of a repository are left out.
     """
-    youngest: dict[str, int] = {}
-    read: dict[tuple[str, str], int] = {}
-    written: dict[str, tuple[int, int]] = {}
+    youngest: defaultdict[str, int] = defaultdict(int)  # by repository
+    most_read: defaultdict[tuple[str, str], int] = defaultdict(int)  # by command and repository
     for context in contexts:
-        repository = context["repository"]
-        name = repository.get("name", "")
-        youngest[name] = max(youngest.get(name, 0), repository.get("youngest", 0))
+        name = context["repository"].get("name", "")
+        youngest[name] = max(youngest[name], context["repository"].get("youngest", 0))
         command = study.command_name(context["axes"])
-        makes_files = command in study.commands and study.commands[command].output == "target"
-        for work in (run["work"] or {} for run in context["runs"]):
-            read[command, name] = max(read.get((command, name), 0), work.get("revisions", 0))
-            if makes_files and work.get("files"):
-                written[command] = max(
-                    written.get(command, (0, 0)), (work["files"], work.get("bytes", 0))
-                )
-    partly_read = {key: number for key, number in read.items() if 0 < number < youngest[key[1]]}
-    parts = []
-    for number, keys in grouped_by(partly_read, lambda key: partly_read[key]).items():
-        commands = unique_values(command for command, _ in keys)
-        parts.append(_describe_commands(commands, "read", words.count_of(number, "revision")))
-    for size, commands in grouped_by(written, lambda command: written[command]).items():
-        files = words.count_of(size[0], "file")
-        text = f"{files}, {words.size(size[1])}" if size[1] else files
-        parts.append(_describe_commands(commands, "write", text))
-    return "; ".join(parts)
+        for run in context["runs"]:
+            number = (run["work"] or {}).get("revisions", 0)
+            most_read[command, name] = max(most_read[command, name], number)
+    commands_by_number: defaultdict[int, list[str]] = defaultdict(list)
+    for (command, name), number in most_read.items():
+        if 0 < number < youngest[name]:
+            commands_by_number[number].append(command)
+    return [
+        _describe_commands(unique_values(commands), "read", words.count_of(number, "revision"))
+        for number, commands in commands_by_number.items()
+    ]
+
+
+def _describe_writes(contexts: Rows, study: Study) -> list[str]:
+    """Return a text for each number of files that commands write: `export writes 606 files, 4.81 MiB`.
+
+    The largest run of a command counts. Commands that write no new files, such as an update, are left out.
+    """
+    # By command: the files and their bytes.
+    largest: dict[str, tuple[int, int]] = {}
+    for context in contexts:
+        command = study.command_name(context["axes"])
+        definition = study.commands.get(command)
+        if definition is None or definition.output != "target":
+            continue
+        for run in context["runs"]:
+            work = run["work"] or {}
+            if work.get("files"):
+                size = (work["files"], work.get("bytes", 0))
+                largest[command] = max(size, largest.get(command, size))
+    texts = []
+    for (files, length), commands in grouped_by(largest, lambda name: largest[name]).items():
+        text = words.count_of(files, "file")
+        if length:
+            text += f", {words.size(length)}"
+        texts.append(_describe_commands(commands, "write", text))
+    return texts
 
 
 def _describe_commands(commands: Sequence[str], verb: str, text: str) -> str:

@@ -5,7 +5,7 @@ A fact that a context lacks is left out: a tree has no repository, the access `f
 
 import os
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -115,26 +115,30 @@ def _list_facts(
 
     Cell-rounds add their values to the same facts. Example: `Fact("Storage", ["disk: ext4, ...", ...])`.
     """
-    contexts = results.contexts
+    contexts, study = results.contexts, results.study
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
     cell_rounds = words.count_of(len(contexts), "cell-round")
+    # Pairs of a heading and a value, which is "" if it is unknown.
     facts = [
         ("Time", words.period(min(starts), max(starts)) if starts else ""),
         ("Rounds", f"{cell_rounds} with {runs}: {conditions.rounds}"),
-        *(("Caches", text) for text in _count_clearings(contexts)),
-        ("Network", conditions.network),
     ]
-    facts += [fact for context in contexts for fact in _facts_of_context(context, results.study)]
-    facts += [("Nodes", text) for text in (*_list_nodes(contexts, results.study), *results.moved)]
+    facts += [("Caches", text) for text in _count_clearings(contexts)]
+    facts.append(("Network", conditions.network))
+    for context in contexts:
+        facts += _facts_of_context(context, study)
+    facts += [("Nodes", text) for text in (*_list_nodes(contexts, study), *results.moved)]
     programs = [f"{name} {version}" for name, version in list_versions(contexts).items()]
     facts.append(("Programs", ", ".join(programs)))
     for build in results.order.get(BUILD_AXIS, ()):
         facts += [(f"Build {build}", text) for text in _list_programs(contexts, build)]
     facts += [("Your repository", text) for text in results.repository_notes]
     facts += [("Your server's log", text) for text in results.server_log_notes]
-    known = unique_values((heading, text) for heading, text in facts if text)
-    by_heading = grouped_by(known, lambda fact: fact[0])
-    return [Fact(heading, [text for _, text in same]) for heading, same in by_heading.items()]
+    values_by_heading: dict[str, list[str]] = {}
+    for heading, value in unique_values(facts):
+        if value:
+            values_by_heading.setdefault(heading, []).append(value)
+    return [Fact(heading, values) for heading, values in values_by_heading.items()]
 
 
 def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
@@ -142,18 +146,22 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
     host, storage, remote = context["host"], context["storage"], context["remote"]
     yield "Machine", _describe_machine(host)
     yield "Storage", _describe_storage(storage.get("name", ""), storage, host)
+    # How the copies of a repository lie on the storage.
     sentence = context["layout"].get("sentence")
-    yield "Layout", f"{storage.get('name')}: the copies {sentence}" if sentence else ""
-    yield "Server", f"{remote['host']} ({remote['url']}), {NOT_CONTROLLED}" if remote else ""
+    if sentence:
+        yield "Layout", f"{storage.get('name')}: the copies {sentence}"
+    if remote:
+        yield "Server", f"{remote['host']} ({remote['url']}), {NOT_CONTROLLED}"
     yield "Written to", _describe_output(context)
+    repository = context["repository"]
     # The repository of a load has no format: it is a dump file.
-    if {"format", "fsfs_settings"} <= context["repository"].keys():
-        settings = [f"{k} = {v}" for k, v in context["repository"]["fsfs_settings"].items()]
+    if "format" in repository and "fsfs_settings" in repository:
+        settings = [f"{key} = {value}" for key, value in repository["fsfs_settings"].items()]
         text = ", ".join(settings) or "no settings"
-        yield "Format settings (fsfs.conf)", f"{context['repository']['format']}: {text}"
+        yield "Format settings (fsfs.conf)", f"{repository['format']}: {text}"
     for subject in list_subjects(context, study):
         heading = f"{axis_label(subject.kind).capitalize()} {subject.name}"
-        for text in _list_texts(subject):
+        for text in _describe_subject(subject):
             yield heading, text
 
 
@@ -195,13 +203,14 @@ def _describe_storage(name: str, storage: Row, host: Row) -> str:
 
     `storage` is a record (records.StorageFacts). `host` tells whether its disk is virtual.
     """
-    facts = [storage.get("path"), storage.get("filesystem"), storage.get("device")]
-    facts.append(storage_label(storage, host))
     if storage.get("made"):
         # The folder and the loop device exist during the measurement only, so they are not named.
         size = words.size(storage["bytes"])
         way = "with direct I/O" if storage.get("direct_io") else "through the page cache"
         facts = [storage["filesystem"], f"made for each measurement in an image of {size}", way]
+    else:
+        facts = [storage.get("path"), storage.get("filesystem"), storage.get("device")]
+        facts.append(storage_label(storage, host))
     facts.append(_with_label("scheduler", storage.get("scheduler")))
     facts.append(_with_label("mounted", storage.get("mount_options")))
     return _join_known(name, *facts)
@@ -243,15 +252,17 @@ def _list_nodes(contexts: Rows, study: Study) -> list[str]:
 
     `log/ruby` is a block: a group of cells that a cluster measures on the same machine.
     """
-    blocks_by_host: dict[str, set[str]] = {}
+    blocks_by_host: defaultdict[str, set[str]] = defaultdict(set)
     for context in contexts:
         if context["host"].get("name"):
-            blocks = blocks_by_host.setdefault(context["host"]["name"], set())
-            blocks.add(block_name(study.block, context["axes"]))
-    nodes = [
-        f"{host}: {words.enumeration(sorted(b))}" for host, b in sorted(blocks_by_host.items())
+            block = block_name(study.block, context["axes"])
+            blocks_by_host[context["host"]["name"]].add(block)
+    if len(blocks_by_host) < 2:
+        return []
+    return [
+        f"{host}: {words.enumeration(sorted(blocks))}"
+        for host, blocks in sorted(blocks_by_host.items())
     ]
-    return nodes if len(nodes) > 1 else []
 
 
 def _list_programs(contexts: Rows, build: str) -> list[str]:
@@ -260,19 +271,18 @@ def _list_programs(contexts: Rows, build: str) -> list[str]:
     The digest is of the binaries of both sides.
     """
     programs = []
-    for facts in (c["build"] for c in contexts if c["build"].get("name") == build):
-        for side in ("client", "server"):
-            program = facts.get(side)
-            # The access `file` has no server.
-            if not program:
-                continue
+    records = [context["build"] for context in contexts if context["build"].get("name") == build]
+    for record in records:
+        # The access `file` has no server.
+        sides = [side for side in ("client", "server") if record.get(side)]
+        for side in sides:
+            program = record[side]
             # Only Subversion's own libraries are recorded: None for another program, [] if it has none.
             folders = unique_values(os.path.dirname(path) for path in program["libraries"] or [])
             libraries = f"libraries in {', '.join(folders) or 'unknown folders'}"
-            digest = _with_label("digest", facts.get("digest", "")[:DIGEST_LENGTH])
-            programs.append(
-                _join_known(side, program["program"], program["version"], libraries, digest)
-            )
+            digest = _with_label("digest", record.get("digest", "")[:DIGEST_LENGTH])
+            text = _join_known(side, program["program"], program["version"], libraries, digest)
+            programs.append(text)
     return programs
 
 
@@ -283,8 +293,9 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     """
     timed = unique_values((study.command_name(c["axes"]), c["argv_template"]) for c in contexts)
     order = [*study.commands, *(name for name, _ in timed)]
+    timed.sort(key=lambda name_and_argv: order.index(name_and_argv[0]))
     commands = []
-    for name, argv in sorted(timed, key=lambda command: order.index(command[0])):
+    for name, argv in timed:
         command = study.commands.get(name)
         if command and command.program:
             argv = argv.replace("{program}", f"python strategies {command.program}")
@@ -300,18 +311,21 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():
+        # By the kind of server: its command line.
         started: dict[str, str] = {}
-        for server in (context["server"] for context in members if context["server"]):
-            # sshd starts svnserve, whose command line has the options of the configuration.
-            argv = server.get("subversion_argv") or server.get("argv", [])
+        # The names and contents of files. svnserve and httpd read different files of a configuration, so a
+        # context has only some of them.
+        files: list[tuple[str, str]] = []
+        for context in members:
+            files += context["server_files"].items()
+            server = context["server"]
             # The command lines of a kind of server differ by their ports, so the first one stands for all.
-            started.setdefault(server["kind"], shlex.join(argv))
-        # svnserve and httpd read different files of a configuration, so a context has only some of its files.
-        files = unique_values(
-            file for context in members for file in context["server_files"].items()
-        )
+            if server and server["kind"] not in started:
+                # sshd starts svnserve, whose command line has the options of the configuration.
+                argv = server.get("subversion_argv") or server.get("argv", [])
+                started[server["kind"]] = shlex.join(argv)
         if name or started:
-            configurations.append(Configuration(name, files, started))
+            configurations.append(Configuration(name, unique_values(files), started))
     return configurations
 
 
@@ -324,7 +338,7 @@ def _name_configuration(context: Row, study: Study) -> str:
     return PurePath(context["server_folder"]).name
 
 
-def _list_texts(subject: UsedSubject) -> list[str]:
+def _describe_subject(subject: UsedSubject) -> list[str]:
     """Return the description of a subject (otherwise its source), its notes, and its other facts in a line.
 
     Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. Lists,
@@ -332,13 +346,14 @@ def _list_texts(subject: UsedSubject) -> list[str]:
     """
     facts = subject.facts
     parts = []
-    for fact, value in facts.items():
+    for key, value in facts.items():
         # `packed` is True or False. `packing` says the same in words.
-        is_hidden = fact in HIDDEN_FACTS or (fact == "packed" and "packing" in facts)
-        is_plain = isinstance(value, (str, int, float))
-        if is_plain and not is_hidden and value not in ("", subject.name):
-            label = FACT_LABELS.get(fact, axis_label(fact))
-            parts.append(f"{label} {_format_fact(fact, value)}")
+        is_hidden = key in HIDDEN_FACTS or (key == "packed" and "packing" in facts)
+        # Text or number. The name of the subject is in the heading.
+        is_plain = isinstance(value, (str, int, float)) and value not in ("", subject.name)
+        if is_plain and not is_hidden:
+            label = FACT_LABELS.get(key, axis_label(key))
+            parts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")
     return [description, *facts.get("notes", []), ", ".join(parts)]
 

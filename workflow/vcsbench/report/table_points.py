@@ -60,10 +60,10 @@ def measured_points(
     give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
     printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    # All rows of a table have the same keys. Without the file of the grid, no row is expected, and all rows
-    # of the table's file are shown.
-    first_keys = expected[0].keys if expected else comparisons.keys_of(rows[0] if rows else {})
-    key_names = list(first_keys)
+    # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
+    first_row: Row = rows[0] if rows else {}
+    # All rows of a table have the same keys.
+    key_names = list(expected[0].keys if expected else comparisons.keys_of(first_row))
     rows_of_place = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
@@ -73,9 +73,10 @@ def measured_points(
             points.append(_point_without_row(expected_row))
         for row in rows_of_cell:
             points.append(_point_of_row(definition, row, expected_row, prints_factors))
-    for row in (row for other_rows in rows_of_place.values() for row in other_rows):
-        unexpected = ExpectedRow(comparisons.keys_of(row))
-        points.append(_point_of_row(definition, row, unexpected, prints_factors))
+    for unexpected_rows in rows_of_place.values():
+        for row in unexpected_rows:
+            without_cells = ExpectedRow(comparisons.keys_of(row))
+            points.append(_point_of_row(definition, row, without_cells, prints_factors))
     return points
 
 
@@ -131,15 +132,16 @@ def _point_of_row(
 def _with_comparison(
     point: Point, comparison: ComparisonRow, metric: Metric, prints_factors: bool
 ) -> Point:
-    """Return the point of a comparison: its deviation in per cent (`value`), the printed ratio, a colour, and
-    the mark of the outcome.
+    """Return the point with its comparison: deviation in per cent, printed ratio, colour, and mark.
 
     The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless
-    the comparison is called a difference.
+    the comparison is called a difference. The mark is that of the outcome, in front of the marks of flags.
     """
     ratio = ratio_of(comparison)
     deviation_pct = 100 * (ratio - 1)
-    text = per_cent_text(ratio)
+    # Per cent have two digits: +7.2, +12.
+    decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
+    text = words.percentage(deviation_pct, decimals)
     if prints_factors:
         text = labels.change(ratio, factor_words(metric))
     colour = NO_DIFFERENCE_STYLE
@@ -227,13 +229,6 @@ def factor_words(metric: Metric) -> tuple[str, str]:
     return above.partition(" ")[2], below.partition(" ")[2]
 
 
-def per_cent_text(ratio: float) -> str:
-    """Return a ratio in per cent with its sign and two digits: `+7.2`, `+12`, `+118`."""
-    deviation_pct = 100 * (ratio - 1)
-    decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
-    return words.percentage(deviation_pct, decimals)
-
-
 def colour_class(deviation_pct: float, gain: int) -> str:
     """Return the CSS class of a deviation: `x3` for a better baseline, `y3` for a better candidate.
 
@@ -283,6 +278,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     change_words = factor_words(metric)
     change = f"{candidate}: {labels.change(ratio, change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
+    # A metric is counted once if it comes from one separate run, which no round repeats.
     if not has_interval(comparison):
         basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]

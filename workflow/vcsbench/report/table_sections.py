@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -171,14 +172,14 @@ def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]
     Example: `{"update-1000": ["update-1000 of ruby covers 1 000 revisions, from 951 to 1 951."]}`. Other
     commands are missing.
     """
-    notes: dict[str, list[str]] = {}
+    notes: defaultdict[str, list[str]] = defaultdict(list)
     for context in contexts:
+        # The revision of the working copy, and the one that the command goes to. (0, 0) is for a cell without
+        # a working copy. A small repository has no old revisions to update from, so both can be equal.
         first, last = context["working_copy"].get("revisions", (0, 0))
-        # Without old revisions to update from, the working copy is already of the youngest revision: the
-        # command covers no distance. (0, 0) is for a cell without a working copy.
         if 0 < first < last:
             command = study.command_name(context["axes"])
-            notes.setdefault(command, []).append(_distance_sentence(context, study, command))
+            notes[command].append(_distance_sentence(context, study, command))
     return {command: unique_values(sentences) for command, sentences in notes.items()}
 
 
@@ -195,6 +196,7 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     start, end = words.group_digits(first), words.group_digits(last)
     sentence = f"{subject} covers {revisions}, from {start} to {end}"
     definition = study.commands.get(command)
+    # The number of revisions by which the working copy is older in the study.
     expected = definition.revisions_behind if definition else None
     if not expected or last - first >= expected:
         return f"{sentence}."
@@ -212,6 +214,7 @@ def _make_section(results: Results, name: str) -> TableSection:
     layout = grids.make_layout(definition, results.order)
     # Ratios are printed as published, in per cent, otherwise as factors: `1.2x faster`.
     has_published = _has_published_numbers(results, name)
+    published = table_points.published_points(definition, results.published.get(name, []))
     expected = expected_rows(
         definition,
         list(study.axes),
@@ -223,32 +226,35 @@ def _make_section(results: Results, name: str) -> TableSection:
     points = table_points.measured_points(
         definition, rows, expected, prints_factors=not has_published
     )
-    published = table_points.published_points(definition, results.published.get(name, []))
     not_measured = _why_not_measured(points, definition)
     if not_measured:
         # One sentence with the reason takes the place of the grids.
         points = []
     shown_points, left_out = grids.leave_out_empty(points, layout)
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
-    caption = layout.caption(shown_points or published)
-    shared = grids.describe_shared(shown_points or published, layout)
-    with_reason = [point for point in points if point.reason]
-    withheld = grouped_by(with_reason, lambda point: point.reason)
+    # A run without results shows the published numbers alone.
+    described = shown_points or published
+    reading = [
+        _make_reading(definition, has_published),
+        layout.caption(described),
+        grids.describe_shared(described, layout),
+    ]
+    withheld: defaultdict[str, list[str]] = defaultdict(list)
+    for point in points:
+        if point.reason:
+            withheld[point.reason].append(layout.place_label(point.keys))
     return TableSection(
         name=name,
         title=make_title(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=" ".join(filter(None, [_make_reading(definition, has_published), caption, shared])),
+        reading=" ".join(text for text in reading if text),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
         published_in_full=_rest_of_published(published, pairs, layout, definition),
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
         left_out=left_out.sentence,
-        withheld={
-            reason: [layout.place_label(point.keys) for point in same]
-            for reason, same in withheld.items()
-        },
+        withheld=withheld,
         download=make_download(
             results,
             path=f"tables/{study.name}/{name}.csv",
@@ -412,9 +418,10 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
     steps = table_points.COLOUR_STEPS
+    # The ratios baseline / candidate at which a colour begins: from 1/4 to 1/1.05, and from 1.05 to 4.
+    better_baseline = [1 / step for step in reversed(steps)]
     swatches = []
-    # The ratios are baseline / candidate: from 1/4 over 1/1.05 and 1.05 to 4.
-    for ratio in (*(1 / step for step in reversed(steps)), *steps):
+    for ratio in [*better_baseline, *steps]:
         deviation_pct = 100 * (ratio - 1)
         edge = words.percentage(deviation_pct) if has_published else factor(at_least_1(ratio))
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))

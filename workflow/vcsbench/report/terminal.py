@@ -17,16 +17,10 @@ from vcsbench.external import printable
 from vcsbench.files import read_rows
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import results as result_files
+from vcsbench.report import summary
 from vcsbench.report.account import describe_results
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
-from vcsbench.report.summary import (
-    NextStep,
-    describe_disturbance,
-    describe_verdicts,
-    disturbed_share,
-    suggest_next_steps,
-)
 from vcsbench.statistics import texts
 
 TERMINAL_COLUMNS = 80
@@ -67,7 +61,7 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         # HEADER is about picks. Answers of aggregate cards, as on builds, are the same for all picks.
         if any(not card.question.aggregate for card in results.advice.cards):
             lines += HEADER
-        steps = suggest_next_steps(results, replace(command, study=name))
+        steps = summary.suggest_next_steps(results, replace(command, study=name))
         rows = list(_make_rows(results))
         if not steps and results.account.count_results()[Result.TOO_SMALL]:
             text = "measure a larger repository: some runs are mostly start-up"
@@ -87,6 +81,7 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
     for row in rows:
+        # A question that fills its column is separated by a space.
         head = f"{row.question:<{QUESTION_WIDTH - 1}} "
         indent = INDENT
         if row.answer:
@@ -103,7 +98,7 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     return lines
 
 
-def _format_steps(steps: Sequence[NextStep]) -> list[str]:
+def _format_steps(steps: Sequence[summary.NextStep]) -> list[str]:
     """Return the effect of each next run, and its command in lines of its own."""
     lines = []
     heading = "Next"
@@ -131,7 +126,7 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
     """Yield the answers, the number of answered comparisons, then what is missing and why."""
     yield from _make_answer_rows(results.advice.cards)
     yield _make_count_row(results)
-    disturbed = describe_disturbance(disturbed_share(results.valid_runs))
+    disturbed = summary.describe_disturbance(summary.disturbed_share(results.valid_runs))
     if disturbed:
         yield TerminalRow("Disturbed", f"{disturbed}, by other programs")
     yield from _make_invalid_rows(results.measurements)
@@ -152,7 +147,8 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
         lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
         if lines:
             yield TerminalRow(question, lines[0])
-            yield from (TerminalRow("", line) for line in lines[1:])
+            for line in lines[1:]:
+                yield TerminalRow("", line)
         elif answer.kind == AnswerKind.NOT_MEASURED:
             unmeasured.append(question)
         elif answer.kind == AnswerKind.NOT_COMPARED:
@@ -175,7 +171,7 @@ def _make_count_row(results: Results) -> TerminalRow:
     verdicts = [finding["verdict"] for finding in results.findings]
     if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
         count = words.count_of(len(verdicts), "finding")
-        text += f"; {count}: {describe_verdicts(verdicts)}"
+        text += f"; {count}: {summary.describe_verdicts(verdicts)}"
     return TerminalRow("Answered", text)
 
 
@@ -188,6 +184,7 @@ def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
     invalid = [run for run in measurements if flags.is_invalid(run["flags"])]
     if not invalid:
         return
+    # By flag: the number of invalid runs that have it.
     counts: Counter[str] = Counter()
     for run in invalid:
         # Sorted, so that the first of equally frequent flags is always the same.
@@ -242,7 +239,7 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         measurements: Rows = ()
         if path.exists():
             measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
-        summary = Results(
+        results = Results(
             study=study,
             order={},
             grid=result_files.read_cells(folder, name),
@@ -253,5 +250,5 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
             account=result_files.read_account(folder, name),
             provenance=result_files.read_provenance(folder, name),
         )
-        summaries.append(summary)
+        summaries.append(results)
     return summaries

@@ -94,11 +94,12 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     """
     page = Path("reports") / f"{study}.html"
     params_file = Path("results/page") / f"{study}.json"
-    if not (
-        BASELINE_NAME.fullmatch(study)
+    has_report = (
+        BASELINE_NAME.fullmatch(study) is not None
         and (root / page).is_file()
         and (root / params_file).is_file()
-    ):
+    )
+    if not has_report:
         raise UserError(
             f"{OPTION_BY_KEY['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
@@ -141,7 +142,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
 
     The lines have the folder of the data and the path of the report. If `name` is "", it is the name of the
     archive without .tar.gz. Raise a UserError if the folder exists, or if the archive is damaged or cannot be
-    shown; nothing of the bundle is left then.
+    shown. Nothing of the bundle is left then.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not BASELINE_NAME.fullmatch(name):
@@ -160,20 +161,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         studies = sorted(path.stem for path in (unpacked / "results/page").glob("*.json"))
         if not studies:
             raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
-        try:
-            _make_pages(unpacked, studies)
-        except UserError as error:
-            # The error names files in the temporary folder, which is gone when the user reads the error. So
-            # the files are named by their paths in the bundle.
-            reason = str(error).replace(f"{unpacked}/", "")
-            raise UserError(f"{archive}: {reason}") from None
-        except (KeyError, TypeError, ValueError) as error:
-            # Files of another version have other keys.
-            reason = one_line(repr(error))
-            raise UserError(
-                f"{archive}: this version of vcsbench cannot show it: {reason}. Import it with the version "
-                f"that packed it (results/provenance in it has the commit)."
-            ) from None
+        _make_pages(archive, unpacked, studies)
         folder.parent.mkdir(exist_ok=True)
         shutil.move(unpacked, folder)
     page = studies[0] if len(studies) == 1 else "index"
@@ -211,14 +199,30 @@ def _extract(archive: Path, target: Path) -> None:
         raise UserError(sentence_of(error, archive)) from None
 
 
-def _make_pages(folder: Path, studies: Sequence[str]) -> None:
-    """Make the page of each study again from the data in a folder, with its stored params, and an index."""
+def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
+    """Make the page of each study again from the data in a folder, with its stored params, and an index.
+
+    Raise UserError for data that this version cannot show. The error names the `archive`.
+    """
     pages = folder / REBUILT
     pages.mkdir(exist_ok=True)
-    for study in studies:
-        params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
-        definition = load_study(folder / "config/studies" / f"{study}.yaml")
-        results = read_results(definition, folder / "results", folder / FINDINGS, **params)
-        page = build_page_with_charts(results, folder / "results/charts" / study)
-        write_text(pages / f"{study}.html", page)
-    write_text(pages / "index.html", build_index(read_entries(pages)))
+    try:
+        for study in studies:
+            params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
+            definition = load_study(folder / "config/studies" / f"{study}.yaml")
+            results = read_results(definition, folder / "results", folder / FINDINGS, **params)
+            page = build_page_with_charts(results, folder / "results/charts" / study)
+            write_text(pages / f"{study}.html", page)
+        write_text(pages / "index.html", build_index(read_entries(pages)))
+    except UserError as error:
+        # The error names files in a temporary folder, which is gone when the user reads the error. So the
+        # files are named by their paths in the bundle.
+        reason = str(error).replace(f"{folder}/", "")
+        raise UserError(f"{archive}: {reason}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        # Files of another version have other keys.
+        reason = one_line(repr(error))
+        raise UserError(
+            f"{archive}: this version of vcsbench cannot show it: {reason}. Import it with the version that "
+            f"packed it (results/provenance in it has the commit)."
+        ) from None

@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -252,27 +252,22 @@ def _measure_and_judge(
     """Measure a round, judge its runs, and return it. A round whose caches were not warm is measured again.
 
     There are at most MAX_RETRIES repetitions. The export has the last attempt, and the context also the runs
-    of the earlier ones (`set_aside`).
+    of the earlier ones (`set_aside`). `lock` is the descriptor of the machine's lock.
     """
     with ExitStack() as stack:
         cell_round.open(stack)
-        cell_round.measure(lock)
-        _judge_runs(cell_round, thresholds)
-        for _ in range(MAX_RETRIES):
+        for attempt in range(1 + MAX_RETRIES):
+            if attempt > 0:
+                cell_round.set_runs_aside()
+            cell_round.measure(lock)
+            timed_runs = read_export(cell_round.hyperfine.export)
+            for run, timed in zip(cell_round.runs, timed_runs, strict=True):
+                run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
             if not any(RETRIED_FLAG in run["flags"] for run in cell_round.runs):
                 break
-            cell_round.set_runs_aside()
-            cell_round.measure(lock)
-            _judge_runs(cell_round, thresholds)
         # Inside of the block, the server still runs. The context has facts about its process.
         context = cell_round.describe()
     return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
-
-
-def _judge_runs(cell_round: RoundMeasurement, thresholds: Mapping[str, float]) -> None:
-    timed_runs = read_export(cell_round.hyperfine.export)
-    for run, timed in zip(cell_round.runs, timed_runs, strict=True):
-        run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
 
 
 def _measure_in_guest(
@@ -291,6 +286,7 @@ def _measure_in_guest(
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
+
     out = folder / "out"
     out.mkdir()
     job = {
@@ -305,24 +301,31 @@ def _measure_in_guest(
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
     # The folders of the host that the guest reads.
+    scratch = recipe["filesystem"]["scratch"]
     builds = (recipe["build"]["client"], recipe["build"]["server"])
     prefixes = [build["prefix"] for build in builds if build["prefix"]]
-    reads = [recipe["storage"]["path"], recipe["filesystem"]["scratch"], *prefixes]
-    workdir = WorkDir(recipe["filesystem"]["scratch"], root)
-    image_folder = (TARGETS, str(os.getpid()))
+    reads = [recipe["storage"]["path"], scratch, *prefixes]
+    limit_s = GUEST_TIMES * recipe["time_limit_s"]
+    delay = recipe.get("delay", "")
+    with _sparse_image(WorkDir(scratch, root), image_bytes) as image:
+        guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
+    return _read_guest_result(out, guest.GUEST_REMEDY)
+
+
+@contextmanager
+def _sparse_image(workdir: WorkDir, size: int) -> Iterator[Path]:
+    """Make an image file of `size` bytes below a work folder, and remove it after the block."""
+    folder = (TARGETS, str(os.getpid()))
     # A killed process with the same id may have left this folder.
-    workdir.remove(*image_folder)
-    image = workdir.make(*image_folder) / "image"
+    workdir.remove(*folder)
+    image = workdir.make(*folder) / "image"
     try:
         image.touch()
         # The file is sparse: it takes space on the disk only where the guest writes.
-        os.truncate(image, image_bytes)
-        limit_s = GUEST_TIMES * recipe["time_limit_s"]
-        delay = recipe.get("delay", "")
-        guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
+        os.truncate(image, size)
+        yield image
     finally:
-        workdir.remove(*image_folder)
-    return _read_guest_result(out, guest.GUEST_REMEDY)
+        workdir.remove(*folder)
 
 
 def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:

@@ -162,18 +162,22 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     present_node = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
     # The present node comes last, so a block that is complete on another node is taken from there.
-    nodes = sorted(folders, key=lambda node: (node == present_node, node))
+    nodes = sorted(folders.keys() - {present_node})
+    if present_node in folders:
+        nodes.append(present_node)
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
         for node in nodes:
             if all(work.is_measured(folders[node], export) for export in exports):
                 node_by_block[block] = node
                 break
-        source = node_by_block.get(block, present_node)
+
+    for block, exports in work.blocks.items():
+        source_node = node_by_block.get(block, present_node)
         # Before its first start, a job has no node and no folder.
-        if source in folders:
+        if source_node in folders:
             for export in exports:
-                _take(folders[source], root, export, work)
+                _take(folders[source_node], root, export, work)
     if present_node in folders:
         # Counts of system calls, which belong to no block.
         for file in work.others:
@@ -226,13 +230,15 @@ def assign_blocks(
     # A block keeps its job, because another node would have to measure it again. If the run has fewer nodes
     # than the last one, the blocks of the missing nodes go to other jobs.
     jobs = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}
-    load = dict.fromkeys(range(1, count + 1), 0)
+    cells_of_job = dict.fromkeys(range(1, count + 1), 0)
     for block, job in jobs.items():
-        load[job] += sizes[block]
+        cells_of_job[job] += sizes[block]
     # The new blocks go one by one, the largest first, to the job with the fewest cells.
-    for block in sorted(sizes.keys() - jobs.keys(), key=lambda block: (-sizes[block], block)):
-        jobs[block] = min(load, key=lambda job: (load[job], job))
-        load[jobs[block]] += sizes[block]
+    new_blocks = sizes.keys() - jobs.keys()
+    for block in sorted(new_blocks, key=lambda block: (-sizes[block], block)):
+        job = min(cells_of_job, key=lambda job: (cells_of_job[job], job))
+        jobs[block] = job
+        cells_of_job[job] += sizes[block]
     return jobs
 
 
@@ -251,13 +257,15 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        # The configuration has the names of nodes, or their number.
+        # The configuration has the names of nodes, or only their number.
         nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = len(nodes) if isinstance(nodes, list) else nodes
+        # Resources of a job: Slurm chooses a node of this class.
         node_class = self.settings.node_class
         self.constraint = {"constraint": node_class} if node_class else {}
         self.cores = self.settings.cores or 1
+        # By study and path of the cell, such as ("fsfs-san-2014", "log/svn"): "fsfs-san-2014/log".
         self._block_by_cell: dict[tuple[str, str], str] = {}
         for cell in plan.cells:
             self._block_by_cell[cell.study, cell.path] = f"{cell.study}/{plan.name_of_block(cell)}"
@@ -280,28 +288,29 @@ class Cluster:
     @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:
         """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node."""
-        blocks: dict[str, list[str]] = {}
+        exports_by_block: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
-        count_files = []
+        trace_files = []
         for cell in self.plan.cells:
             block = self._block_by_cell[cell.study, cell.path]
             if self.jobs[block] != job:
                 continue
-            blocks.setdefault(block, []).extend(self.plan.exports_of(cell))
+            exports = exports_by_block.setdefault(block, [])
+            exports += self.plan.exports_of(cell)
             digests[f"{cell.study}/{cell.path}"] = self.plan.digest(cell.study, cell.path)
             # Several cells share one count of system calls. Only the traced one of them has the file.
-            traces = self.plan.trace_files(cell.study)
-            if cell.path in traces:
-                count_files.append(traces[cell.path])
+            trace_file_by_cell = self.plan.trace_files(cell.study)
+            if cell.path in trace_file_by_cell:
+                trace_files.append(trace_file_by_cell[cell.path])
         # The node measures these blocks only, in the rounds of the whole run.
         rounds = self.plan.config.settings.rounds
-        config = {**self.plan.config.content, "rounds": rounds, "blocks": list(blocks)}
+        settings = {"rounds": rounds, "blocks": list(exports_by_block)}
         return NodeWork(
             digests=dict(sorted(digests.items())),
-            blocks=blocks,
-            others=sorted(count_files),
+            blocks=exports_by_block,
+            others=sorted(trace_files),
             head=os.uname().nodename,
-            config=config,
+            config={**self.plan.config.content, **settings},
         )
 
     def digest(self, job: int) -> str:
@@ -316,16 +325,16 @@ class Cluster:
         The node is the one where the job ran before, or one of the configuration, unless this node is lost or
         was rejected. `attempt` counts the starts of the job in this run, from 1.
         """
-        assigned = NodeAssignment.read(self.root, job).node
-        # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for the node for ever.
-        # So after some attempts, any node may take the job.
-        is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo")
-        if assigned and is_hopeless:
-            return ""
-        node = assigned
-        if not assigned and self.nodes:
+        node = NodeAssignment.read(self.root, job).node
+        if node:
+            # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for the node for
+            # ever. So after some attempts, any node may take the job.
+            if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
+                return ""
+        elif self.nodes:
             node = self.nodes[job - 1]
-        return "" if node in self.avoided(job) or is_lost(node) else node
+        is_usable = node not in self.avoided(job) and not is_lost(node)
+        return node if is_usable else ""
 
     def avoided(self, job: int) -> list[str]:
         """Return the nodes that are lost for a job, or that rejected it."""

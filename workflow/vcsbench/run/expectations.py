@@ -18,7 +18,7 @@ class Expectations:
     def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
         """Read and check all files that only tables and pages need. Raise a UserError with file and key.
 
-        Without these checks, a run would fail after it has measured.
+        Without these checks, a run would fail after it has measured. `params_of` is by the study's name.
         """
         self.environment = environment
         self.config = environment.config
@@ -43,18 +43,20 @@ class Expectations:
             if not Path(file).is_file():
                 text = f"no file {file}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
-        known = study_names(self.root)
+        existing = study_names(self.root)
         by_study: dict[str, list[definitions.FindingDefinition]] = {}
         for file in files:
             for study in definitions.read_definitions(file):
-                if study not in known:
-                    raise UserError(f"{file}: no study `{study}`. Use one of {', '.join(known)}.")
+                if study not in existing:
+                    names = ", ".join(existing)
+                    raise UserError(f"{file}: no study `{study}`. Use one of {names}.")
                 # read_expectations() reads those of a study from all files at once.
-                if study not in by_study:
-                    choices = self._choices(params_of(study).definition)
-                    by_study[study] = definitions.read_expectations(
-                        files, study, choices, self.saved(study)
-                    )
+                if study in by_study:
+                    continue
+                choices = self._choices(params_of(study).definition)
+                by_study[study] = definitions.read_expectations(
+                    files, study, choices, self.saved(study)
+                )
         return by_study
 
     def _choices(self, study: Study) -> definitions.AxisChoices:
@@ -69,8 +71,8 @@ class Expectations:
     def _check_baselines(self) -> None:
         """Raise UserError for a named baseline that is missing, or whose description is damaged."""
         for name in self.config.settings.baselines:
-            saved = self.saved_studies.get(name, [])
-            if not any(study in saved for study in self.config.studies):
+            studies = self.saved_studies.get(name, [])
+            if not any(study in studies for study in self.config.studies):
                 names = ", ".join(self.saved_studies) or "none"
                 raise self.config.error(
                     ["baselines"],

@@ -5,7 +5,7 @@ It prepares on this node's storage, and measures cell after cell as on a worksta
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
+from vcsbench.plan.plan import Plan
 from vcsbench.run import cluster
 from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.cluster import NodeAssignment, NodeWork
@@ -23,7 +24,7 @@ from vcsbench.run.project import Project
 # The hardware and the system of the first node of a run, which all others must have.
 CLASS = f"{cluster.CLUSTER_FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
-# The workflow on the node is another one.
+# Variables of the run that started the job. The workflow on the node is a run of its own.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
 # How many unfinished blocks an error names.
 MAX_NAMED_BLOCKS = 5
@@ -32,9 +33,10 @@ MAX_NAMED_BLOCKS = 5
 def main(root: Path, number: str, attempt: str, record: str) -> int:
     """Measure the blocks of a job on this node, write its record, and return the exit code 0 or 1.
 
-    `number` is the job from 1, and `attempt` counts its starts in this run. The record has the node of each
-    block, and the lost and rejected nodes. If cells cannot be measured, the reason is stored. Further
-    attempts of Snakemake would fail again, so they end at once with this reason.
+    A block is a group of cells that one node measures. `number` is the job from 1, and `attempt` counts its
+    starts in this run. The record has the node of each block, and the lost and rejected nodes. If cells
+    cannot be measured, the reason is stored. Further attempts of Snakemake would fail again, so they end at
+    once with this reason.
     """
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
@@ -55,11 +57,8 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
-            names = words.enumeration(unfinished[:MAX_NAMED_BLOCKS])
-            more = ", ..." if len(unfinished) > MAX_NAMED_BLOCKS else ""
-            reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
-            assignment.fail(reason)
-            raise UserError(reason)
+            assignment.fail(_describe_unfinished(node, unfinished))
+            raise UserError(assignment.reason)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -71,6 +70,12 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     }
     write_json(record, content)
     return 0
+
+
+def _describe_unfinished(node: str, blocks: Sequence[str]) -> str:
+    names = words.enumeration(blocks[:MAX_NAMED_BLOCKS])
+    more = ", ..." if len(blocks) > MAX_NAMED_BLOCKS else ""
+    return f"{node}: some cells of {names}{more} were not measured. See the log above."
 
 
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
@@ -96,7 +101,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
-    reason = _why_rejected(root, node, work, project)
+    reason = _why_rejected(root, node, work, project.plan)
     if reason:
         assignment.reject(node, reason)
         raise UserError(
@@ -109,13 +114,13 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     return folder
 
 
-def _why_rejected(root: Path, node: str, work: NodeWork, project: Project) -> str:
+def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
 
-    An example is "its kernel is 6.1.0, but 5.15.0 on n1". With other programs or rights, a recipe would have
-    another digest here than on the login node.
+    `plan` is made on this node. With other programs or rights, a recipe has another digest here than on the
+    login node (`work.digests`). The hardware and the system are compared with those of the first node, for
+    example "its kernel is 6.1.0, but 5.15.0 on n1".
     """
-    plan = project.plan
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
         if plan.digest(study, path) == digest:
@@ -135,10 +140,10 @@ def _why_rejected(root: Path, node: str, work: NodeWork, project: Project) -> st
         "kernel": machine["kernel"],
         "system": machine["os"],
     }
-    node_class = _read_class(root / CLASS, node, facts)
+    first_node = _read_class(root / CLASS, node, facts)
     for name, fact in facts.items():
-        if node_class.get(name) != fact:
-            return f"its {name} is {fact}, but {node_class.get(name)} on {node_class['node']}"
+        if first_node.get(name) != fact:
+            return f"its {name} is {fact}, but {first_node.get(name)} on {first_node['node']}"
     return ""
 
 
@@ -157,7 +162,10 @@ def _read_class(record: Path, node: str, facts: Mapping[str, object]) -> dict[st
 def _missing_files(
     folder: Path, work: NodeWork, node_by_block: Mapping[str, str], node: str
 ) -> list[str]:
-    """Return the files of the job that this node has to make. A complete block stays on its node."""
+    """Return the files of the job that this node has to make, such as exports of cell-rounds.
+
+    `node_by_block` has the node of each complete block. The blocks of other nodes stay there.
+    """
     missing = []
     for block, exports in work.blocks.items():
         if node_by_block.get(block, node) != node:
@@ -172,7 +180,7 @@ def _missing_files(
 
 
 def _run(folder: Path, targets: list[str]) -> None:
-    """Make files by Snakemake in the folder of this node."""
+    """Make the files `targets` by Snakemake in the folder of this node."""
     if not targets:
         return
     command = [
@@ -181,7 +189,7 @@ def _run(folder: Path, targets: list[str]) -> None:
         # A lost node may have left a lock. The scheduler runs one job of a number at a time.
         *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
     ]
-    environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     with processes.background(
         command, signal="TERM", env=environment, cwd=folder, stdout=sys.stderr
     ) as process:

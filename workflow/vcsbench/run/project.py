@@ -60,9 +60,11 @@ class Project:
         deployed: bool = False,
         is_cluster: bool = False,
     ) -> None:
-        """Read and check the merged configuration `raw`, and make the plan of its cells.
+        """Read and check the configuration, and make the plan of its cells.
 
-        The arguments are those of open_environment(). Raise a UserError that names the file and the key.
+        `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
+        Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
+        machine. Raise a UserError that names the file and the key.
         """
         self.root = root
         self.environment = open_environment(
@@ -172,13 +174,13 @@ class Project:
         Each record has the `seconds` of one preparation, which the report adds up.
         """
         cells = self.plan.measured(study)
-        repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
+        study_repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
         records: list[str] = []
         for repo, fmt in self.repositories.loads():
-            if repo in repos:
+            if repo in study_repos:
                 records.append(load_record(repo, fmt))
         for repo, fmt in self.repositories.packs():
-            if repo in repos:
+            if repo in study_repos:
                 records.append(pack_record(repo, fmt))
         for cell in cells:
             records += self.records(study, cell.path)
@@ -187,7 +189,10 @@ class Project:
         return list(dict.fromkeys(records))
 
     def begin(self) -> None:
-        """Begin a session in this Snakemake process, or end the process with a sentence."""
+        """Begin a session in this Snakemake process, or end the process with a sentence.
+
+        A session is one run of Snakemake in a checkout. It locks the checkout and the folders that it uses.
+        """
         try:
             # Both calls take locks, which last until this process ends.
             workflow.begin_session(self.root)
@@ -238,7 +243,8 @@ def open_project(
     project = Project(raw, root, paths, deployed=deployed, is_cluster=is_cluster)
     project.check_server_log()
     # The storages of a cluster are on its nodes.
-    if not is_cluster and project.config.settings.measure != NOTHING:
+    measures_here = not is_cluster and project.config.settings.measure != NOTHING
+    if measures_here:
         project.check_machine()
     else:
         trials.refuse(list(trials.try_file_times(project.plan)))
@@ -246,10 +252,12 @@ def open_project(
 
 
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
-    """Return what has to be prepared for the cells: the repositories on each storage, and the dump files."""
+    """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
+
+    A variant is a repository in one format and state, such as ruby in format 7, packed.
+    """
     settings = plan.config.settings
-    # A variant is a repository in one format and state. The key is the storage's name in the configuration,
-    # which is the "shelf" of a recipe.
+    # The key is the storage's name in the configuration, which is the "shelf" of a recipe.
     variants_by_storage: dict[str, set[Variant]] = {}
     # By repository: the last revision that a command loads from its dump file.
     dumped_revisions: dict[str, int] = {}
@@ -259,9 +267,11 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         if settings.blocks and block not in settings.blocks:
             continue
         recipe = plan.draft(cell)
+        # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
         if kind and SUBJECTS[kind].reads_repository(recipe):
-            variants = variants_by_storage.setdefault(recipe["storage"]["shelf"], set())
+            storage = recipe["storage"]["shelf"]
+            variants = variants_by_storage.setdefault(storage, set())
             variants.add(variant_of(recipe.get("repository", {})))
         if kind == "dump":
             name = recipe["repository"]["name"]

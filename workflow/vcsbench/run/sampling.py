@@ -19,17 +19,20 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports after the last decision. Raise the exception of `decide` without it."""
+        """Return the exports of a study after the last decision on more rounds.
+
+        `decide` makes a decision: it raises an exception of Snakemake until the file of the decision exists.
+        """
         if self.is_cluster:
             return []
-        # Only existing results: Snakemake would measure a missing one.
         if self.measures_nothing:
+            # Only existing results: Snakemake would measure a missing one.
             return self.plan.fresh_exports_of_study(study)
         if study in self.plan.batches:
             batches = self.plan.batches[study]
+            # `next` is the number of the batch after those with rounds. A decision that gives rounds makes it
+            # grow, so another decision follows. After one without rounds it stays, and the loop ends.
             decided = 0
-            # A decision that gives rounds is followed by another decision, so the number of the next one
-            # grows. After a decision without rounds, the number stays the same, and the loop ends.
             while decided != batches.next:
                 decided = batches.next
                 decide(study=study, number=str(decided))
@@ -54,14 +57,15 @@ class SamplingState:
         """
         spent_s = 0.0
         for study in self.plan.batches:
-            exports = self.plan.exports_of_study(study)
-            fresh = self.plan.fresh_exports_of_study(study)
+            # The last decision that exists has the time of all results until then. The file of the next one
+            # is still missing, and read as {}.
             for file in reversed(self.decisions(study)):
-                # The file of the next decision is still missing: {}. The youngest existing one has the time
-                # of all results, so the part of the outdated ones is subtracted.
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:
-                    spent_s += decision["spent_s"] * len(fresh) / len(exports)
+                    # Outdated results are measured again, so their part of the time does not count.
+                    exports = self.plan.exports_of_study(study)
+                    fresh_exports = self.plan.fresh_exports_of_study(study)
+                    spent_s += decision["spent_s"] * len(fresh_exports) / len(exports)
                     break
         return spent_s
 

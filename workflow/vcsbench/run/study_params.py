@@ -1,6 +1,6 @@
 """Params and input files of the rules of a study."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -14,7 +14,7 @@ from vcsbench.axis_names import SERVER_AXIS
 from vcsbench.config import definitions
 from vcsbench.config.configuration import STUDIES, WorkloadShare, workload_of
 from vcsbench.config.models import unknown_name
-from vcsbench.config.study import RUN_COLUMNS, Statistic, Study, TableDefinition
+from vcsbench.config.study import RUN_COLUMNS, Statistic, TableDefinition
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.sources.server_log import ServerLog, read_server_log
@@ -87,14 +87,16 @@ class StudyParams:
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
         """Return the published values of each axis and column: {"access": ["http", "svn"], ...}."""
-        # A dict keeps each value once, in the order of the rows.
-        values: dict[str, dict[str, None]] = {}
+        values: dict[str, list[str]] = {}
         for row in chain.from_iterable(self.published_rows.values()):
             for axis, value in row.items():
                 # An axis that does not apply to the command is empty.
-                if value:
-                    values.setdefault(axis, {})[value] = None
-        return {axis: list(names) for axis, names in values.items()}
+                if not value:
+                    continue
+                axis_values = values.setdefault(axis, [])
+                if value not in axis_values:
+                    axis_values.append(value)
+        return values
 
     @property
     def published_numbers(self) -> list[str]:
@@ -113,10 +115,13 @@ class StudyParams:
         known_values = self._known_values()
         for path, rows in self.published_rows.items():
             for axis, known in known_values.items():
-                values = [row[axis] for row in rows if row.get(axis)]
-                unknown = unknown_name(values, known)
                 # A checkout may have no server configuration, so that the axis of servers has no known value.
-                if not unknown or not known:
+                if not known:
+                    continue
+                published = [row[axis] for row in rows if row.get(axis)]
+                # The first unknown value, and the known ones.
+                unknown = unknown_name(published, known)
+                if not unknown:
                     continue
                 text = f"{path}: `{axis}`: no value {unknown}"
                 if axis in study.axes:
@@ -184,7 +189,10 @@ class StudyParams:
     def _check_name(
         self, key: str, fault: str, *, names: Sequence[str], known: Sequence[str]
     ) -> None:
-        """Raise UserError with the first of the `names` that is not `known`."""
+        """Raise UserError with the first of the `names` that is not `known`.
+
+        Example: "config/studies/x.yaml: `tables.log.by`: no column 'colour' ..." (file, key, fault).
+        """
         unknown = unknown_name(names, known)
         if unknown:
             raise UserError(
@@ -198,15 +206,7 @@ class StudyParams:
         if published is None:
             return {}
         return published.model_dump(
-            include={
-                "scale",
-                "subversion",
-                "storage",
-                "server",
-                "system",
-                "revisions",
-                "limits",
-            }
+            include={"scale", "subversion", "storage", "server", "system", "revisions", "limits"}
         )
 
     @property
@@ -297,18 +297,14 @@ def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
     """Return the studies that have published findings, sorted by their number, the largest first."""
-    known = definitions.read_definitions(str(root / FINDINGS_FILE))
+    findings_by_group = definitions.read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):
         study = params_of(name).definition
-        statements = _statements_of(study, known)
+        statements: list[dict[str, str]] = []
+        for group in study.findings:
+            for finding in findings_by_group.get(group, []):
+                statements.append({"id": finding["id"], "statement": finding["statement"]})
         if statements:
             studies.append(StudyWithFindings(name, study.title, statements))
     return sorted(studies, key=lambda study: -len(study.statements))
-
-
-def _statements_of(
-    study: Study, known: Mapping[str, Sequence[definitions.FindingDefinition]]
-) -> list[dict[str, str]]:
-    findings = chain.from_iterable(known.get(group, []) for group in study.findings)
-    return [{"id": finding["id"], "statement": finding["statement"]} for finding in findings]

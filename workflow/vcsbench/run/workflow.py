@@ -72,20 +72,21 @@ def run_workflow(
     # Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     if not is_dry_run(arguments):
-        folder = find_full_folder(root)
-        if folder is not None:
-            raise UserError(f"{folder}: {IS_FULL}")
+        full_folder = find_full_folder(root)
+        if full_folder is not None:
+            raise UserError(f"{full_folder}: {IS_FULL}")
         _check_writable(root)
         _remove_unreadable(root)
     call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
-    folder = find_full_folder(root)
-    is_full = folder is not None
-    if is_full and call.status:
-        print_message(f"{folder}: {IS_FULL}")
+    # The run may have filled the disk.
+    full_folder = find_full_folder(root)
+    if full_folder is not None and call.status:
+        print_message(f"{full_folder}: {IS_FULL}")
     # The second call measures nothing, so it forces nothing. On a full disk, it could not write its report.
-    if call.has_failed_jobs and not is_full and has_results(root):
-        reporting = {**options, "measure": NOTHING}
-        if _call_snakemake(root, reporting, configfiles, arguments).status == 0:
+    if call.has_failed_jobs and full_folder is None and has_results(root):
+        report_options = {**options, "measure": NOTHING}
+        report_call = _call_snakemake(root, report_options, configfiles, arguments)
+        if report_call.status == 0:
             print_message("some jobs failed. The report has the results of the others.")
     return call.status
 
@@ -150,8 +151,9 @@ def _call_snakemake(
         status = process.wait()
     except SystemExit as ended:
         # The exit code of a signal is 128 and its number.
-        number = signal.Signals(int(ended.code or 0) - 128)
-        print_message(f"{SIGNALS.get(number, number.name)}: ending the workflow run.")
+        ended_by = signal.Signals(int(ended.code or 0) - 128)
+        cause = SIGNALS.get(ended_by, ended_by.name)
+        print_message(f"{cause}: ending the workflow run.")
         _end_snakemake(process)
         _end_leftovers(root)
         print_message(
@@ -164,8 +166,8 @@ def _call_snakemake(
         sys.exit(128 - status)
     # end_session() wrote the process id of its Snakemake into this file. The file of an earlier call has
     # another id, and does not count.
-    failed = root / FAILED
-    has_failed_jobs = failed.exists() and failed.read_text() == str(process.pid)
+    mark = root / FAILED
+    has_failed_jobs = mark.exists() and mark.read_text() == str(process.pid)
     return SnakemakeCall(status, has_failed_jobs)
 
 
@@ -333,9 +335,9 @@ def end_processes(root: Path) -> int:
     The caller holds the lock of the checkout, so no other session works there. The processes get SIGTERM, and
     SIGKILL after GRACE_S seconds.
     """
-    first = run_processes(root)
-    running = first
-    processes.send(first, signal.SIGTERM)
+    running = run_processes(root)
+    number = len(running)
+    processes.send(running, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while running:
         if time.monotonic() > deadline:
@@ -343,7 +345,7 @@ def end_processes(root: Path) -> int:
         time.sleep(0.02)
         # One of them may have started another one before it ended.
         running = run_processes(root)
-    return len(first)
+    return number
 
 
 def run_processes(root: Path) -> list[int]:

@@ -58,10 +58,11 @@ def open_source(
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
     `where` is the definition's file, for errors, and `root` the checkout. Raise UserError, which names the
-    key, for a key of another source. check() looks at the source itself.
+    key, for a key that this kind of source has not. check() looks at the source itself.
     """
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
+    # Two kinds have a class for each way in which a history is kept or read.
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
     if kind == GitSource.kind:
@@ -110,22 +111,23 @@ def _why_unknown(place: Path) -> str:
 
     Such as `lies in the Subversion repository /srv/x. Give that.`
     """
-    neither = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
+    reason = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
     if place.is_file():
-        return dump_source.why_no_dump(place) or neither
+        return dump_source.why_no_dump(place) or reason
     if not place.is_dir():
         return "is neither a file nor a folder. Give the path of a repository."
-    if any((folder / ".svn").is_dir() for folder in (place, *place.resolve().parents)):
+    folders_above = place.resolve().parents
+    if any((folder / ".svn").is_dir() for folder in (place, *folders_above)):
         return (
             "is a working copy of Subversion, not a repository. Give its repository: "
             "`svn info --show-item repos-root-url` in it prints the URL."
         )
-    for folder in place.resolve().parents:
+    for folder in folders_above:
         if svn_files.is_svn_repository(folder):
             return f"lies in the Subversion repository {folder}. Give that."
         if os.path.lexists(folder / ".git"):
             return f"lies in the git work tree {printable(str(folder))}. Give that."
-    return neither
+    return reason
 
 
 def own_repository(
@@ -133,27 +135,31 @@ def own_repository(
 ) -> dict[str, dict[str, str]]:
     """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
-    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}, and `project-own` if
-    `configured` (the entries of the configuration) has `project` already. `tree` is the folder to export.
-    With `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, if
+    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
+    the configuration, whose names are taken. `tree` is the folder of the repository to export. With
+    `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, if
     `keeps_git` is set and it is none of git, or if its kind has no choice of a `tree`.
     """
     definition = detect(path)
+    kind = definition["source"]
     if keeps_git:
-        if definition["source"] != GitSource.kind:
+        if kind != GitSource.kind:
             raise UserError(
                 f"{printable(path)}: is no git repository, which the study needs. Give one, or name another "
                 "study (STUDY=own-repository)."
             )
         definition["history"] = AS_IS_HISTORY
     if tree is not None:
-        if definition["source"] not in KINDS_WITH_TREE:
+        if kind not in KINDS_WITH_TREE:
             raise UserError(
-                f"TREE={printable(tree)}: the source {definition['source']} has no `tree`. Leave it out."
+                f"TREE={printable(tree)}: the source {kind} has no `tree`. Leave it out."
             )
         definition["tree"] = tree
-    # /srv/x.git is named x. In /srv/project/.git nothing is left of the name, so the folder above names it.
-    stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
+    # /srv/x.git is named x.
+    stem = Path(definition["path"]).name.removesuffix(".git")
+    if not stem:
+        # Nothing is left of /srv/project/.git, so the folder above it gives the name.
+        stem = Path(path).resolve().parent.name
     # The name becomes a part of names of files and cells.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     # With the same name, results would replace those of the repository in the configuration.

@@ -164,12 +164,14 @@ def local_path(text: str) -> Path:
     folder above that may not be entered.
     """
     if text.startswith(FILE_SCHEME):
-        plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
-        if not plain.is_absolute():
+        # file://localhost/srv/x is another form of file:///srv/x.
+        as_written = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
+        if not as_written.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # In a name, `%20` may stand for a blank, or for itself. If there is a file with `%20` in its name,
-        # that file is meant, otherwise one with a blank.
-        path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
+        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If such a file exists, it
+        # is the one that the user means.
+        unquoted = Path(urllib.parse.unquote(os.fspath(as_written)))
+        path = as_written if as_written.exists() else unquoted
     else:
         path = Path(text).expanduser()
     # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() may

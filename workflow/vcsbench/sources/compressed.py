@@ -71,18 +71,21 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
     """Yield the output of zstd. Raise UserError without zstd, and at the end for a damaged file."""
+    # Absolute, because zstd would read a relative path that begins with a minus as an option.
+    argv = ["zstd", "-dcq", os.path.abspath(path)]
     try:
-        # Absolute, because a relative path may begin with a minus.
-        zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
+        zstd = Program(argv, f"{path}: zstd failed")
     except UserError as error:
+        # The program cannot be started. Damage of the file shows only later.
         raise UserError(
             f"{path}: only the program zstd can read it. Install the package zstd, or decompress the file."
         ) from error
     with zstd as program:
         yield program.stdout
-        # The caller may have read a part only: then zstd is killed. At the end of the output, zstd has found
-        # all damage, and finish() raises its error.
-        if program.stdout.read(1):
+        # The caller may have read a part only. Then zstd still waits to write the rest.
+        has_more = program.stdout.read(1) != b""
+        if has_more:
             program.process.kill()
         else:
+            # At the end of its output, zstd has found all damage, and this raises its error.
             program.finish()

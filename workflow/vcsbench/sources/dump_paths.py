@@ -40,17 +40,19 @@ class PathTracker:
         """Update `has_tree` and the odd paths by a record, and return its path if it adds an odd one.
 
         `headers` are such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is odd if no disk
-        can hold it (a name of 300 bytes), or no working copy (`.svn`).
+        can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True while the exported
+        folder exists.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
         path = b"/".join(names)
-        # A deletion, an addition, a change, or a replacement, which is a deletion and an addition.
+        # One of add, change, delete and replace, which is a deletion and an addition.
         action = headers.get(ACTION, b"change")
+        # A change of a path that exists already makes no new path.
         if not path or action == b"change":
             return None
-        # A deletion or a replacement removes the path and everything below it, odd paths as well.
         if action != b"add":
+            # A removed folder takes the odd paths below it along.
             below = path + b"/"
             self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
         is_deleted = action == b"delete"

@@ -111,25 +111,26 @@ class DumpReader:
         self._remedy = remedy
         # run() may limit the part of the stream that is read.
         self._most_bytes = sys.maxsize
-        self.paths = PathTracker(tree)
-        # Eight bytes each: a history may have millions of revisions.
-        self.numbers = array("Q")
-        self.offsets = array("Q")
+        # The place in the stream: the bytes that are read, and the byte at which the current record begins.
         self.offset = 0
+        self._record_at = 0
         self.is_whole = False
         # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
         # the program's error, and not an error about the cut stream.
         self._is_at_end = False
-        # The byte at which the current record begins.
-        self._record_at = 0
+        # The version of the format, and the number of the current revision; None before the first one.
         self._format = 0
         self._revision: int | None = None
-        # The number of revision numbers that the stream skips.
-        self._gaps = 0
         # True between the head of a further dump in the stream and its first revision.
         self._has_restarted = False
+        # What the reader has found. A number has eight bytes: a history may have millions of revisions.
+        self.numbers = array("Q")
+        self.offsets = array("Q")
+        self.paths = PathTracker(tree)
+        # The number of revision numbers that the stream skips.
+        self._gaps = 0
+        # The number of each oddity, and the place of the first one.
         self._oddities: Counter[Oddity] = Counter()
-        # The place of the first of each oddity.
         self._first_places: dict[Oddity, str] = {}
         self._bogus_dates: list[int] = []
 
@@ -137,26 +138,28 @@ class DumpReader:
     def revisions(self) -> int:
         return len(self.numbers)
 
-    def run(self, records: int = sys.maxsize, most_bytes: int | None = None) -> None:
-        """Read the stream, or its first `records` and `most_bytes`, and set the attributes of the reader.
+    def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
+        """Read the stream, or its first records and bytes, and set the attributes of the reader.
 
         Raise UserError with the revision and the byte of the first fault: damage, a size over a limit, or a
         stream without a revision 1. BrokenPipeError passes: then the program that reads `out` has ended.
         """
         self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
+            # Such as `SVN-fs-dump-format-version: 2`.
             line = self._read_line()
             key, colon, value = line.partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.error("it does not begin with its format's version")
             self._set_format(value)
-            for _ in range(records):
+            for _ in range(most_records):
                 headers = self._read_headers()
                 if not headers:
                     self.is_whole = True
                     break
                 self._read_record(headers)
         except _PartReadError:
+            # The next record ends behind `most_bytes`.
             return
         except BrokenPipeError:
             # svnadmin load has ended while we wrote to it. The caller asks it for the reason. Without this
@@ -306,9 +309,9 @@ class DumpReader:
         # Content-length is the sum of the other two lengths. Other tools than svnadmin leave it out.
         if not content_bytes:
             content_bytes = property_bytes + text_bytes
-        has_part_lengths = PROPERTIES in headers or TEXT in headers
-        if content_bytes and self._format == 1 and not has_part_lengths:
-            # In format 1, the properties may have no length of their own.
+        has_only_sum = content_bytes > 0 and PROPERTIES not in headers and TEXT not in headers
+        if has_only_sum and self._format == 1:
+            # In format 1, such a record may have properties. They end at the line PROPS-END.
             property_bytes = self._read_properties(headers)
         elif property_bytes:
             # svnadmin goes on by the lengths in the headers, also if the properties end earlier.
@@ -367,37 +370,41 @@ class DumpReader:
     def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
         """Read the block of a record's properties as svnadmin does, and return its length in bytes.
 
-        The block ends behind the line PROPS-END, or after `length` bytes. A property is `K 3`, its name,
-        `V 2` and its value, or `D 3` and its name if it is deleted. A revision whose date Subversion cannot
-        read goes to `_bogus_dates`.
+        A property is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. The
+        numbers are lengths. The block ends behind the line PROPS-END, or after `length` bytes.
         """
         begin = self.offset
         while self.offset - begin != length:
-            line = self._read_length()
+            line = self._read_length_line()
             if line == dump_format.END:
                 break
-            match = _NAME.fullmatch(line)
-            if not match:
+            name_line = _NAME.fullmatch(line)
+            if not name_line:
                 raise self.error(_WRONG_LENGTH)
-            name = self._read_value(match[2], LONGEST_LINE, "the name of a property")
-            if match[1] == b"D":
+            name = self._read_value(name_line[2], LONGEST_LINE, "the name of a property")
+            is_deleted = name_line[1] == b"D"
+            if is_deleted:
                 continue
-            match = _VALUE.fullmatch(self._read_length())
-            if not match:
+            value_line = _VALUE.fullmatch(self._read_length_line())
+            if not value_line:
                 raise self.error(_WRONG_LENGTH)
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
-                match[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
+                value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
             )
             if is_date and not _is_date(value):
-                self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
-                # The date has to be deleted after the load, so the revision needs its number in the loaded
-                # repository. Loaded revisions are numbered from 1. Record 0 sets properties of revision 0.
-                loaded_revision = self.revisions if self._revision else 0
-                self._bogus_dates.append(loaded_revision)
+                self._count_bogus_date(value)
         return self.offset - begin
 
-    def _read_length(self) -> bytes:
+    def _count_bogus_date(self, date: bytes) -> None:
+        """Note that the date of the current revision has to be deleted after the load."""
+        self._count(Oddity.DATE, f"revision {self._revision}: {_quote(date)}")
+        # The revision needs its number in the loaded repository. Loaded revisions are numbered from 1.
+        # Record 0 sets properties of revision 0.
+        loaded_revision = self.revisions if self._revision else 0
+        self._bogus_dates.append(loaded_revision)
+
+    def _read_length_line(self) -> bytes:
         """Return the next line of a block of properties, such as b"K 12" and a line end."""
         line = self._read_line(LONGEST_LENGTH)
         if line.endswith(b"\n"):

@@ -46,6 +46,7 @@ OTHER_FORMS = {
     b"\n": "begins with a blank line. Remove it.",
     **{form.value: "is compressed twice. Decompress it once." for form in Compression},
 }
+# The place of this word in the first block of a .tar archive.
 _TAR_AT, _TAR = 257, b"ustar"
 
 
@@ -64,6 +65,7 @@ def why_no_dump(path: Path) -> str | None:
     try:
         beginning = _read_beginning(path, 1024)
     except UserError as error:
+        # The caller's sentence begins with the path already.
         return str(error).removeprefix(f"{path}: ")
     except DAMAGED as error:
         return f"cannot be decompressed: {error}. Get the file again."
@@ -152,12 +154,13 @@ class DumpSource(SourceWithTree):
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the tree that export exports; 0 and 0 if they are unknown.
 
-        They are known only if the sample has all records of the file, and only for the youngest revision
-        (`behind` 0).
+        Odd paths are those that no disk or no working copy can hold. They are known only for the youngest
+        revision (`behind` 0), and only if the sample has all records of the file.
         """
-        paths = self._sample.paths
-        if behind or not self._sample.is_whole:
+        sample = self._sample
+        if behind or not sample.is_whole:
             return OddPaths()
+        paths = sample.paths
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
         # Without a `tree` in the definition, tree() will choose trunk if there is one, otherwise the root.

@@ -55,8 +55,8 @@ class History:
         """Prepare the history, whose events are made by events(). Each `seed` gives another history."""
         self._profile = profile
         self._youngest = youngest
+        # Such as "ruby 1". random.Random with a text as its seed gives the same numbers on every Python 3.
         name = f"{profile.name} {seed}"
-        # random.Random with a text as its seed gives the same numbers on every Python 3.
         self._rng = Random(name)
         # Authors, messages and dates have random numbers of their own. So they stay the same if a change of
         # the profile's files needs more or fewer random numbers.
@@ -102,8 +102,10 @@ class History:
         A project is added if the repository has too few for its age.
         """
         profile, rng = self._profile, self._rng
-        # The projects next to the first one: their number grows with the square root of the age, like trunk.
+        # The number of projects next to the first one that the repository should have now. It grows with the
+        # square root of the age, like trunk.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
+        # `projects` has the first one, too.
         if others >= len(self.projects):
             # Such as buffer7. The number makes the name unique: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
@@ -182,10 +184,11 @@ class GeneratedSource(Source):
         self._scale: float = definition.get("scale", 1.0)
         self._seed: int = definition.get("seed", 1)
         self._tree = options.get_tree()
-        # Revision 1 makes the folders and 2 the first import, at every scale.
+        # A scaled history is the beginning of the whole one. Revision 1 makes the folders and 2 the first
+        # import, at every scale.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
         if self._profile.imported:
-            # The import has nearly all of the tree, so the tree is scaled, too.
+            # The import has nearly all of the tree at every scale, so the tree itself is scaled, too.
             self._youngest = 2 + round((self._profile.revisions - 2) * self._scale)
             self._profile = replace(
                 self._profile,

@@ -173,7 +173,11 @@ class FastImportWriter:
         self._out.flush()
 
     def _write(self, event: Event) -> None:
-        """Write the commands of git for one event, and note the refs of new projects and branches."""
+        """Write the commands of `git fast-import` for one event, and note the refs of new branches.
+
+        The first change of a revision begins its commit. In a commit, `M` writes a file with the text behind
+        it, `C` copies a path, and `D` deletes one.
+        """
         match event:
             case RevisionBegun():
                 self._revision = event
@@ -199,6 +203,7 @@ class FastImportWriter:
             case FileCopied():
                 self._write_copy(event.origin.path, event.path)
             case FileAdded() | FileChanged():
+                # Such as lib/a.c for trunk/lib/a.c.
                 name = self._begin_change(event.path)
                 mode = b"100755" if event.is_executable else b"100644"
                 self._out.write(b"M %s inline %s\n" % (mode, name))

@@ -208,10 +208,11 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
     """
     lines: list[bytes] = []
     size = 0
+    # The names of the present stretch of lines.
     names: list[str] = []
 
     def fill(placeholder: re.Match[str]) -> str:
-        # `~` becomes a sentence, and `$` one of the present names.
+        # `~` becomes a sentence, and `$` one of the names: `$ = $($);` gives `buffer = parse_list(len);`.
         if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
         return names[pick_rank(rng, STRETCH_NAMES, 2)]
@@ -220,6 +221,7 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
         names = [_make_identifier(rng) for _ in range(STRETCH_NAMES)]
         end = len(lines) + STRETCH_LINES
         while len(lines) < end:
+            # One function or paragraph, with a random number of inner lines.
             count = 1 + int(rng.random() * unit.most)
             others = [pick(rng, unit.others) for _ in range(count)]
             text = re.sub("[$~]", fill, "\n".join([unit.first, *others, unit.last, ""]))
@@ -278,6 +280,7 @@ class Text:
             # random place, so the replaced parts do not overlap.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
+                # From 0, the beginning of the text, to 1, its end.
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
                 at = int(place * len(self.lines))
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
@@ -307,15 +310,17 @@ class Hunk(NamedTuple):
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
     """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
 
-    `excess` is as in Text.edit(): above 0, more is removed.
+    `excess` is from -1 to 1: above 0 the files are too large now, so more is removed.
     """
+    # The shares of hunks that only add, and that only remove. The first one is larger, so texts grow. If they
+    # are too large, the two are exchanged.
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
-    # Usually more hunks add than remove, so texts grow. If they are too long, these two shares are exchanged.
     if excess > 0:
         additions, removals = removals, additions
     hunks = []
     for _ in range(profiles.HUNKS.draw(rng)):
         changed = profiles.HUNK_BYTES.draw(rng)
+        # One random number decides on the kind of the hunk.
         share = rng.random()
         if share < additions:
             hunks.append(Hunk(removed=0, added=changed))
@@ -323,6 +328,7 @@ def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
             # A large hunk does not empty a small file.
             hunks.append(Hunk(removed=min(changed, size // 4), added=0))
         else:
+            # Some bytes are replaced by others.
             added = int(changed * (0.5 + rng.random()) * (1 - 0.5 * excess))
             hunks.append(Hunk(removed=min(changed, size // 2), added=added))
     return hunks

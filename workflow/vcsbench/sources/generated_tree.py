@@ -209,6 +209,7 @@ class GeneratedProject:
             branch.journal.text.add_entry(rng, self._journal_limit())
             yield branch.journal.changed()
         count = min(self._profile.paths.draw(rng), len(branch.files))
+        # The first files of a branch are the more likely ones. One that is drawn twice is changed once.
         indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
         # Sorted, because Python does not define the order of a set, and the bytes must always be the same.
         for i in sorted(indices):
@@ -229,6 +230,7 @@ class GeneratedProject:
             journal.text.add_entry(rng, self._journal_limit())
             self.size += journal.text.size - old_size
             yield journal.changed()
+        # As in change(), each event has a part of the range from 0 to 1 that is as long as its share.
         event = rng.random()
         if event < shares.directory:
             yield from self._change_directory()
@@ -258,9 +260,9 @@ class GeneratedProject:
         if action == Action.ADD:
             yield from self._new_file()
             return
+        # A hot file is one of those that are edited often. It is drawn for all actions, because fewer random
+        # numbers would give another history. But deletions, moves and copies then take any file.
         file = self._pick_hot_file()
-        # A hot file is one of those that are edited often. Deletions, moves and copies take any file, unless
-        # the hot one was changed already.
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
         if file in self._changed_files:
@@ -320,6 +322,7 @@ class GeneratedProject:
                 file.path = new + file.path.removeprefix(old)
             # The old paths stay reserved as well: a path that was used is never used for another file.
             self._paths.update(self.directories, (file.path for file in files))
+        # In a dump stream, a move is a copy and a deletion.
         yield PathDeleted(old)
 
     def _new_file(self) -> Iterator[Change]:
@@ -332,6 +335,7 @@ class GeneratedProject:
             self.directories.append(directory)
             yield FolderAdded(directory)
         kind = self._pick_kind()
+        # The share of files that are smaller than the new one.
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         # Without this limit, one drawn size could be most of a small tree.
@@ -340,8 +344,8 @@ class GeneratedProject:
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
-        # The heat is the share of files that change less often. Where the kind has none, some files get their
-        # rank by size as heat, because large files change more often.
+        # The heat is the share of files that change less often. Where the kind has none, some files get
+        # `share` as heat, because large files change more often.
         heat = kind.heat
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()

@@ -41,28 +41,28 @@ class NodeWriter:
         notes = (SUBMODULES, svn_names.RENAMED_NOTE, svn_names.LINKS_NOTE)
         self.noted = {note: set[bytes]() for note in notes}
 
-    def write(self, changes: list[TreeChange], line: bytes, origin: CopyOrigin) -> None:
+    def write(self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin) -> None:
         """Write the records of a commit's changes: deletions, then folders, then files and links.
 
-        `line` is the folder that the commit belongs to, such as b"trunk" or b"branches/x". `origin` is the
-        tree of the commit's first parent, from which renamed files and folders are copied.
+        `branch` is the folder of the commit's branch, such as b"trunk" or b"branches/x". `origin` is the tree
+        of the commit's first parent, from which renamed files and folders are copied.
         """
         # Submodules are only counted: they have no content in this repository.
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
         changes = [change for change in changes if _has_node(change)]
-        self._delete(changes, line)
-        copied = self._add_folders(changes, line, origin)
+        self._delete(changes, branch)
+        copied_folders = self._add_folders(changes, branch, origin)
         files = []
         for change in changes:
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
             # A copied folder has its files already.
-            if is_file and not _is_below(change.path, copied):
+            if is_file and not _is_below(change.path, copied_folders):
                 files.append(change)
-        self._write_files(files, line, origin)
+        self._write_files(files, branch, origin)
 
-    def _delete(self, changes: list[TreeChange], line: bytes) -> None:
+    def _delete(self, changes: list[TreeChange], branch: bytes) -> None:
         """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule."""
         # A dict, because a set would not keep the order of the changes, and the bytes would vary.
         gone: dict[bytes, None] = {}
@@ -75,52 +75,56 @@ class NodeWriter:
         for path in gone:
             # A deleted folder takes its content with it.
             if not _is_below(path, gone.keys()):
-                self._out.write(dump_format.deletion(self._convert_path(line, path)))
+                self._out.write(dump_format.deletion(self._convert_path(branch, path)))
 
-    def _convert_path(self, line: bytes, path: bytes) -> bytes:
+    def _convert_path(self, branch: bytes, path: bytes) -> bytes:
         name = svn_names.subversion_path(path)
         if name != path:
             self.noted[svn_names.RENAMED_NOTE].add(path)
-        return line + b"/" + name
+        return branch + b"/" + name
 
     def _source_of(self, change: TreeChange, origin: CopyOrigin) -> CopyOrigin:
         return CopyOrigin(self._convert_path(origin.path, change.source), origin.revision)
 
     def _add_folders(
-        self, changes: list[TreeChange], line: bytes, origin: CopyOrigin
+        self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin
     ) -> set[bytes]:
-        """Write the new folders, parents first, and return the paths of those that are copies.
+        """Write the new folders, parents first, and return the paths in git of those that are copies.
 
         A folder that is moved becomes a copy with all its content, so nothing below it is written again. All
         other new folders are empty at first.
         """
         copied = set[bytes]()
         # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
-        for change in sorted(change for change in changes if change.new_mode == FOLDER_MODE):
+        new_folders = sorted(change for change in changes if change.new_mode == FOLDER_MODE)
+        for change in new_folders:
             if _is_below(change.path, copied):
                 continue
             source = None
-            # It was a folder before and is one now: only moved folders are among these changes (_has_node).
-            if change.old_mode == FOLDER_MODE:
+            # Of the folders that were folders before, only the moved ones are left here (_has_node).
+            is_moved = change.old_mode == FOLDER_MODE
+            if is_moved:
                 copied.add(change.path)
                 source = self._source_of(change, origin)
-            path = self._convert_path(line, change.path)
+            path = self._convert_path(branch, change.path)
             self._out.write(dump_format.directory(path, source))
         return copied
 
-    def _write_files(self, changes: list[TreeChange], line: bytes, origin: CopyOrigin) -> None:
+    def _write_files(self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin) -> None:
         """Write the record of each added, changed or renamed file or link.
 
         The record has the text and the properties only if they change. Example: a rename of `a` to `b`
         without an edit is `add b`, copied from `a`, without a text.
         """
         # All texts are requested at once: git would take longer to answer one request after another.
-        # blobs yields them in the order of the changes.
-        blobs = self._blobs.read([change.new_object for change in changes if _has_new_text(change)])
+        new_objects = [change.new_object for change in changes if _has_new_text(change)]
+        # It yields the texts in the order of the changes.
+        blobs = self._blobs.read(new_objects)
         for change in changes:
-            path = self._convert_path(line, change.path)
+            path = self._convert_path(branch, change.path)
             is_renamed = change.source != change.path
-            action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
+            is_added = is_renamed or change.old_mode in NO_NODE
+            action = b"add" if is_added else b"change"
             source = self._source_of(change, origin) if is_renamed else None
             properties = _changed_properties(change)
             if not _has_new_text(change):
@@ -129,6 +133,7 @@ class NodeWriter:
                 continue
             blob = next(blobs)
             if change.new_mode == SYMLINK_MODE:
+                # In git, the text of a link is its target. In Subversion, it has `link ` in front.
                 blob, properties = read_link(blob)
                 # Without properties, the link became a plain file.
                 if not properties:
@@ -192,19 +197,19 @@ class RevisionWriter:
         self._late = 0
         self._folders = set(LAYOUT)
 
-    def write(self, i: int, details: CommitDetails) -> None:
-        """Write the revision of the commit with the index `i`, and the revisions that follow from it.
+    def write(self, index: int, details: CommitDetails) -> None:
+        """Write the revision of the commit with this index, and the revisions that follow from it.
 
         These are a copy for each tag at this commit, and for each branch there without commits of its own.
         Then the folder of an unnamed branch that this commit merges is deleted. Commits must be written in
         the order of their indices.
         """
-        commit = self._plan.commits[i]
-        self._write_commit(i, details)
-        for path in self._plan.copies.get(i, ()):
+        commit = self._plan.commits[index]
+        self._write_commit(index, details)
+        for path in self._plan.copies.get(index, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
-            self._add_line(path, self._find_origin(i))
-        for line in self._plan.ends.get(i, ()):
+            self._add_line(path, self._find_origin(index))
+        for line in self._plan.ends.get(index, ()):
             # Such as merged-0a4d55a8d778.
             name = line.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
@@ -222,7 +227,8 @@ class RevisionWriter:
         # revision before it. A commit with an earlier date gets the date of the revision before.
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
-        if self._number == 0:
+        is_first_call = self._number == 0
+        if is_first_call:
             self._out.write(dump_format.revision(0, date))
             log = {b"svn:log": b"The usual layout."}
             self._out.write(dump_format.revision(1, date | log))
@@ -236,30 +242,33 @@ class RevisionWriter:
         revision_properties.update(properties)
         self._out.write(dump_format.revision(self._number, revision_properties))
 
-    def _write_commit(self, i: int, details: CommitDetails) -> None:
-        """Write the revision of the commit with the index `i`, with its changes.
+    def _write_commit(self, index: int, details: CommitDetails) -> None:
+        """Write the revision of the commit with this index, with its changes.
 
         If it is the first commit on its branch, the revision also adds the branch's folder: as a copy of the
         first parent's tree, or empty if the commit has no parent.
         """
-        commit = self._plan.commits[i]
+        commit = self._plan.commits[index]
         # A line is a branch as a folder, such as trunk, with its commits (ConversionPlan).
-        line = self._plan.lines[i]
+        line = self._plan.lines[index]
         properties = {b"git:commit": commit.name}
         # A revision of Subversion has no second parent, so a merge keeps its parents in a property.
         if len(commit.parents) > 1:
             parents = [self._plan.commits[parent].name for parent in commit.parents]
             properties[b"git:parents"] = b" ".join(parents)
+        # _begin() gives this commit the later date of the revision before.
         if commit.seconds < self._seconds:
             self._late += 1
         self._begin(details, commit, properties)
         # On the same branch, the first parent's tree is the folder's content in the revision before.
         origin = CopyOrigin(line.path, self._number - 1)
         # Revision 1 has made the folder trunk, so only other branches need to be added.
-        if i == line.first and line.path != TRUNK:
-            if commit.parents:
-                origin = self._find_origin(commit.parents[0])
-            self._add_line(line.path, origin if commit.parents else None)
+        is_new_branch = index == line.first and line.path != TRUNK
+        if is_new_branch and commit.parents:
+            origin = self._find_origin(commit.parents[0])
+            self._add_line(line.path, origin)
+        elif is_new_branch:
+            self._add_line(line.path, None)
         self._nodes.write(details.changes, line.path, origin)
         self._revisions.append(self._number)
 

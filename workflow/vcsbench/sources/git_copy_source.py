@@ -113,15 +113,17 @@ class GitCopySource(GitSource):
         with self._open() as git:
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
+            # git's folder for all work trees, which has the refs and the objects.
             common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
         # The refs are copied before the objects. If somebody commits in between, the copy has more objects
         # than its refs need, and lacks none.
         refs = _read_refs(common)
         _write_refs(refs, path)
-        folders = find_object_folders(common)
+        # The repository's own folder of objects, and those of repositories from which it borrows.
+        object_folders = find_object_folders(common)
         try:
-            for file in _list_objects(folders):
+            for file in _list_objects(object_folders):
                 _copy_object(file, path / "objects")
         except FileNotFoundError:
             # git has packed the objects in the meantime.
@@ -132,7 +134,7 @@ class GitCopySource(GitSource):
             "Replaced objects (refs/replace) left out": refs.replaced,
             "Symbolic refs without their branch left out": refs.dangling,
             "Grafts left out": int(has_grafts),
-            borrowed: len(folders) - 1,
+            borrowed: len(object_folders) - 1,
         }
         return Facts(notes=format_notes(counts))
 
@@ -144,11 +146,14 @@ class GitCopySource(GitSource):
                 "or clone it again without --depth."
             )
         for folder in find_object_folders(git.layout.common):
+            # Next to a pack, such a file promises that a server has the objects that are missing here.
             if any((folder / "pack").glob("*.promisor")):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
                 )
-        endless = _find_endless_ref({"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))})
+        # Packed refs are never symbolic, so they need not be read.
+        contents = {"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))}
+        endless = _find_endless_ref(contents)
         if endless is not None:
             raise self._path_error(
                 "has refs that lead to each other in a circle, or in a row of more than "
@@ -195,35 +200,37 @@ def _copy_object(file: ObjectFile, objects: Path) -> None:
 
 
 def _read_refs(common: Path) -> StoredRefs:
-    """Read all refs as they are stored, without those of work trees and of replaced objects."""
-    packed = []
-    # The refs that symbolic refs may lead to. A ref that is not symbolic has the target None (_find_target).
-    valid_targets: set[str | None] = {None}
-    replaced = 0
+    """Read all refs as they are stored, without those of work trees and of replaced objects.
+
+    A ref is a line of packed-refs, such as b"0a4d55a8... refs/heads/main", or loose: a file of its own.
+    """
+    packed_names = []
+    packed_lines = []
     is_left_out = False
     for line in read_optional(common / "packed-refs", LIST_BYTES).splitlines(keepends=True):
         # A line that begins with ^ belongs to the tag before it, and one with # is a comment.
         if not line.startswith((b"^", b"#")):
             name = os.fsdecode(line.partition(b" ")[2].rstrip())
+            packed_names.append(name)
             is_left_out = name.startswith(LEFT_OUT_REFS)
-            replaced += name.startswith(REPLACED)
-            valid_targets.add(name)
         if not is_left_out:
-            packed.append(line)
+            packed_lines.append(line)
+    # The content of each loose ref: the name of a commit, or `ref: refs/heads/main`.
+    contents = dict(_read_loose_refs(common))
+    replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
+    loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
+    valid_targets = {*packed_names, *loose_names}
     loose = {}
-    for name, content in _read_loose_refs(common):
-        replaced += name.startswith(REPLACED)
-        if not name.startswith(LEFT_OUT_REFS):
-            loose[name] = content
-            valid_targets.add(name)
-    # A symbolic ref may lead to no ref, as refs/remotes/origin/HEAD after its branch was deleted. git ignores
-    # the ref, but `git fsck` fails.
-    dangling = [
-        name for name, content in loose.items() if _find_target(content) not in valid_targets
-    ]
-    for name in dangling:
-        del loose[name]
-    return StoredRefs(b"".join(packed), loose, replaced, len(dangling))
+    dangling = 0
+    for name in loose_names:
+        target = _find_target(contents[name])
+        # A symbolic ref may lead to no ref, as refs/remotes/origin/HEAD after its branch was deleted. git
+        # ignores the ref, but `git fsck` fails.
+        if target is None or target in valid_targets:
+            loose[name] = contents[name]
+        else:
+            dangling += 1
+    return StoredRefs(b"".join(packed_lines), loose, replaced, dangling)
 
 
 def _find_target(content: bytes) -> str | None:

@@ -32,6 +32,12 @@ class _PathTexts:
     stored_largest: int = 0
     stored: int = 0
 
+    def add(self, text: StoredText) -> None:
+        self.stored += text.stored
+        if text.size > self.largest:
+            self.largest = text.size
+            self.stored_largest = text.stored
+
 
 def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     """Return about how many bytes Subversion needs for all texts of a history.
@@ -41,31 +47,28 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     """
     # Subversion stores the first text of each path in full, and later ones as deltas, like git. But git also
     # stores texts of different paths as deltas of each other, such as the files of several releases. So the
-    # largest text of each path counts in full, and the others with the size that git needs. How well full
-    # texts compress is known from those that git stores in full, for each suffix of names.
-    full_bytes = Counter[bytes]()
-    compressed_bytes = Counter[bytes]()
+    # largest text of each path counts in full, and the others with the size that git needs.
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)
+    # How well full texts compress is known from those that git stores in full: their bytes before and after
+    # the compression by zlib, for each suffix of names, such as b".c".
+    plain_bytes = Counter[bytes]()
+    compressed_bytes = Counter[bytes]()
     for text in _read_texts(lines, git):
+        paths[text.path].add(text)
         if not text.is_delta:
             suffix = os.path.splitext(text.path)[1]
-            full_bytes[suffix] += text.size
+            plain_bytes[suffix] += text.size
             compressed_bytes[suffix] += text.stored
-        path_texts = paths[text.path]
-        path_texts.stored += text.stored
-        if text.size > path_texts.largest:
-            path_texts.largest = text.size
-            path_texts.stored_largest = text.stored
-    # Such as {b".c": 0.3}: zlib makes 30 bytes of 100.
-    ratios = {
-        suffix: compressed_bytes[suffix] / size for suffix, size in full_bytes.items() if size
-    }
+    # The factors are Subversion's bytes per byte of git's.
     total = 0.0
-    for path, path_texts in paths.items():
+    for path, texts in paths.items():
+        suffix = os.path.splitext(path)[1]
         # Where git stores no text of this suffix in full, no compression is the safe guess.
-        compression = ratios.get(os.path.splitext(path)[1], 1.0)
-        total += path_texts.largest * min(1.0, compression * FULL_FACTOR)
-        total += (path_texts.stored - path_texts.stored_largest) * DELTA_FACTOR
+        compression = 1.0
+        if plain_bytes[suffix]:
+            compression = compressed_bytes[suffix] / plain_bytes[suffix]
+        total += texts.largest * min(1.0, compression * FULL_FACTOR)
+        total += (texts.stored - texts.stored_largest) * DELTA_FACTOR
     return int(total)
 
 

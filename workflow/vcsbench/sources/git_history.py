@@ -48,11 +48,14 @@ class ConversionPlan:
         self.lines: dict[int, Line] = {}
         self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
         self.renamed: dict[bytes, bytes] = {}
+        # The paths of branches and tags so far, and all folders above them.
         self._paths = set[bytes]()
         self._folders = set[bytes]()
+        # Refs have names of commits. The plan has the index of each commit in `commits`.
         index = {commit.name: i for i, commit in enumerate(commits)}
-        self._add_line(index[branches[0].commit], TRUNK)
-        for branch in branches[1:]:
+        trunk, *other_branches = branches
+        self._add_line(index[trunk.commit], TRUNK)
+        for branch in other_branches:
             path = self._choose_path(b"branches/", branch.name)
             tip = index[branch.commit]
             # An earlier branch has this branch's last commit, so this one has no commit of its own.
@@ -63,7 +66,8 @@ class ConversionPlan:
         for tag in tags:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
-        self.ends = self._find_ends(self._add_unnamed_lines())
+        unnamed_lines = self._add_unnamed_lines()
+        self.ends = self._find_ends(unnamed_lines)
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
         # Revision 1 makes the folders trunk, branches and tags.
@@ -75,16 +79,17 @@ class ConversionPlan:
         No branch or tag may lie in the folder of another: its files would be taken for files of the other.
         With git's local branch `a`, origin's `a/b` becomes branches/a~b. `renamed` gets each changed name.
         """
-        # A path is taken if another branch or tag has it, lies below it, or lies above it.
-        for path in _candidate_paths(folder, name):
-            is_taken = path in self._paths or path in self._folders
-            if not is_taken and self._paths.isdisjoint(folders_above(path)):
-                break
+        path = next(filter(self._is_free, _candidate_paths(folder, name)))
         if path != folder + subversion_path(name):
             self.renamed[name] = path
         self._paths.add(path)
         self._folders.update(folders_above(path))
         return path
+
+    def _is_free(self, path: bytes) -> bool:
+        """Return True if no branch or tag has a path, lies below it, or lies above it."""
+        is_taken = path in self._paths or path in self._folders
+        return not is_taken and self._paths.isdisjoint(folders_above(path))
 
     def _add_unnamed_lines(self) -> list[Line]:
         """Add lines for the commits that are on no branch, and return these lines."""
@@ -110,19 +115,19 @@ class ConversionPlan:
     def _find_ends(self, unnamed: list[Line]) -> dict[int, list[Line]]:
         """Return the unnamed lines to delete after a commit, by the index of the commit.
 
-        That is the last commit that has the line's last commit as a parent: no later one needs the folder.
-        Without such a merge, it is the line's last commit itself.
+        A line is deleted after the last commit that merges it, because no later one needs its folder. A merge
+        has the line's last commit as a parent. A line without a merge ends after its own last commit.
         """
-        # By the last commit of each unnamed line: the last commit that merges the line. At first, that is the
-        # last commit of the line itself.
-        last_merge = {line.last: line.last for line in unnamed}
+        # The last merge of each line, by the line's last commit. It begins with that commit itself.
+        last_merges = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:
-                if parent in last_merge:
-                    last_merge[parent] = i
+                if parent in last_merges:
+                    last_merges[parent] = i
         ends = defaultdict(list)
         for line in unnamed:
-            ends[last_merge[line.last]].append(line)
+            last_merge = last_merges[line.last]
+            ends[last_merge].append(line)
         return ends
 
 

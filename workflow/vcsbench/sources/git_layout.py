@@ -42,8 +42,12 @@ def find_layout(path: Path) -> GitLayout | None:
     folder = _find_git_folder(path)
     if folder is None:
         return None
+    # Each folder is checked before a file in it is opened.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
-    common = _find_common_folder(folder)
+    # The common folder, relative to the first one. git reads a string of C, which ends at a NUL. Without the
+    # file `commondir`, the name is empty, and both folders are the same.
+    name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
+    common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
     for part in (folder / "HEAD", common / "objects"):
         if not os.path.lexists(part):
@@ -63,12 +67,14 @@ def _find_git_folder(path: Path) -> Path | None:
         return None
     # lexists() is also true for a broken link. Such a `.git` gets an error of its own later, which helps more
     # than `is not a git repository`.
-    inner = path / ".git"
-    if os.path.lexists(inner):
-        return inner if os.path.isdir(inner) else _read_gitdir(inner)
-    # The folder itself is git's if it is bare (HEAD and objects) or of a linked work tree (HEAD and
-    # commondir). The third one is a bare repository that has lost its HEAD: the error names that.
-    for names in (("HEAD", "objects"), ("HEAD", "commondir"), ("objects", "refs", "config")):
+    dot_git = path / ".git"
+    if os.path.lexists(dot_git):
+        return dot_git if os.path.isdir(dot_git) else _read_gitdir(dot_git)
+    bare_names = ("HEAD", "objects")
+    work_tree_names = ("HEAD", "commondir")
+    # A bare repository that has lost its HEAD. The error of find_layout() names that.
+    damaged_names = ("objects", "refs", "config")
+    for names in (bare_names, work_tree_names, damaged_names):
         if all(os.path.lexists(path / name) for name in names):
             return path
     return None
@@ -88,12 +94,6 @@ def _read_gitdir(file: Path) -> Path:
             "Give the main repository, or run `git worktree repair` in it."
         )
     return folder
-
-
-def _find_common_folder(folder: Path) -> Path:
-    # git reads a string of C, which ends at a NUL. Without the file, the name is empty.
-    name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
-    return folder / os.fsdecode(name)
 
 
 def find_object_folders(common: Path) -> list[Path]:
@@ -140,14 +140,17 @@ def parse_alternates(content: bytes) -> list[bytes]:
     while position < len(text):
         quotation = QUOTATION.match(text, position)
         if quotation:
+            # The escapes of C are also Python's, but a character such as \303 stands for one byte.
             name = codecs.decode(quotation[1], "unicode_escape").encode("latin-1")
             # git skips one character behind the closing mark, whatever it is: usually the line end.
             position = quotation.end() + 1
         else:
-            # A comment, or a name. A name whose quotation is wrong is taken as it stands.
-            line = text[position : text.index(b"\n", position)]
-            name = b"" if line.startswith(b"#") else line
-            position += len(line) + 1
+            # A name whose quotation is wrong is taken as it stands.
+            name = text[position : text.index(b"\n", position)]
+            position += len(name) + 1
+            if name.startswith(b"#"):
+                # A comment.
+                continue
         if name:
             names.append(name)
     return names
@@ -172,11 +175,11 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
             yield entry
         elif entry.name == "pack" and entry.is_dir():
             yield entry
-            # Other files, such as the marker pack-*.keep, can often be read by their owner only. They hold no
-            # history, so they must not make the repository look private.
-            yield from (
-                file for file in os.scandir(entry.path) if file.name.endswith(PACK_SUFFIXES)
-            )
+            for file in os.scandir(entry.path):
+                # Other files, such as the marker pack-*.keep, are often private to their owner. They hold no
+                # history, so they must not make the repository look private.
+                if file.name.endswith(PACK_SUFFIXES):
+                    yield file
         elif len(entry.name) == 2 and entry.is_dir():
             # Loose objects: the folder is named by the first two digits of their names.
             yield entry

@@ -83,7 +83,8 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     Author and message are changed to what Subversion accepts: UTF-8, with LF as line ends, and without
     control characters. Raise UserError if the output ends early, or if a path of a change is damaged.
     """
-    # Each commit begins with the word `commit` and a NUL. If git has died before that, this raises its error.
+    # The fields of a commit are the word `commit`, the author and the message. If git has died before them,
+    # this raises its error.
     read_field(program)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
@@ -97,18 +98,17 @@ def read_details(program: Program, git: Git) -> CommitDetails:
         changes.append(_read_change(program))
         check_count(changes, git)
     check_paths([(change.path, change.new_mode) for change in changes], git)
-    return CommitDetails(
-        author=" ".join(_REFUSED.sub(" ", author).split()),
-        text=_REFUSED.sub("\N{REPLACEMENT CHARACTER}", message),
-        changes=changes,
-    )
+    # An author has one line, without blanks at its ends.
+    plain_author = " ".join(_REFUSED.sub(" ", author).split())
+    text = _REFUSED.sub("\N{REPLACEMENT CHARACTER}", message)
+    return CommitDetails(plain_author, text, changes)
 
 
 def _read_change(program: Program) -> TreeChange:
     """Return the next change: `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL.
 
-    A rename (status R and a percentage, such as R087) has both paths. If one file became several, the others
-    have the status C.
+    A rename has the old path and the new one, and the status R with a percentage, such as R087. If one file
+    became several, the others have the status C (a copy), and two paths as well.
     """
     head = read_field(program).removeprefix(b":")
     old_mode, new_mode, old_object, new_object, status = head.split(b" ")

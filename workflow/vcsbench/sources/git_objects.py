@@ -55,6 +55,7 @@ class BlobReader:
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
+            # More requests at once could fill the pipe to git, while git waits for a reader of its answers.
             part = names[start : start + REQUESTS]
             try:
                 requests.write(b"".join(name + b"\n" for name in part))
@@ -151,6 +152,7 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
             # `100644 blob <object> 1234`, a tab and the path. Folders and submodules have the size `-`.
             head, _, path = read_field(program).partition(b"\t")
             mode, _, name, listed_size = head.split()
+            # git has not found the object.
             if listed_size == b"BAD":
                 raise git.missing_error(name)
             size = 0 if listed_size == b"-" else int(listed_size)
@@ -172,14 +174,16 @@ def check_count(entries: Sequence[object], git: Git) -> None:
 def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
     """Raise UserError if a path is too long or too deep, or if a tree of a foreign repository is damaged.
 
-    `nodes` are paths with modes: (b"a/b", FOLDER_MODE). Nothing may be written through a damaged tree,
-    such as one with a link `a` and a file `a/b`.
+    `nodes` are the paths of a tree or a commit with their modes: (b"a/b", FOLDER_MODE). A tree with a link
+    `a` and a file `a/b` is damaged: who writes `a/b` would write a file elsewhere.
     """
-    # git lists each folder above a changed file as well, so each path has its folder among the nodes.
+    # git lists each folder above a changed file as well, so each path has its folder among the nodes. Only
+    # the top folder is not listed.
     folders = {path for path, mode in nodes if mode == FOLDER_MODE}
     folders.add(b"")
     added = set[bytes]()
     for path, mode in nodes:
+        # A deleted path, or a submodule, which is left out.
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.
@@ -191,8 +195,9 @@ def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
             )
         if path in added:
             raise _damaged_tree(git, path, "it has two entries of this name")
-        # `/etc/x`, or `a/b` where `a` is a link, which would lead out of the tree.
-        if path.rpartition(b"/")[0] not in folders:
+        # `/etc/x`, or `a/b` where `a` is a link, would lead out of the tree.
+        folder = path.rpartition(b"/")[0]
+        if folder not in folders:
             raise _damaged_tree(git, path, "this path is outside of its folder")
         added.add(path)
 

@@ -121,6 +121,7 @@ class Git:
         self.layout = layout
         self._private = private
         common = Path(os.path.abspath(layout.common))
+        # The repository's own folder of objects. There, git itself finds the folders from which it borrows.
         self._objects = find_object_folders(common)[0]
         self.head = read_ref(layout.folder / "HEAD")
         # HEAD is written as it was read above. The refs may be many files, so they are links to the user's.
@@ -130,9 +131,11 @@ class Git:
         self.shallow = read_optional(common / "shallow", LIST_BYTES)
         if self.shallow:
             (private / "shallow").write_bytes(self.shallow)
+        # The configuration is made, and not copied: the user's could make git run a program.
         settings = self._read_settings(common / "config")
         self._check_settings(settings)
-        (private / "config").write_bytes(os.fsencode(self._make_configuration(settings)))
+        configuration = self._make_configuration(settings)
+        (private / "config").write_bytes(os.fsencode(configuration))
         # This command only checks the folder. git raises an error here for an unknown format or
         # extension, and for a HEAD with another content than a ref or a commit.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
@@ -260,21 +263,22 @@ class Git:
 
         Tags of files or folders are left out. Raise UserError if an object is missing.
         """
-        lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
-        listed = [line.split(b" ") for line in lines.splitlines()]
+        printed = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
+        # Such as [b"0a4d55a8...", b"refs/tags/1.0"].
+        object_refs = [line.split(b" ") for line in printed.splitlines()]
         # A tag with a message is an object of its own, and may name another tag. `for-each-ref` follows such
         # chains since git 2.45 only. `cat-file` answers NAME^{} with the object at the end of the chain.
         with self.start("cat-file", "--batch-check", stdin=processes.PIPE) as program:
-            request = b"".join(target + b"^{}\n" for target, _ in listed)
-            answers, _ = program.process.communicate(request)
+            requests = b"".join(object_name + b"^{}\n" for object_name, _ in object_refs)
+            answers, _ = program.process.communicate(requests)
         refs = []
-        for (target, name), answer in zip(listed, answers.splitlines(), strict=True):
+        for (object_name, ref_name), answer in zip(object_refs, answers.splitlines(), strict=True):
             # `<object> commit <size>`, or `<object>^{} missing`.
-            commit, kind, *_ = answer.split()
+            end_of_chain, kind, *_ = answer.split()
             if kind == b"missing":
-                raise self.missing_error(target)
+                raise self.missing_error(object_name)
             if kind == b"commit":
-                refs.append(Ref(name.removeprefix(prefix), commit))
+                refs.append(Ref(ref_name.removeprefix(prefix), end_of_chain))
         return refs
 
 

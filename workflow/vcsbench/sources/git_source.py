@@ -145,13 +145,14 @@ class GitSource(LocalSource):
             refs = self._list_refs(git)
             with self._walk(git, refs, "rev-list", "--count") as counting:
                 commits = int(counting.read_all())
+            # This only checks the youngest tree.
             git_objects.read_tree(git, self._find_commit(git))
+            # The list of objects goes from one git to the other through a pipe: a large history has millions
+            # of objects, and Python would be slow at passing them on.
             with self._walk(git, refs, "rev-list", "--objects") as listing:
-                # The list of objects goes from one git to the other through a pipe: a large history has
-                # millions of objects, and Python would be slow at passing them on.
-                objects = listing.process.stdout
-                assert objects is not None
-                with git.start("cat-file", git_estimate.SIZES, stdin=objects) as sizes:
+                object_list = listing.process.stdout
+                assert object_list is not None
+                with git.start("cat-file", git_estimate.SIZES, stdin=object_list) as sizes:
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
                     sizes.finish()
                 listing.finish()
@@ -171,16 +172,18 @@ class GitSource(LocalSource):
             ):
                 commits = git_log.read_commits(log.stdout)
                 log.finish()
+            # The plan has the branch and the path of each commit in Subversion.
             plan = ConversionPlan(commits, refs.branches, refs.tags)
             self._planned_revisions = plan.revisions
             out.write(dump_format.header(self.identity()))
+            # One git sends the texts of files, and the other the changes of one commit after the other.
             with (
                 git_objects.open_blobs(git) as blobs,
                 self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
             ):
                 writer = RevisionWriter(plan, blobs, out)
-                for i in range(len(commits)):
-                    writer.write(i, git_log.read_details(log, git))
+                for index in range(len(commits)):
+                    writer.write(index, git_log.read_details(log, git))
                 log.finish()
             out.flush()
             facts = writer.facts()

@@ -1,22 +1,14 @@
 """Write a tree of a git repository as a folder."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from vcsbench.sources import git_objects, svn_names
 from vcsbench.sources.base import check_space, format_notes
 from vcsbench.sources.git_conversion import SUBMODULES
 from vcsbench.sources.git_objects import FOLDER_MODE, SUBMODULE, SYMLINK_MODE, TreeEntry
 from vcsbench.sources.git_repository import Git
-
-
-class NewEntry(NamedTuple):
-    """An entry of a tree, and the path at which it is written."""
-
-    path: bytes
-    entry: TreeEntry
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
@@ -29,28 +21,25 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)
-    renamed = 0
-    files = []
+    counts = {SUBMODULES: 0, svn_names.RENAMED_NOTE: 0, svn_names.LINKS_NOTE: 0}
+    # The files and links by the paths at which they are written.
+    files: dict[bytes, TreeEntry] = {}
     # Folders come before their content. No name is `..` or has a slash, and no two entries have one path
     # (git_objects.check_paths, svn_names.subversion_path), so nothing is written outside of the folder.
     for entry in entries:
-        name = svn_names.subversion_path(entry.path)
         if entry.mode == SUBMODULE:
+            counts[SUBMODULES] += 1
             continue
+        name = svn_names.subversion_path(entry.path)
         if name != entry.path:
-            renamed += 1
+            counts[svn_names.RENAMED_NOTE] += 1
+        path = root + b"/" + name
         if entry.mode == FOLDER_MODE:
-            _make_folder(root + b"/" + name)
+            _make_folder(path)
         else:
-            files.append(NewEntry(root + b"/" + name, entry))
-    plain_links = _write_files(git, files)
-    return format_notes(
-        {
-            SUBMODULES: sum(entry.mode == SUBMODULE for entry in entries),
-            svn_names.RENAMED_NOTE: renamed,
-            svn_names.LINKS_NOTE: plain_links,
-        }
-    )
+            files[path] = entry
+    counts[svn_names.LINKS_NOTE] = _write_files(git, files)
+    return format_notes(counts)
 
 
 def _make_folder(path: bytes) -> None:
@@ -59,24 +48,25 @@ def _make_folder(path: bytes) -> None:
     os.chmod(path, 0o755)
 
 
-def _write_files(git: Git, files: Sequence[NewEntry]) -> int:
+def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     """Write files and links. Return the number of links that became plain files, as in the loaded history."""
     link_targets: dict[bytes, bytes] = {}
     plain_links = 0
     with git_objects.open_blobs(git) as reader:
-        blobs = reader.read([file.entry.object for file in files])
-        for (path, entry), blob in zip(files, blobs, strict=True):
+        blobs = reader.read([entry.object for entry in files.values()])
+        for (path, entry), blob in zip(files.items(), blobs, strict=True):
             if entry.mode == SYMLINK_MODE:
+                # As Subversion stores it: `link `, the target, and a property that marks a link.
                 blob, properties = git_objects.read_link(blob)
                 if properties:
                     link_targets[path] = b"".join(blob.chunks).removeprefix(b"link ")
                     continue
+                # Subversion has no link with this target.
                 plain_links += 1
+            mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
             with open(path, "xb") as file:
                 file.writelines(blob.chunks)
-                os.fchmod(
-                    file.fileno(), 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
-                )
+                os.fchmod(file.fileno(), mode)
     # At the end, so that no file is written through a link.
     for path, target in link_targets.items():
         os.symlink(target, path)

@@ -35,18 +35,19 @@ def _is_private_path(text: str, kind: str) -> bool:
     """
     try:
         path = local_path(text)
-        # The path itself may be readable, and single files of the history not.
+        # Others may be able to read the path itself, but not the files of the history.
         if kind == SvnSource.kind:
             return _is_closed(path, svn_files.list_history(path))
-        if kind == DirectorySource.kind:
-            states = (state for _, state in entries(path))
-            return _is_closed(path) or not all(map(_can_others_read, states))
         if kind == GitSource.kind:
             # Objects may be elsewhere: in the main repository, or in one that this one borrows from.
             for folder in list_folders(path):
                 if _is_closed(folder, list_objects(folder)):
                     return True
-        return _is_closed(path)
+        if _is_closed(path):
+            return True
+        if kind == DirectorySource.kind:
+            return not all(_can_others_read(state) for _, state in entries(path))
+        return False
     except (UserError, *PATH_ERRORS):
         return True
 

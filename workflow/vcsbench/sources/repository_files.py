@@ -35,8 +35,12 @@ def check_files(
     missing part is no fault. With `allows_inner_links`, links of _is_inner_link() are allowed: git
     repositories have them, and Subversion's have none.
     """
-    top_paths = [os.path.join(root, part) for part in parts]
-    folders = [path for path in top_paths if _is_folder(root, path, remedy, allows_inner_links)]
+    # The folders whose entries are still to be checked.
+    folders = []
+    for part in parts:
+        path = os.path.join(root, part)
+        if _check_entry(root, path, remedy, allows_inner_links):
+            folders.append(path)
     while folders:
         folder = folders.pop()
         try:
@@ -45,18 +49,19 @@ def check_files(
                     # The kind of most entries is known from the folder: 100,000 of them take about 0.1 s.
                     if entry.is_file(follow_symlinks=False):
                         continue
-                    if _is_folder(root, entry.path, remedy, allows_inner_links):
+                    if _check_entry(root, entry.path, remedy, allows_inner_links):
                         folders.append(entry.path)
         except UserError:
-            # A commit or `svnadmin pack` removes folders while the repository is in use.
+            # A commit or `svnadmin pack` removes folders while the repository is in use. That is no fault.
             if os.path.lexists(folder):
                 raise
 
 
-def _is_folder(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
-    """Return True for a folder, and False for a plain file, an allowed link, or a path that does not exist.
+def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
+    """Raise UserError, which ends with `remedy`, for a link, a pipe, a device or a socket.
 
-    Raise UserError, which ends with `remedy`, for other links, pipes, devices and sockets.
+    Return True for a folder, whose entries have to be checked as well. Return False for a plain file, an
+    allowed link, or a path that does not exist.
     """
     with readable(Path(path)):
         try:
@@ -81,7 +86,7 @@ def _is_inner_link(root: str | Path, path: str) -> bool:
     Somebody's `ln -s main refs/heads/master` makes the second kind. Neither kind leads out.
     """
     # A link to a folder is never allowed: git follows a folder that contains itself 40 times, and two such
-    # links without end.
+    # links without end. isdir() follows the link.
     target = os.readlink(path)
     is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
     # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.

@@ -90,16 +90,18 @@ class ServerLog:
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
         the log's commands. Several commands of one name share its weight equally.
         """
-        stand_ins = _commands_by_name(study)
-        counts = {name: self.commands[name] for name in stand_ins if self.commands.get(name)}
+        study_commands = _commands_by_name(study)
+        # Such as {"log": 750}: what the study measures and the log has.
+        counts = {name: self.commands[name] for name in study_commands if self.commands.get(name)}
         total = sum(counts.values())
-        parts: list[WorkloadShare] = []
+        shares: list[WorkloadShare] = []
         for name, count in counts.items():
-            for command in stand_ins[name]:
-                weight = 100 * count / total / len(stand_ins[name])
+            commands = study_commands[name]
+            weight = 100 * count / total / len(commands)
+            for command in commands:
                 where = {study.command_axis: command}
-                parts.append({"name": command, "weight": weight, "where": where})
-        return parts
+                shares.append({"name": command, "weight": weight, "where": where})
+        return shares
 
     def sentences(self, study: Study) -> list[str]:
         """Return sentences on what the log has, what of it the study does not measure, and unknown actions.
@@ -107,16 +109,17 @@ class ServerLog:
         Example of the first one: "svn.log has 1,000 commands: log 75 %, update 25 %."
         """
         total = sum(self.commands.values())
-        ranking = sorted(self.commands.items(), key=lambda item: (-item[1], item[0]))
-        listed = ", ".join(f"{_label(name)} {100 * count / total:.3g} %" for name, count in ranking)
-        sentences = [f"{self.name} has {total:,} commands: {listed}."]
-        stand_ins = _commands_by_name(study)
-        left_out = [_label(name) for name, _ in ranking if name not in stand_ins]
-        if len(left_out) == len(ranking):
+        # The most frequent commands first, and equally frequent ones by name.
+        names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
+        parts = [f"{_label(name)} {100 * self.commands[name] / total:.3g} %" for name in names]
+        sentences = [f"{self.name} has {total:,} commands: {', '.join(parts)}."]
+        study_commands = _commands_by_name(study)
+        left_out = [_label(name) for name in names if name not in study_commands]
+        if len(left_out) == len(names):
             sentences.append("This study measures none of them, so it has no weights.")
         elif left_out:
             sentences.append(f"This study does not measure {enumeration(left_out)}.")
-        for name, commands in stand_ins.items():
+        for name, commands in study_commands.items():
             if len(commands) > 1 and self.commands.get(name):
                 sentences.append(
                     f"{enumeration(commands).capitalize()} have equal weights: the log does not tell them "
@@ -129,7 +132,7 @@ class ServerLog:
 
 
 def _commands_by_name(study: Study) -> dict[str, list[str]]:
-    """Return the commands of a study by the name in a log that they stand for: {"log": ["log-root"]}"""
+    """Return the commands of a study by their name in a log (`logged_as`), such as {"log": ["log-root"]}."""
     commands: defaultdict[str, list[str]] = defaultdict(list)
     for command, definition in study.commands.items():
         if definition.logged_as is not None:
@@ -147,12 +150,12 @@ def read_server_log(path: Path) -> ServerLog:
     counter = _ActionCounter()
     try:
         with open_decompressed(path) as file:
-            is_start = True
-            while line := file.readline(LINE_BYTES):
+            is_start_of_line = True
+            while part := file.readline(LINE_BYTES):
                 # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
-                if is_start:
-                    counter.add(line)
-                is_start = line.endswith(b"\n")
+                if is_start_of_line:
+                    counter.add(part)
+                is_start_of_line = part.endswith(b"\n")
     except FileNotFoundError:
         raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
     except DAMAGED as error:
@@ -175,20 +178,23 @@ class _ActionCounter:
 
     def add(self, line: bytes) -> None:
         """Count the action of a line. A line without the time of a log is ignored."""
-        svnserve_stamp = _SVNSERVE_LINE.match(line)
-        stamp = svnserve_stamp or _HTTPD_TIME.search(line)
-        if stamp is None:
+        svnserve_time = _SVNSERVE_LINE.match(line)
+        time = svnserve_time or _HTTPD_TIME.search(line)
+        if time is None:
             return
         self.lines_of_log += 1
-        text = line[stamp.end() :]
+        # Such as `10.0.0.1 jane repo log (/trunk) r9:1`.
+        text = line[time.end() :]
         action = _find_action(text)
         if action is None:
             # An access log has quoted fields, such as the name of a browser, with any words.
             unknown = None if b'"' in text else _UNKNOWN.match(text)
             if unknown is not None:
                 self.unknown[unknown[1].decode()] += 1
+        # A step of another command, such as get-locations, is no command of the user.
         elif action not in LOGGED_STEPS:
-            commands = LOGGED_COMMANDS if svnserve_stamp else LOGGED_OVER_HTTP
+            # Over http, some actions have another meaning.
+            commands = LOGGED_COMMANDS if svnserve_time else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 
     def why_empty(self) -> str:

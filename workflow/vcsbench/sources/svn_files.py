@@ -67,6 +67,7 @@ def content_digest(repository: Path) -> str:
     of all their folders. Reading and `rsync -a` change none of these.
     """
     digest = hashlib.sha256()
+    # The folders db/revs and db/revprops.
     for top in _revision_folders(repository):
         # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]

@@ -56,23 +56,28 @@ def _rename(name: bytes) -> bytes:
     if not name:
         return b"?\\000"
     if _RESERVED_NAME.fullmatch(name):
-        # Of `.` and `..` all bytes are escaped, of `.svn` the first.
-        dots = len(name) if name in (b".", b"..") else 1
-        return (b"?\\%03d" % name[0]) * dots + name[dots:]
-    escaped = _escape(name)
+        # `.svn` becomes `?\046svn`, and `..` becomes `?\046?\046`.
+        count = len(name) if name in (b".", b"..") else 1
+        return _escape_bytes(name[:count]) + name[count:]
+    escaped = _escape_refused(name)
     if len(escaped) <= LINK_NAME_BYTES:
         return escaped
-    # The beginning of a long name, without half of a character, and a digest of all of it.
+    # A long name is cut. Two names may have the same beginning, so a digest of the whole name follows.
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
+    # Half of a character at the cut is ignored.
     beginning = escaped[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore")
     return beginning.encode() + end
 
 
-def _escape(name: bytes) -> bytes:
+def _escape_bytes(text: bytes) -> bytes:
+    return b"".join(b"?\\%03d" % byte for byte in text)
+
+
+def _escape_refused(name: bytes) -> bytes:
     """Return a name with escapes for all that Subversion refuses: `line?\\010` for `line` and a line end."""
 
     def escape_match(match: re.Match[str]) -> str:
-        return "".join(f"?\\{byte:03d}" for byte in match[0].encode("utf-8", "surrogateescape"))
+        return _escape_bytes(match[0].encode("utf-8", "surrogateescape")).decode("ascii")
 
     # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
     return _REFUSED.sub(escape_match, name.decode("utf-8", "surrogateescape")).encode("utf-8")

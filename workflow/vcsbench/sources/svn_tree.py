@@ -35,7 +35,8 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     a folder there, it is `tree` itself. Raise UserError if the revision has no such tree.
     """
     prefix = svn_names.tree_prefix(tree)
-    entries: Counter[bytes] = Counter()
+    # The number of entries below each folder right in the tree, such as {b"lib": 12}.
+    entry_counts: Counter[bytes] = Counter()
     impossible = 0
     reserved = 0
     argv = ["svnlook", "tree", "--full-paths"]
@@ -50,19 +51,19 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
                     f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
                     "folder in `tree` or by TREE=."
                 )
-            # `trunk/`, `trunk/folder/` and `trunk/folder/file`; the root is `/`.
+            # Lines are such as `trunk/`, `trunk/lib/` and `trunk/lib/file`. The line of the root is `/`.
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(prefix).rstrip(b"/")
+            # `lib/file` counts for `lib`. The line of `lib` does not, so an empty folder is never largest.
             top, slash, _ = path.partition(b"/")
-            # Something below a folder: `lib/file` counts for `lib`. An empty folder is never the largest.
             if slash:
-                entries[top] += 1
+                entry_counts[top] += 1
             impossible += svn_names.is_impossible(path)
             reserved += svn_names.is_reserved(path)
         program.finish()
     folder = tree
-    if entries:
+    if entry_counts:
         # The smallest key belongs to the folder with the most entries, and of several to the first by name.
-        largest = min(entries, key=lambda name: (-entries[name], name))
+        largest = min(entry_counts, key=lambda name: (-entry_counts[name], name))
         folder = (prefix + largest).decode(errors="surrogateescape")
     return TreeSummary(folder, OddPaths(impossible, reserved))
 
@@ -89,14 +90,17 @@ class SourceWithTree(LocalSource):
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         if self._tree is None:
             return choose_tree(output(argv, describe_failure(repository, "svnlook tree")))
+        # The root is always a folder.
         if self._tree == "":
             return self._tree
         try:
-            # The first line is the folder itself.
-            first = output([*argv, self._tree], "").split(b"\n")[0]
+            printed = output([*argv, self._tree], "")
         except UserError:
-            first = b""
-        if not first.endswith(b"/"):
+            # The repository has no such path. The error below names the key of the definition.
+            printed = b""
+        # The first line is the path itself, with a slash behind a folder.
+        is_folder = printed.split(b"\n")[0].endswith(b"/")
+        if not is_folder:
             raise self._options.error(
                 "tree",
                 f"{self._path} has no folder {self._tree[:200]!r} at its youngest revision. Name another by "

@@ -103,13 +103,16 @@ class SvnUrlSource(Source):
             # The names of the root, not `svn info` of trunk: that fails without trunk, and also if the server
             # does not answer.
             argv = ["svn", "list", *LOGIN, "-r", str(revision), f"{self._url}@{revision}"]
-            return choose_tree(output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S))
+            names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
+            return choose_tree(names)
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
         )
+        # Without @ and a number, svn would look for the youngest folder of this name.
         place = f"{_url_of_tree(self._url, self._tree)}@{revision}"
-        if self._run_info(failure, "kind", "-r", str(revision), place).strip() != b"dir":
+        kind = self._run_info(failure, "kind", "-r", str(revision), place).strip()
+        if kind != b"dir":
             raise UserError(f"{failure}.")
         return self._tree
 
@@ -138,7 +141,9 @@ def export_head(
         options += ["-r", revision]
     if tree is None:
         argv = [svn, "list", *options, pegged(url)]
-        tree = choose_tree(output(argv, failure, limit_s=ANSWER_S))
+        names = output(argv, failure, limit_s=ANSWER_S)
+        tree = choose_tree(names)
+    # A URL with an @ in it needs one more at its end (pegged).
     place = pegged(_url_of_tree(url, tree))
     argv = [svn, "export", "--ignore-externals", *options, place, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:

@@ -66,17 +66,19 @@ class LoadedTree:
 
     def list(self) -> Iterator[NamedEntry]:
         """Yield the entries, folders before their content. Raise UserError for a path that is too long."""
+        # The folders that entries() leaves out, such as {".git": 1}.
         administrative = Counter[str]()
         for path, state in entries(self._root, administrative):
             kind = stat.S_IFMT(state.st_mode)
             if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
                 self.counts[SPECIAL_NOTE] += 1
                 continue
+            # Subversion refuses some names: `.svn` becomes `?\046svn`.
             old_name = os.fsencode(os.path.relpath(path, self._root))
             name = svn_names.subversion_path(old_name)
             if name != old_name:
                 self.counts[svn_names.RENAMED_NOTE] += 1
-            # Measured after the change of the name, which may make it longer: one byte becomes `?\010`.
+            # The new name counts, because it may be longer.
             if len(name) > PATH_BYTES:
                 raise UserError(
                     f"{printable(os.fspath(self._root))}: a path is longer than {PATH_BYTES} bytes: "
@@ -89,36 +91,36 @@ class LoadedTree:
         """Yield the records of a dump stream that add trunk and the tree in it."""
         trunk = TRUNK.encode()
         yield dump_format.directory(trunk)
-        seen = set[FileId]()
+        loaded_files = set[FileId]()
         for path, name, state in self.list():
-            node = trunk + b"/" + name
+            svn_path = trunk + b"/" + name
             if stat.S_ISDIR(state.st_mode):
-                yield dump_format.directory(node)
+                yield dump_format.directory(svn_path)
             elif stat.S_ISLNK(state.st_mode):
+                # In Subversion, a link is a file with the text `link TARGET` and the property svn:special.
                 properties, text = svn_names.link(os.readlink(os.fsencode(path)))
-                # A plain file has no property `svn:special`.
+                # Subversion has no link with this target, so it becomes a plain file.
                 if not properties:
                     self.counts[svn_names.LINKS_NOTE] += 1
-                yield dump_format.file(node, b"add", properties=properties, text=text)
+                yield dump_format.file(svn_path, b"add", properties=properties, text=text)
             else:
-                # Subversion has no hard links.
+                # Subversion has no hard links, so each of them becomes a file.
                 file_id = FileId(state.st_dev, state.st_ino)
-                if file_id in seen:
+                if file_id in loaded_files:
                     self.counts[LINKED] += 1
-                seen.add(file_id)
-                yield from _file_records(
-                    path, node, is_executable=bool(state.st_mode & stat.S_IXUSR)
-                )
+                loaded_files.add(file_id)
+                is_executable = bool(state.st_mode & stat.S_IXUSR)
+                yield from _file_records(path, svn_path, is_executable)
 
 
-def _file_records(path: str, node: bytes, is_executable: bool) -> Iterator[bytes]:
+def _file_records(path: str, svn_path: bytes, is_executable: bool) -> Iterator[bytes]:
     properties = dump_format.EXECUTABLE if is_executable else {}
     # Somebody may have replaced the file by a link or a pipe since it was listed.
     with open(open_regular(path, follow_links=False), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         chunks = _read_chunks(file, size, path)
         yield from dump_format.file_records(
-            node, b"add", properties=properties, size=size, chunks=chunks
+            svn_path, b"add", properties=properties, size=size, chunks=chunks
         )
 
 
@@ -145,26 +147,28 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
-        # Each folder of the source with its state, and the path of its copy.
-        folders = [(os.stat(source), os.fsencode(folder))]
-        # The first copy of each file: other hard links to the file become hard links to the copy.
+        # The state of the original of each new folder.
+        folder_states = {os.fsencode(folder): os.stat(source)}
         copies = dict[FileId, bytes]()
         for path, name, state in tree.list():
             target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
                 os.mkdir(target, 0o700)
-                folders.append((state, target))
+                folder_states[target] = state
                 continue
-            copy = copies.setdefault(FileId(state.st_dev, state.st_ino), target)
-            if copy != target:
-                os.link(copy, target, follow_symlinks=False)
-            elif stat.S_ISREG(state.st_mode):
+            file_id = FileId(state.st_dev, state.st_ino)
+            if file_id in copies:
+                # A further hard link to a file becomes a hard link to the copy of the file.
+                os.link(copies[file_id], target, follow_symlinks=False)
+                continue
+            copies[file_id] = target
+            if stat.S_ISREG(state.st_mode):
                 _copy_file(path, target)
             elif not _copy_link(path, target, state):
                 tree.counts[svn_names.LINKS_NOTE] += 1
         # Folders get their modes and times last, the inner ones first. Nothing can be written to a read-only
         # folder, and each new file in a folder changes the time of the folder.
-        for state, target in reversed(folders):
+        for target, state in reversed(folder_states.items()):
             os.chmod(target, state.st_mode & MODE_BITS)
             _copy_times(state, target)
     return format_notes(tree.counts)

@@ -46,7 +46,8 @@ def read_published(
 
     A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: the axes and
     the columns `by` as text ("" if missing), and for each metric the number and half of its last digit (NaN
-    if nothing was published). Raise UserError if a file is damaged.
+    if nothing was published). `metadata` has facts that files lack, such as an axis value of a whole file.
+    Raise UserError if a file is damaged.
     """
     keys = [*axes, *by]
     rows_by_path = read_published_rows(paths, axes, by, metadata)
@@ -190,8 +191,10 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     """
     runs = valid_runs(frame)
     # A frame may lack these columns. Their values are unknown then.
-    missing: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
-    runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
+    unknown_values: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
+    for name, unknown in unknown_values.items():
+        if name not in runs:
+            runs = runs.assign(**{name: unknown})
     if reduce == MEAN:
         runs = _with_logs(runs)
     # An axis may be the host or the round, and pandas cannot group by the same column twice.
@@ -247,10 +250,11 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """
     added: dict[str, Column] = {}
     for metric in METRICS.values():
-        # The metric elapsed_s is computed from its own column, so that column shows nothing. But a column of
-        # `client_cpu_pct`, which is computed from others, means that the metric is there already.
+        # A column with the name of the metric is the published metric itself, unless the metric is computed
+        # from a column of its own name, as elapsed_s is.
         is_published_itself = metric.name in frame and metric.name not in metric.needs
-        if is_published_itself or not set(metric.needs) <= set(frame.columns):
+        has_needed_columns = set(metric.needs) <= set(frame.columns)
+        if is_published_itself or not has_needed_columns:
             continue
         columns = {name: frame[name] for name in metric.needs}
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
@@ -271,14 +275,10 @@ def _part_column(metric: Metric, part: str) -> str:
 
 
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
-    """Return a row per group, with the metrics and their parts reduced by a statistic.
+    """Return a row per group, with the metrics and their parts reduced by a statistic (_reduce_metric).
 
-    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(): a part is, for
-    example, `client_cpu_pct/cpu_s`. Flags and works of a group are joined, its fixed_share is the largest.
-    `reduce` is one of:
-
-    - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
-    - BEST or `worst`: the smallest or largest value of the metric, whichever is better or worse.
+    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). Flags and works of a
+    group are joined, its fixed_share is the largest.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -287,27 +287,34 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
         "work": groups["work"].agg(same_work.join_works),
     }
     for metric in METRICS.values():
-        if metric.name not in frame:
-            continue
-        columns = {part: _part_column(metric, part) for part in metric.parts}
-        has_parts = all(column in frame for column in columns.values())
-        if reduce not in (MEDIAN, MEAN):
-            # The best run is a single run. So its metric is taken as it is: computed from the best values
-            # of each part, it would mix several runs.
-            best, worst = "max", "min"
-            if metric.better == LOW:
-                best, worst = "min", "max"
-            values[metric.name] = groups[metric.name].agg(best if reduce == BEST else worst)
-        elif has_parts:
-            parts = {}
-            for part, column in columns.items():
-                parts[part] = _centre(frame, groups, column, reduce)
-                values[column] = parts[part]
-            values[metric.name] = metric.value(parts)
-        else:
-            # A metric that was published itself, without the parts from which it is computed.
-            values[metric.name] = groups[metric.name].agg("median")
+        if metric.name in frame:
+            values |= _reduce_metric(metric, frame, groups, reduce)
     return pd.DataFrame(values, index=groups.size().index)
+
+
+def _reduce_metric(
+    metric: Metric, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
+) -> dict[str, Column]:
+    """Return the columns of a metric and of its parts, with a value per group.
+
+    Example: `client_cpu_pct/cpu_s`, `client_cpu_pct/elapsed_s` and `client_cpu_pct`. `reduce` is one of:
+
+    - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
+    - BEST or `worst`: the smallest or largest value of the metric, whichever is better or worse.
+    """
+    # The best run is a single run. So its metric is taken as it is: computed from the best values of each
+    # part, it would mix several runs.
+    if reduce not in (MEDIAN, MEAN):
+        is_smallest = (metric.better == LOW) == (reduce == BEST)
+        return {metric.name: groups[metric.name].agg("min" if is_smallest else "max")}
+    columns = {part: _part_column(metric, part) for part in metric.parts}
+    # A metric that was published itself lacks the parts from which it is computed.
+    if not all(column in frame for column in columns.values()):
+        return {metric.name: groups[metric.name].agg("median")}
+    parts = {part: _centre(frame, groups, column, reduce) for part, column in columns.items()}
+    reduced: dict[str, Column] = {columns[part]: centre for part, centre in parts.items()}
+    reduced[metric.name] = metric.value(parts)
+    return reduced
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:

@@ -87,8 +87,9 @@ def load_baseline(name: str, study: str) -> MeasurementSet:
 def load_current(study: str, results: Path) -> MeasurementSet:
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     starts = frame["cell_round_started_at"]
-    rounds = zip(frame["cell"], frame["round"].astype(int), starts, strict=True)
-    return MeasurementSet(baselines.NOW, frame, baselines.describe_baseline(study, rounds, results))
+    runs = zip(frame["cell"], frame["round"].astype(int), starts, strict=True)
+    description = baselines.describe_baseline(study, runs, results)
+    return MeasurementSet(baselines.NOW, frame, description)
 
 
 def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
@@ -168,31 +169,31 @@ def pair_cells(
     between cells with the same settings, is the same in all rows (NaN if it is unknown).
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
+    current_cells = _cells_by_key(now, now.frame, axes)
     # Runs that the baseline contains would be compared with themselves.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
+    # The variance of each ratio is moderated by the variances of all others (_moderated). So all ratios are
+    # estimated before the first row is made.
+    ratios = []
+    for key in current_cells:
+        ratio = estimates.NO_ESTIMATE
+        if key in saved_cells and key in added_cells:
+            # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
+            ratio = estimates.unpaired_ratio(saved_cells[key].logs, added_cells[key].logs)
+        ratios.append(ratio)
     noise = _noisier_day(before, now, axes, block)
     rows = []
-    # The variance of each ratio is moderated by the variances of all others (_moderated). So ratios are
-    # collected first, and written into the rows at the end.
-    ratios = []
-    for key, current in _cells_by_key(now, now.frame, axes).items():
+    for (key, current), ratio in zip(current_cells.items(), _moderated(ratios), strict=True):
         point = dict(zip(axes, key, strict=True))
         saved, added = saved_cells.get(key), added_cells.get(key)
         if saved and added:
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
-            # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
-            ratios.append(estimates.unpaired_ratio(saved.logs, added.logs))
-            rows.append(_row_of_both(point, saved, added, refusals))
+            rows.append(_row_of_both(point, saved, added, refusals, noise.with_error(ratio)))
         else:
             # Snakemake does not measure a cell again that is up to date. All of its current runs are in the
             # baseline then, so nothing is left to compare them with.
             code = WithheldCode.SAME_RUNS if saved else WithheldCode.NOT_SAVED
-            ratios.append(estimates.NO_ESTIMATE)
             rows.append(_row_of_one(point, current, code))
-    for row, ratio in zip(rows, _moderated(ratios), strict=True):
-        # The columns of the ratio stay empty in a row that must not be compared.
-        if not row["refused"]:
-            row |= tables.ratio_columns(noise.with_error(ratio))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
     return pairs.assign(duplicate_sd=math.sqrt(noise.duplicates.variance))
 
@@ -256,7 +257,7 @@ def _noisier_day(
 
 
 def _row_of_both(
-    point: Mapping[str, str], saved: _Cell, added: _Cell, refusals: Refusals
+    point: Mapping[str, str], saved: _Cell, added: _Cell, refusals: Refusals, ratio: Estimate
 ) -> dict[str, Any]:
     """Return the table row of a cell that has saved runs, and runs that were added since then.
 
@@ -265,14 +266,17 @@ def _row_of_both(
     longer than the current one: 20 for 1.2 s and 1.0 s.
     """
     numbers: dict[str, Any] = {
-        # pair_cells() replaces the 0, and adds the ratio, if both may be compared.
-        "n": 0,
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
         "baseline_mean": math.exp(float(np.mean(saved.logs))),
         "candidate_mean": math.exp(float(np.mean(added.logs))),
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
+    # The columns of the ratio stay empty in a row that must not be compared.
+    if refusals.codes:
+        numbers["n"] = 0
+    else:
+        numbers |= tables.ratio_columns(ratio)
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
     value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
     return tables.table_row(
@@ -329,10 +333,10 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
     for code, name in SETTING_BY_CODE.items():
-        # The settings are None if a set lacks the cell, and then differ from any settings.
-        old = saved.settings and saved.settings[name]
-        new = now.settings and now.settings[name]
-        if old != new:
+        # A set that lacks the cell has no settings, and these differ from any settings.
+        saved_setting = saved.settings[name] if saved.settings else None
+        current_setting = now.settings[name] if now.settings else None
+        if saved_setting != current_setting:
             codes.append(code)
     works = {"saved": saved.work, baselines.NOW: now.work}
     refusal = same_work.refusal(command, works)
@@ -482,9 +486,9 @@ def _history_points(
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
     `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
-    # By host and cell, such as ("host#1a2b", "log", "cold"): the result in the last snapshot that has the
-    # cell, and the number of changes so far. Each change begins another line of the chart, because a line
-    # must not join times that are not comparable.
+    # By line of the chart, a host and a cell such as ("host#1a2b", "log", "cold"): the result in the last
+    # snapshot that has the cell, and the number of changes so far. Each change begins another line of the
+    # chart, because a line must not join times that are not comparable.
     last_results: dict[CellKey, CellResult] = {}
     changes: Counter[CellKey] = Counter()
     points = []
@@ -493,17 +497,17 @@ def _history_points(
         rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
         for (*key, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
             cell = dict(zip(axes, key, strict=True))
+            line = (host, *key)
             # by_round() gives all rounds of a cell the same work: the joined works of all of them.
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
-            last = last_results.get((host, *key))
+            last = last_results.get(line)
             if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
-                changes[host, *key] += 1
-            last_results[host, *key] = result
-            number = 1 + changes[host, *key]
-            label = f"settings {number}" if number > 1 else ""
-            point = {"time": snapshot.name, "host": host, "settings": label, **cell}
+                changes[line] += 1
+            last_results[line] = result
+            label = f"settings {changes[line] + 1}" if changes[line] else ""
             # The values are logarithms, so the result is the geometric mean.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
+            point = {"time": snapshot.name, "host": host, "settings": label, **cell}
             points.append({**point, "value": seconds})
     return points

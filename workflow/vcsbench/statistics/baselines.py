@@ -104,16 +104,17 @@ def saved_baselines(root: Path) -> dict[str, list[str]]:
 
 
 def describe_baseline(
-    study: str, rounds: Iterable[tuple[str, int, str]], results: Path
+    study: str, runs: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
     """Return when, where and how measurements were made, by the contexts of their cell-rounds.
 
-    `rounds` has the cell, number and start of the cell-round (a round of a cell) of each run: ("log/f6/cold",
-    1, "2026-11-21T07:00:00Z"). The contexts are files in the folder `results`. Raise UserError if one is
-    missing or damaged, or has another start: then the cell-round was measured again.
+    `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
+    "2026-11-21T07:00:00Z"). A round of a cell is a cell-round, and its context is a file in the folder
+    `results`. Raise UserError if a context is missing or damaged, or has another start: then the cell-round
+    was measured again.
     """
     contexts: dict[tuple[str, int], Context] = {}
-    for cell, number, started_at in rounds:
+    for cell, number, started_at in runs:
         # The runs of a cell-round share its context.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context

@@ -40,7 +40,6 @@ from vcsbench.statistics.finding_rounds import OpenFinding, allocate_to_findings
 
 # Results of comparisons that get more rounds.
 OPEN_RESULTS = (Result.BOUNDED, Result.UNDECIDED)
-# A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
 # The work of a run before the first and after the last cell-round: start of Snakemake, tables and report.
 AROUND_S = 25.0
@@ -86,19 +85,20 @@ def list_comparisons(
     comparisons = []
     for name, table in tables.items():
         definition = definitions[name]
-        table = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The level of a test depends on how many rows Holm's procedure calls no difference. The table's own
-        # calls hide some differences as `too small` (start-up can explain them), so rows are called again.
-        calls = add_calls(table, metric_in(definition).calls, limits)["call"]
+        axis = definition["compare"]["axis"]
+        compared = table[table["ratio"].notna() & (table["withheld"] == "")]
+        # The more rows of a table show no difference, the stricter is the test of each of them (holm_level).
+        # The table's own calls hide some differences as `too small`, because start-up can explain them. So
+        # the ratios are tested again here, without start-up.
+        calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
         level = holm_level(number_without_difference)
-        axis = definition["compare"]["axis"]
-        for row in comparison_rows(table.to_dict("records")):
+        for row in comparison_rows(compared.to_dict("records")):
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
                 blocks=_blocks_of_row(row, axis, block),
-                result=row.result or Result.UNDECIDED,
+                result=Result.UNDECIDED if row.result is None else row.result,
                 further_rounds=max(0, needed - row.n),
             )
             comparisons.append(comparison)
@@ -120,23 +120,26 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of
     0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
     """
-    # A row is too small if start-up alone can explain its difference, and more rounds do not change that. One
-    # round has neither an error nor a variance of duplicates, so nothing can be forecast from it.
-    if row.result == Result.TOO_SMALL or math.isnan(row.error):
+    # More rounds do not change that start-up alone can explain a difference.
+    if row.result == Result.TOO_SMALL:
+        return limits.min_rounds
+    # After one round, there is no error yet, from which the number of rounds could be forecast.
+    if math.isnan(row.error):
         return limits.min_rounds
     # Without duplicates, nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # The half widths of the two tests in standard errors. A row is precise enough if it meets one of the two
-    # conditions at the top of this file, so the larger one of the errors that they allow is enough.
+    # The half widths of the two tests, in standard errors. Each of the two conditions at the top of this file
+    # allows an error up to some size. One condition is enough, so the larger of both errors is.
     t_difference = t_quantile(row.degrees, 1 - level)
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
     largest_error = max(error_for_margin, error_for_ratio)
-    # All of the error is taken to shrink, although the part of duplicates does not. After few rounds, that
-    # part is mostly chance, and would make most comparisons unreachable.
-    return max(limits.min_rounds, math.ceil(row.n * (row.error / largest_error) ** 2))
+    # The part of duplicates in the error does not shrink with more rounds. But after few rounds, that part is
+    # mostly chance, and would make most comparisons unreachable. So all of the error is taken to shrink.
+    needed = math.ceil(row.n * (row.error / largest_error) ** 2)
+    return max(limits.min_rounds, needed)
 
 
 @dataclass
@@ -184,18 +187,15 @@ def undecided_over_time(
     """
     undecided = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
-    groups = _group_blocks(comparisons, round_s)
-    for seconds in _assign_rounds(groups, FORECAST_S):
-        # Comparisons that the rounds so far make precise enough. A comparison that needs 0 rounds is precise
-        # already: if it is undecided, it stays undecided.
-        newly_precise = set()
-        for group in groups:
-            for comparison in group.comparisons:
-                if 0 < comparison.further_rounds <= group.rounds:
-                    newly_precise.add(comparison)
-        remaining = Counter(
-            comparison.table for comparison in undecided if comparison not in newly_precise
-        )
+    for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
+        remaining: Counter[str] = Counter()
+        for comparison in undecided:
+            # Both blocks of a comparison get the same rounds. A comparison that needs 0 rounds is precise
+            # already: if it is undecided all the same, it stays so.
+            added_rounds = min(rounds[block] for block in comparison.blocks)
+            becomes_precise = 0 < comparison.further_rounds <= added_rounds
+            if not becomes_precise:
+                remaining[comparison.table] += 1
         if remaining != forecast[-1][1]:
             forecast.append((seconds, remaining))
     return forecast
@@ -208,24 +208,25 @@ def allocate(
 
     `round_s` has the seconds of a round of each block, by its name. Blocks without rounds are left out.
     """
-    groups = _group_blocks(comparisons, round_s)
-    # The generator counts the rounds in the groups. Only these are needed here, not the seconds.
-    for _ in _assign_rounds(groups, seconds):
-        pass
     rounds: Counter[str] = Counter()
-    for group in groups:
-        if group.rounds:
-            rounds.update(dict.fromkeys(group.blocks, group.rounds))
+    # The last step has the rounds of all steps.
+    for _, rounds_so_far in _assign_rounds(comparisons, round_s, seconds):
+        rounds = rounds_so_far
     return rounds
 
 
-def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
-    """Add rounds to the groups until the time of `seconds` is used, and yield the seconds taken so far.
+def _assign_rounds(
+    comparisons: Iterable[Comparison], round_s: Mapping[str, float], seconds: float
+) -> Iterator[tuple[float, Counter[str]]]:
+    """Give rounds to blocks until the time of `seconds` is used.
 
-    Each step gives rounds to the group that makes most comparisons per second precise enough. The group gets
-    as many as its next comparison needs, or as fit into the time. Until then it stays the best: its next
-    comparison comes nearer, and the other groups do not change.
+    After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
+    rounds to the group of blocks that makes most comparisons per second precise enough. The group gets as
+    many as its next comparison needs, or as many as fit. Until then it stays the best: its next comparison
+    comes nearer, and the other groups do not change.
     """
+    groups = _group_blocks(comparisons, round_s)
+    rounds: Counter[str] = Counter()
     taken = 0.0
     while True:
         fitting = [group for group in groups if group.needed and taken + group.round_s <= seconds]
@@ -234,10 +235,12 @@ def _assign_rounds(groups: Sequence[BlockGroup], seconds: float) -> Iterator[flo
         best = max(fitting, key=lambda group: group.precise_per_second)
         # One round fits by the check above. But the division may round 1.0 down to 0.
         fitting_rounds = max(1, int((seconds - taken) / best.round_s))
-        rounds = min(best.needed[0], fitting_rounds)
-        taken += rounds * best.round_s
-        best.rounds += rounds
-        yield taken
+        more = min(best.needed[0], fitting_rounds)
+        taken += more * best.round_s
+        best.rounds += more
+        for block in best.blocks:
+            rounds[block] = best.rounds
+        yield taken, rounds.copy()
 
 
 def _group_blocks(
@@ -321,8 +324,10 @@ def budget_report(
     {"formats": 3}}]}`. `more_rounds` has the further rounds of each undecided comparison that rounds can
     decide, `outlook` is undecided_over_time().
     """
-    tables = dict.fromkeys(comparison.table for comparison in comparisons)
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
+    results_by_table = {}
+    for table in dict.fromkeys(comparison.table for comparison in comparisons):
+        results_by_table[table] = {result: counts[table, result] for result in Result}
     more_rounds = []
     for comparison in comparisons:
         if comparison.is_open and comparison.is_reachable:
@@ -345,7 +350,7 @@ def budget_report(
         "min_effect_pct": limits.min_effect_pct,
         "scatter_pct": round(scatter_pct(scatter), 1),
         "blocks": blocks,
-        "tables": {name: {result: counts[name, result] for result in Result} for name in tables},
+        "tables": results_by_table,
         "more_rounds": sorted(more_rounds),
         "outlook": outlook,
     }

@@ -61,11 +61,11 @@ def call_table(
 ) -> pd.DataFrame:
     """Return a table of comparisons with the decision on each of its rows.
 
-    A row of `table` has the columns of tables.rows_frame(), a comparison of two cells. The row with the ratio
-    1.30 (1.25 to 1.35) gets the call `faster`, the result `different` (its class), `duplicate_sd`,
-    `detectable` and `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a
-    ratio have "" as call and result. `duplicate_sd` is the standard deviation of ln(duplicate / original),
-    one number or one per row. With NaN, a row is undecided or too small, unless its counts are constant.
+    A row of `table` compares two cells (columns of tables.rows_frame). The row with the ratio 1.30 (1.25 to
+    1.35) gets the call `faster`, its class `different` (column `result`), `duplicate_sd`, `detectable` and
+    `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a ratio have "" as
+    call and result. `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one
+    per row. With NaN (no duplicates), a row is undecided or too small, unless its counts are constant.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -78,8 +78,10 @@ def call_table(
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     table = add_calls(table, metric.calls, limits)
+    # The tests use only ratios and their errors. Other facts may change their calls.
     table = call_exact_rows(table, metric) if metric.exact else call_start_up(table)
     table = withdraw_disturbed(table)
+    # A withheld row may have a ratio, and so a call.
     table = table.assign(call=table["call"].where(is_compared, ""))
     results = []
     for call, ratio in zip(table["call"], table["ratio"], strict=True):
@@ -99,29 +101,31 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
       cannot be tested, because its error or duplicate_sd is NaN.
     - `within`: the largest ratio, in either direction, that the one-sided tests do not exclude.
     """
-    ratio = table["ratio"].to_numpy(float)
+    # Logarithms of ratios are symmetric: ln(2) and ln(1/2) are equally far from 0, the logarithm of no
+    # difference.
+    log_ratio = np.log(table["ratio"].to_numpy(float))
     error = table["error"].to_numpy(float)
     degrees = table["degrees"].to_numpy(float)
     duplicate_sd = table["duplicate_sd"].to_numpy(float)
     above, below = differences
-    mean = np.log(ratio)
     # A single round has no error, and without duplicates the systematic noise of a study is unknown.
-    is_testable = np.isfinite(mean + error) & ~np.isnan(duplicate_sd)
-    is_significant, level = _reject_by_holm(p_values(mean, error, degrees), is_testable)
-    # Equality needs two one-sided tests: the ratio is below the margin, and above 1 / margin. The bound that
-    # is farther from 0 decides both. If it is below the margin, the bound on the other side is, too.
-    within = np.abs(mean) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
+    is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
+    is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
+    # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
+    # one-sided tests. `within` is the larger one of their bounds, so it decides both.
+    within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
     # The first condition that holds decides. By default, `margin` is 1.1 and `bound` 1.15.
     calls_by_condition = [
-        (~np.isfinite(mean), ""),
+        (~np.isfinite(log_ratio), ""),
         (~is_testable, Call.UNDECIDED),
-        (is_significant & (mean > 0), above),
+        (is_significant & (log_ratio > 0), above),
         (is_significant, below),
         (within <= math.log(limits.margin), Call.EQUAL),
         (within <= math.log(limits.bound), Call.BOUNDED),
     ]
     conditions = [condition for condition, _ in calls_by_condition]
-    calls = np.select(conditions, [call for _, call in calls_by_condition], Call.UNDECIDED)
+    calls_of_conditions = [call for _, call in calls_by_condition]
+    calls = np.select(conditions, calls_of_conditions, Call.UNDECIDED)
     # With one or two degrees of freedom, a quantile may be so large that exp() overflows to infinity. That
     # is the right number: no difference is detectable.
     with np.errstate(over="ignore"):
@@ -170,10 +174,11 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
-    # The rows from the smallest p-value to the largest.
-    order = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
-    for number_significant, row in enumerate(order):
-        level = holm_level(len(order) - number_significant)
+    rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
+    # The procedure stops at the first p-value that is too large for its level. Levels become less strict with
+    # each difference, because fewer tests remain that could be wrong.
+    for number_significant, row in enumerate(rows_by_p):
+        level = holm_level(len(rows_by_p) - number_significant)
         # A p-value may be NaN, and any comparison with NaN is False. So `not p <= level` makes NaN
         # insignificant, and `p > level` would not.
         if not p[row] <= level:
@@ -277,14 +282,16 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     ratios = table["ratio"].astype(float)
     is_constant = np.isfinite(low) & (low == high)
     less, more = metric.calls
-    calls = table["call"].mask(is_constant & (ratios > 1), less)
+    calls = table["call"]
+    calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
     # 401 calls instead of 400 are a certain difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_called = is_constant | calls.map(comparisons.is_difference)
+    calls = calls.mask(is_near & is_called, Call.EQUAL)
     without_noise = [_without(row_flags, NOISE_FLAGS) for row_flags in table["flags"]]
     return table.assign(
-        call=calls.mask(is_near & is_called, Call.EQUAL),
+        call=calls,
         detectable=table["detectable"].mask(is_constant, 1.0),
         flags=table["flags"].mask(is_constant, without_noise),
     )

@@ -254,11 +254,12 @@ def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -
     side. Example: the fast side is mostly start-up (0.66). The slow side takes at least 4.8 times as long,
     and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work itself differs: False.
     """
-    # No comparison with NaN is true. If both shares are unknown, neither is above the limit: the result is
-    # False. If the fast side is mostly start-up, and the share of the slow side is unknown, the slow side is
-    # not certainly slower: the result is True, because all of its time could be start-up.
+    # No comparison with NaN is true. So two unknown shares give False. If only the share of the slow side is
+    # unknown, all of its time could be start-up, and a fast side that is mostly start-up gives True.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
-    is_certainly_slower = (1 - slow_share) * least_factor > 1
+    # In units of the fast side's time.
+    slow_work = (1 - slow_share) * least_factor
+    is_certainly_slower = slow_work > 1
     return is_mostly_start_up and not is_certainly_slower
 
 
@@ -269,8 +270,10 @@ def has_longer_start_up(fast_share: float, slow_share: float, least_factor: floa
     (1 - 0.31) x 1.36 = 0.94 is no more than 1 - 0.03: the start-up of the slow side takes longer, not its
     work. This happens if the sides have different servers or protocols. Without a known share: False.
     """
+    # Both in units of the fast side's whole time.
     slow_work = (1 - slow_share) * least_factor
-    return least_factor > 1 and slow_work <= 1 - fast_share
+    fast_work = 1 - fast_share
+    return least_factor > 1 and slow_work <= fast_work
 
 
 def start_up_explains(shares: StartUpShares, is_difference: bool) -> bool:

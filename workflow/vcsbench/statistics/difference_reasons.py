@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -74,11 +75,8 @@ def reasons_of_difference(
     # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
     # others. Their common storage cannot explain that. With None, possible_reasons() leaves out the storage
     # and all other conditions that move values in one direction only.
-    if not check.sides:
-        expected = expected_range(check.finding["expect"], context.limits.margin)
-        for _, values in group_rows(ours.values, check.keys):
-            if expected.contains(check.estimate(values).value):
-                difference = None
+    if not check.sides and _holds_for_some_cells(check, ours, context.limits.margin):
+        difference = None
     shrinkage = NO_SHRINKAGE
     if published is not None:
         shrinkage = _shrinkage_of_finding(check, published, rounds, context)
@@ -90,6 +88,14 @@ def reasons_of_difference(
         # have not, and only they read the storage, so OTHER_STORAGE goes last (False sorts before True).
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
+
+
+def _holds_for_some_cells(check: CellCheck, ours: Evaluation, margin: float) -> bool:
+    expected = expected_range(check.finding["expect"], margin)
+    for _, values_of_cell in group_rows(ours.values, check.keys):
+        if expected.contains(check.estimate(values_of_cell).value):
+            return True
+    return False
 
 
 def possible_reasons(
@@ -110,10 +116,8 @@ def possible_reasons(
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if difference in (Verdict.WEAKER, Verdict.GONE):
         yield from _reasons_of_scale(rows, subject, context)
-    newer = []
-    for version in dict.fromkeys(context.versions):
-        if words.is_newer(version, published.subversion):
-            newer.append(version)
+    versions = dict.fromkeys(context.versions)
+    newer = [version for version in versions if words.is_newer(version, published.subversion)]
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
@@ -204,13 +208,14 @@ def _shrinkage_of_finding(
     caches shows if the storage explains a difference, so the cells of all states are used.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
-    where = {axis: check.where[axis] for axis in axes if axis in check.where and axis != CACHE_AXIS}
+    conditions = {axis: values for axis, values in check.where.items() if axis in axes}
+    conditions.pop(CACHE_AXIS, None)
     return shrinkage_of(
-        rows_where(published, where),
-        rows_where(measured, where),
+        rows_where(published, conditions),
+        rows_where(measured, conditions),
         axes,
         same_work.subject_axis(check.axes),
-        lambda command, name: work_share(command, name, context),
+        partial(work_share, context=context),
     )
 
 
@@ -247,22 +252,24 @@ def shrinkage_of(
     the share 0.12: 10 x 0.12 / 0.4 = 3 times less. Without an axis of caches, both numbers are NaN.
     """
     if CACHE_AXIS not in axes:
-        return Shrinkage()
+        return NO_SHRINKAGE
     keys = list(axes)
     before = published.groupby(keys)[DEFAULT_METRIC].mean().rename("published").reset_index()
     now = measured.groupby(keys)[DEFAULT_METRIC].mean().rename("measured").reset_index()
+    # The cells that both frames have, with the columns `published` and `measured`.
     cells = before.merge(now, on=keys)
     share = pd.Series(1.0, index=cells.index)
     if subject_axis:
         commands = cells[COMMAND_AXIS] if COMMAND_AXIS in cells else [""] * len(cells)
-        pairs = zip(commands, cells[subject_axis], strict=True)
-        share = pd.Series([share_of(*pair) for pair in pairs], index=cells.index, dtype=float)
+        shares = []
+        for command, subject in zip(commands, cells[subject_axis], strict=True):
+            shares.append(share_of(command, subject))
+        share = pd.Series(shares, index=cells.index, dtype=float)
     factors = cells["published"] * share / cells["measured"]
     # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
     is_number = np.isfinite(factors) & (factors > 0)
     logs = pd.Series(np.log(factors.where(is_number)))
     is_cold = cells[CACHE_AXIS].map(lambda name: cache_state(name).is_cold).astype(bool)
-    # Without any number, the mean is NaN.
-    return Shrinkage(
-        cold=float(np.exp(logs[is_cold].mean())), warm=float(np.exp(logs[~is_cold].mean()))
-    )
+    # Geometric means. Without any number, the mean is NaN.
+    cold, warm = np.exp(logs[is_cold].mean()), np.exp(logs[~is_cold].mean())
+    return Shrinkage(cold=float(cold), warm=float(warm))

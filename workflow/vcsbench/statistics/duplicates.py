@@ -61,22 +61,13 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     by_rounds = np.maximum(pairs.by_rounds, EXACT)
     degrees = np.minimum(pairs.degrees, MAX_DEGREES)
     pairs = DuplicatePairs(pairs.squares, by_rounds, degrees)
+    # Two estimates are combined. The posterior mean is good with few pairs, the moment estimate with many.
     posterior = _posterior_mean(pairs)
-    # On average, a squared difference is the excess variance plus the variance by rounds. `quotient` is the
-    # mean of the squares, each divided by its variance by rounds. On average, it is 1 plus the excess
-    # variance times the mean weight, which is solved for the excess variance. No mean of the differences is
-    # subtracted from them first, because duplicates differ by 0 on average.
-    weights = 1 / by_rounds
-    quotient = (pairs.squares * weights).mean()
-    variance = float((quotient - 1) / weights.mean())
-    if variance <= EXACT:
+    # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
+    quotient = (pairs.squares * (1 / by_rounds)).mean()
+    moments = _moment_estimate(pairs, quotient)
+    if moments is None:
         return posterior
-    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
-    # adds two uncertainties. One comes from its single squared difference, the other (1 / degrees) from its
-    # variance by rounds, which is only estimated.
-    uncertainties = (weights * (variance + by_rounds)) ** 2 + 1 / degrees
-    half_of_variance = uncertainties.sum() / weights.sum() ** 2
-    moments = Variance(variance, float(variance**2 / half_of_variance) + ADDED_DEGREES)
     # p is the chance of such large differences if there were no excess. If it is small, the excess is
     # certain, and the moment estimate is the right one.
     p = float(p_value_of_quotient(quotient, len(pairs.squares), float(degrees.mean())))
@@ -92,12 +83,33 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     )
 
 
+def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
+    """Return the excess variance that makes `quotient` as large as it is; None if there is no excess.
+
+    On average, a squared difference is the excess variance plus its variance by rounds. So `quotient`, the
+    mean of the squares divided by their variances by rounds, is 1 plus the excess times the mean weight, 1 /
+    variance by rounds.
+    """
+    weights = 1 / pairs.by_rounds
+    # No mean of the differences is subtracted from them, because duplicates differ by 0 on average.
+    variance = float((quotient - 1) / weights.mean())
+    if variance <= EXACT:
+        return None
+    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
+    # adds two uncertainties. One comes from its single squared difference, the other (1 / degrees) from its
+    # variance by rounds, which is only estimated.
+    uncertainties = (weights * (variance + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
+    half_of_variance = uncertainties.sum() / weights.sum() ** 2
+    return Variance(variance, float(variance**2 / half_of_variance) + ADDED_DEGREES)
+
+
 def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     """Return the Bayesian estimate of the excess variance: its mean, given the prior and the pairs.
 
-    The integral over all possible variances is a sum over a grid of standard deviations. The degrees of
-    freedom are those of the scaled inverse chi square with the same mean and variance as the posterior
-    distribution: with them, Student's t gives the right intervals.
+    The prior is how likely each standard deviation was in other studies. The posterior is how likely it is
+    after the pairs were measured: prior times likelihood. It is computed on a grid of standard deviations.
+    The degrees of freedom are those of the scaled inverse chi square with the same mean and variance as the
+    posterior. With them, Student's t gives the right intervals.
     """
     # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that
     # neither the prior nor a pair gives it any weight. 0 is a possible value as well.
@@ -109,8 +121,8 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     # other part is, the better the total is known, and the more degrees of freedom it has (Satterthwaite).
     total = variances[:, None] + pairs.by_rounds
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
-    # Minus the logarithms of the densities of the data (Student's t) and of the prior (half Student's t).
-    # Constant factors are left out, because the weights are divided by their sum below.
+    # Minus the logarithms of the likelihood (Student's t) and of the prior (half Student's t). Constant
+    # factors are left out, because the weights are divided by their sum below.
     half_logs = np.log(total) / 2
     minus_log_data = (degrees + 1) / 2 * np.log1p(pairs.squares / degrees / total) + half_logs
     ratios = (deviations / PRIOR_SCALE) ** 2

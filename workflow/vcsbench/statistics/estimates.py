@@ -62,12 +62,14 @@ def interval(
     the interval contains the truth. `n` and `averaged` are only passed on (Estimate). Example: the centre
     1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
     """
-    half = t_quantile(degrees, level) * error
+    half_width = t_quantile(degrees, level) * error
     if not is_ratio:
-        return Estimate(centre, centre - half, centre + half, n, error, degrees, averaged, False)
-    half = min(half, MAX_HALF_WIDTH)
-    low, high = math.exp(centre - half), math.exp(centre + half)
-    return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, True)
+        low, high = centre - half_width, centre + half_width
+        return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
+    half_width = min(half_width, MAX_HALF_WIDTH)
+    # exp() turns logarithms into ratios.
+    low, high = math.exp(centre - half_width), math.exp(centre + half_width)
+    return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:

@@ -98,13 +98,13 @@ class Evaluation:
 class Selection:
     """The values of a finding, and the reasons why others are left out.
 
-    `values` has rows of CellCheck.compute_values of the cells or pairs that may be compared. `large` are
+    `values` has rows of CellCheck.compute_values of the cells or pairs that may be compared. `decisive` are
     those among them whose difference start-up alone cannot explain: the verdict is on these. `refused` are
-    the reasons of cells that did other work, `start_up` counts the pairs that `large` lacks.
+    the reasons of cells that did other work, `start_up` counts the pairs that `decisive` lacks.
     """
 
     values: pd.DataFrame
-    large: pd.DataFrame
+    decisive: pd.DataFrame
     refused: Sequence[Reason]
     start_up: Sequence[Reason]
 
@@ -145,6 +145,8 @@ class CellCheck:
     refused_work: tuple[str, ...] = (same_work.OTHER,)
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
+        # Such as `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
+        # "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`; without `compare`, the values are of cells.
         self.finding = finding
         self.axes = list(axes)
         self.metric = name_in(finding)
@@ -197,11 +199,11 @@ class CellCheck:
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
-        # Times of two machines must neither be divided nor averaged. So both cells of a pair (a group by
-        # `keys`) need the same host, and without pairs all cells do (one group). Different pairs may come
-        # from several hosts, because a ratio is of one host already.
-        hosts = group_rows(rows, self.keys if self.sides else [])["host"]
-        mixed_hosts = rows["host"][hosts.transform("nunique") > 1]
+        # Times of two machines must neither be divided nor averaged. So both cells of a pair need the same
+        # host. Different pairs may come from several hosts. Without pairs, all cells need the same host.
+        keys_of_host = self.keys if self.sides else []
+        number_of_hosts = group_rows(rows, keys_of_host)["host"].transform("nunique")
+        mixed_hosts = rows["host"][number_of_hosts > 1]
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
@@ -214,13 +216,13 @@ class CellCheck:
     def _select_values(self, rows: pd.DataFrame, noise: Noise) -> Selection:
         """Return the values without other work, those that start-up cannot explain, and the reasons."""
         values, refused = self._leave_out_other_work(self.compute_values(rows))
-        large = self._leave_out_start_up(values, noise)
-        total, count = self.count(values), self.count(large)
+        decisive = self._leave_out_start_up(values, noise)
+        total, count = self.count(values), self.count(decisive)
         start_up = []
         if count < total:
             numbers = {"excluded": total - count, "total": words.count_of(total, self.noun)}
             start_up.append(Reason(ReasonCode.FIXED_COST, numbers))
-        return Selection(values, large, refused, start_up)
+        return Selection(values, decisive, refused, start_up)
 
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext
@@ -228,35 +230,36 @@ class CellCheck:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
         The verdict is too small if start-up can explain each pair. It is undecided if no round has all cells
-        of a mean, or if cells with other work are left out: these might contradict the finding. Otherwise the
-        value decides.
+        of a mean, or if cells with other work are left out. Otherwise the value decides. `rounds` are those
+        of evaluate(), also of cells that are not selected.
         """
-        large = selection.large
-        if large.empty:
-            small = self.estimate_with_noise(selection.values, noise)
+        decisive = selection.decisive
+        if decisive.empty:
+            value = self.estimate_with_noise(selection.values, noise)
             reasons = [*selection.refused, *selection.start_up]
-            return Evaluation(small, Verdict.TOO_SMALL, reasons, values=selection.values)
-        count = self.count(large)
-        value = self.estimate_with_noise(large, noise)
+            return Evaluation(value, Verdict.TOO_SMALL, reasons, values=selection.values)
+        count = self.count(decisive)
+        value = self.estimate_with_noise(decisive, noise)
         # A mean needs at least one complete round, which has all cells, and there is none.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             reasons = [*selection.refused, incomplete, *selection.start_up]
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
         if selection.refused:
+            # The cells that are left out might contradict the finding.
             judged = ValueVerdict(Verdict.UNDECIDED, [])
         else:
-            judged = self._judge_value(value, large, noise, context)
+            judged = self._judge_value(value, decisive, noise, context)
         remarks = self._remark_on_missing_cells(rounds, count, context.grid)
         remarks += selection.start_up
-        if not all(noise.are_in_turns(pair) for pair in self.list_pairs(large)):
+        if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
             # The interval of a mean may reach below 0, and no time, share or count does. So the interval is
             # cut for the reader, after judge_value() has used all of it.
             value = replace(value, low=max(value.low, 0.0))
         reasons = [*selection.refused, *judged.reasons, *remarks]
-        return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), large)
+        return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), decisive)
 
     def _judge_value(
         self, value: Estimate, values: pd.DataFrame, noise: Noise, context: EvaluationContext
@@ -286,20 +289,22 @@ class CellCheck:
     def estimate(self, values: pd.DataFrame) -> Estimate:
         """Return the finding's value with the interval that the scatter of its rounds gives.
 
-        The values (rows of compute_values) of each round are reduced to one, and then the mean over the
-        rounds is taken. Example with `over: mean`: two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2
-        and 4.0 in round 2. The geometric means 3.0 and 2.97 give the value 2.98. Without a round that has all
-        cells or pairs, the result has `n` 0 and the value NaN.
+        `values` has a row per cell or pair, host and round (compute_values). The values of each round are
+        reduced to one, and then the mean over the rounds is taken. Example with `over: mean`: two pairs have
+        the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The geometric means 3.0 and 2.97 give
+        the value 2.98. Without a round that has all cells or pairs, the result has `n` 0 and the value NaN.
         """
         if values.empty:
             return NO_ESTIMATE
+        is_mean = self.reduction == MEAN_OVER
+        is_ratio = bool(self.sides)
         values_by_round = values.groupby("round")["value"]
-        count = self.count(values)
-        is_mean, is_ratio = self.reduction == MEAN_OVER, bool(self.sides)
+        # pandas has functions of the names mean, min and max, but none for the mean of ratios.
         reduce = geometric_mean_of if is_mean and is_ratio else self.reduction
         reduced = values_by_round.agg(reduce)
         # A round that lacks a slow cell would make the mean smaller. So only rounds with as many values as
         # there are cells or pairs count.
+        count = self.count(values)
         reduced = reduced[values_by_round.count() == count]
         numbers = np.log(reduced) if is_ratio else reduced
         # A mean averages all cells or pairs, which makes their noise smaller. The least of them is one value.
@@ -338,21 +343,23 @@ class CellCheck:
         1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), apart from the correction below. `n` is the smallest number of
         rounds, `error` the largest one. A mean is taken here only of ratios with a saved baseline.
         """
-        # The ends of the interval of a mean are means of the single ends. Averaging does not make that
-        # interval smaller, because all cells of a baseline share the noise of its day.
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
-        # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are widened first.
+        # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are widened first. A
+        # mean picks none of its intervals, and they stay as they are.
         number_of_intervals = 1 if is_mean else len(estimates)
         chance_of_each = (1 - CONFIDENCE) / number_of_intervals
         wide = [each.with_error(each.error, each.degrees, 1 - chance_of_each) for each in estimates]
 
+        # With skipna=False, the result is NaN if one number is.
         def reduce_numbers(numbers: Sequence[float]) -> float:
             values = pd.Series(numbers)
             if is_mean:
                 return geometric_mean_of(values)
             return float(values.agg(self.reduction, skipna=False))
 
+        # Averaging does not make the interval of a mean smaller, because all cells of a baseline share the
+        # noise of its day.
         return replace(
             estimates[0],
             value=reduce_numbers([each.value for each in estimates]),
@@ -401,26 +408,34 @@ class CellCheck:
     def _leave_out_other_work(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         """Return the values of cells or pairs that may be compared, and why others are left out.
 
-        A pair is left out if its cells did different or unknown work, or if a 0 in a round leaves it without
-        a ratio. A single cell is left out only if its rounds did different work. Each reason is there once.
+        Each reason is there once.
         """
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
-            # by_round() has put the works of all rounds of a cell into each of its rows, so the first row
-            # shows all of them.
-            first = values_of_key.iloc[0].to_dict()
-            refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
-            if refusal and refusal.flag in self.refused_work:
-                reason = Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
-            elif np.isinf(values_of_key["value"]).any():
-                # compute_values() makes a ratio with a 0 infinite.
-                reason = Reason(ReasonCode.NOT_COUNTED, {"withheld": WithheldCode.ZERO})
-            else:
+            reason = self._why_refused(values_of_key)
+            if reason is None:
                 continue
             if reason not in refused:
                 refused.append(reason)
             values = values.drop(values_of_key.index)
         return values, refused
+
+    def _why_refused(self, values: pd.DataFrame) -> Reason | None:
+        """Return why the values of one cell or pair do not count; None if they do.
+
+        A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves it
+        without a ratio. A single cell does not count only if its rounds did different work.
+        """
+        # by_round() has put the works of all rounds of a cell into each of its rows, so the first row shows
+        # all of them.
+        first = values.iloc[0].to_dict()
+        refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
+        if refusal and refusal.flag in self.refused_work:
+            return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
+        # compute_values() makes a ratio with a 0 infinite.
+        if np.isinf(values["value"]).any():
+            return Reason(ReasonCode.NOT_COUNTED, {"withheld": WithheldCode.ZERO})
+        return None
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
         """Return the reason why no cell or pair has a value, the first one that applies.
@@ -431,22 +446,16 @@ class CellCheck:
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        for where in self._conditions_of_sides():
+        # A finding that compares nothing has one side, which adds no condition to those of the finding.
+        sides: list[dict[str, str]] = [{self.compared_axis: side} for side in self.sides] or [{}]
+        for side in sides:
+            where = {**self.where, **side}
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
                 return Reason(ReasonCode.NOT_IN_GRID, {"cells": describe_conditions(where)})
             if all(cell["skip"] for cell in cells):
                 return Reason(ReasonCode.SKIPPED, {"reason": cells[0]["skip"]})
         return Reason(ReasonCode.NO_RESULT)
-
-    def _conditions_of_sides(self) -> list[dict[str, object]]:
-        """Return what selects the cells of each side: `[{"command": "log", "format": "f6"}, ...]`.
-
-        A finding that compares nothing has one side.
-        """
-        if not self.sides:
-            return [self.where]
-        return [{**self.where, self.compared_axis: side} for side in self.sides]
 
     def _remark_on_missing_cells(
         self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
@@ -455,14 +464,16 @@ class CellCheck:
 
         `count` is the number of cells or pairs that the value is reduced over, which is a part of the remark.
         """
-        axes = [axis for axis in self.axes if grid and axis in grid[0]]
+        axes_of_grid = [axis for axis in self.axes if grid and axis in grid[0]]
         # A finding may compare the values of a column such as `run`, which is no axis of the grid. The cells
         # of its two sides cannot be looked up in the grid then.
-        if not axes or (self.compared_axis and self.compared_axis not in axes):
+        is_outside = bool(self.compared_axis) and self.compared_axis not in axes_of_grid
+        if not axes_of_grid or is_outside:
             return []
-        cells = self.select_rows(pd.DataFrame(grid)[axes].drop_duplicates())
+        cells = self.select_rows(pd.DataFrame(grid)[axes_of_grid].drop_duplicates())
         with_value = rows_where(rounds[rounds[self.metric].notna()], self.where)
-        measured = cells.merge(with_value[axes].drop_duplicates())
+        # merge() joins by the common columns, so the cells remain that have a value.
+        measured = cells.merge(with_value[axes_of_grid].drop_duplicates())
         if len(measured) == len(cells):
             return []
         reduced = words.count_of(count, self.noun)
@@ -557,9 +568,10 @@ class BaselineCheck(CellCheck):
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)
-        # In the order of the fields of Estimate.
+        # These columns have the order of the fields of Estimate.
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
-        value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
+        ratios = [Estimate(*row) for row in columns.itertuples(index=False)]
+        value = self.reduce(ratios)
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
         # The cells that are not compared may be the slower ones, so the others do not prove the statement.

@@ -17,7 +17,7 @@ import pandas as pd
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics import finding_checks
-from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext
 from vcsbench.statistics.findings import rounds_by_statistic
 from vcsbench.statistics.settings import StudySettings
 
@@ -62,31 +62,44 @@ def list_open_findings(
     `measured` has a row per run. `context` has the noise and the limits of its study (findings.make_context).
     """
     keys = [*settings.axes, *settings.by]
-    measured_rounds = rounds_by_statistic(measured, keys, settings.by)
+    aggregate_measured = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
-        rounds = measured_rounds(check.statistic)
-        evaluation = check.evaluate(rounds, context)
-        if evaluation.verdict != Verdict.UNDECIDED:
-            continue
-        cells = check.select_rows(rounds)
-        if check.sides:
-            cells = cells[cells[check.compared_axis].isin(check.sides)]
-        values_of_cells = cells[keys].drop_duplicates().itertuples(index=False)
-        blocks = frozenset(
-            block_name(settings.block, dict(zip(keys, values, strict=True)))
-            for values in values_of_cells
-        )
-        for reason in evaluation.reasons:
-            if reason.code == ReasonCode.NEEDS_ROUNDS:
-                # All values of this reason are numbers of rounds.
-                numbers = cast("Mapping[str, float]", reason.values)
-                # The width of an interval shrinks with the root of the rounds, hence the square.
-                needed = numbers["needed"] / SHARE_OF_DISTANCE**2
-                further = math.ceil(needed - numbers["n"])
-                open_findings.append(OpenFinding(finding["id"], blocks, further))
+        rounds = aggregate_measured(check.statistic)
+        further_rounds = _further_rounds(check.evaluate(rounds, context))
+        if further_rounds is not None:
+            blocks = _blocks_of_cells(check, rounds, settings.block)
+            open_findings.append(OpenFinding(finding["id"], blocks, further_rounds))
     return open_findings
+
+
+def _further_rounds(evaluation: Evaluation) -> int | None:
+    """Return the further rounds that should decide a finding; None if it has a verdict or none help."""
+    if evaluation.verdict != Verdict.UNDECIDED:
+        return None
+    for reason in evaluation.reasons:
+        if reason.code == ReasonCode.NEEDS_ROUNDS:
+            # All values of this reason are numbers of rounds.
+            numbers = cast("Mapping[str, float]", reason.values)
+            # The width of an interval shrinks with the root of the rounds, hence the square.
+            needed = numbers["needed"] / SHARE_OF_DISTANCE**2
+            return math.ceil(needed - numbers["n"])
+    return None
+
+
+def _blocks_of_cells(
+    check: CellCheck, rounds: pd.DataFrame, block: Sequence[str]
+) -> frozenset[str]:
+    """Return the names of the blocks that have cells of a finding: {"log/ruby/cold"}."""
+    cells = check.select_rows(rounds)
+    if check.sides:
+        cells = cells[cells[check.compared_axis].isin(check.sides)]
+    blocks = set()
+    for values in cells[check.axes].drop_duplicates().itertuples(index=False):
+        cell = dict(zip(check.axes, values, strict=True))
+        blocks.add(block_name(block, cell))
+    return frozenset(blocks)
 
 
 def allocate_to_findings(
@@ -108,12 +121,11 @@ def allocate_to_findings(
         if finding.seconds(round_s) > seconds - taken_s:
             break
         # Blocks that earlier findings have paid for are counted again, so the batch may end early.
-        fitting_rounds = min(
-            finding.further_rounds, int((batch_s - taken_s) / finding.round_seconds(round_s))
-        )
+        rounds_of_batch = int((batch_s - taken_s) / finding.round_seconds(round_s))
+        rounds_of_finding = min(finding.further_rounds, rounds_of_batch)
         for block in finding.blocks:
             # Findings share blocks: a block gets the most rounds that one of them needs.
-            more = max(0, fitting_rounds - rounds[block])
+            more = max(0, rounds_of_finding - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]
     # `+` leaves out the blocks that got no rounds.

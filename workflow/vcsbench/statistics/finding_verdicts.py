@@ -76,11 +76,15 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
     states_slower = expected.high <= 1 and expected.low < 1
     if not states_faster and not states_slower:
         return Verdict.STRONGER
-    # A stronger effect is farther from 1: above the range of a faster candidate, below that of a slower one.
-    is_stronger = is_above if states_faster else not is_above
+    # A stronger effect is farther from 1, and a reversed one is on the other side of 1.
+    if states_faster:
+        is_stronger = is_above
+        is_on_other_side = measured.high < 1
+    else:
+        is_stronger = not is_above
+        is_on_other_side = measured.low > 1
     if is_stronger:
         return Verdict.STRONGER
-    is_on_other_side = measured.high < 1 if states_faster else measured.low > 1
     if not is_on_other_side:
         return Verdict.WEAKER
     # As in tables, a difference below the margin counts as equal.
@@ -104,7 +108,7 @@ def _why_undecided(
     # number of rounds can be promised.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
-    # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So half widths of ratios
+    # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So distances of ratios
     # are measured as logarithms.
     scale = math.log if measured.is_ratio else float
     value = scale(measured.value)
@@ -113,10 +117,10 @@ def _why_undecided(
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:
             end = measured.high if bound > measured.value else measured.low
-            # Both are negative if the bound is below the value. The value may lie on the bound: no room.
-            half_width = scale(end) - value
-            room = scale(bound) - value
-            shrink = max(shrink, half_width / room if room else math.inf)
+            half_width = abs(scale(end) - value)
+            distance = abs(scale(bound) - value)
+            # If the value lies on the bound, no interval is narrow enough.
+            shrink = max(shrink, half_width / distance if distance else math.inf)
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
         return Reason(ReasonCode.ON_BOUND)

@@ -110,14 +110,15 @@ def evaluate_findings(
     keys = [*axes, *by]
     context = context or EvaluationContext()
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
-    measured_rounds = None if measured is None else rounds_by_statistic(measured, keys, by)
+    aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
     rows = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
+        # The measured value with its verdict, and what may explain why it differs from the published value.
         ours = Evaluation()
         explanations: Sequence[Reason] = ()
-        if measured_rounds is not None:
-            rounds = measured_rounds(check.statistic)
+        if aggregate_measured is not None:
+            rounds = aggregate_measured(check.statistic)
             ours = check.evaluate(rounds, context)
             explanations = reasons_of_difference(check, ours, rounds, context, published_rounds)
         theirs = _PublishedValue()
@@ -176,6 +177,7 @@ def _published_value(
     values = check.compute_values(rows)
     over_all = check.estimate(values)
     number_of_all = check.count(values)
+    # The published values of the cells or pairs that are measured here, too.
     shared = values
     if ours.estimate.n:
         shared = check.select_rows_with_values(ours.values, values)
@@ -183,9 +185,10 @@ def _published_value(
     number_of_shared = check.count(shared)
     if number_of_shared == number_of_all or not over_shared.n:
         return _PublishedValue(_with_rounding(check, rows, values, over_all))
-    published_text = words.count_of(number_of_all, check.noun)
+    # The text of a value with its unit, such as `1.8x` or `92 %`.
     unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
     value_text = f"{words.significant(over_all.value)}{unit}"
+    published_text = words.count_of(number_of_all, check.noun)
     facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
     # If the published value of the measured cells is outside of the expected range on the same side as ours,
@@ -217,16 +220,17 @@ def _with_rounding(
         return estimate
     ends = []
     # All numbers are moved to the end of their range that makes the value least, then to the end that makes
-    # it greatest. The ratio baseline / candidate is least with the smallest baseline and the largest
-    # candidate, so the numbers of the candidate move in the other direction.
-    for sign in (-1.0, 1.0):
-        signs = pd.Series(sign, index=published.index)
+    # it greatest. The least ratio baseline / candidate is 2.35 s / 0.25 s: the numbers of the candidate move
+    # in the other direction than those of the baseline.
+    for direction in (-1.0, 1.0):
+        directions = pd.Series(direction, index=published.index)
         if check.sides:
             is_candidate = published[check.compared_axis] == check.sides[1]
-            signs = signs.mask(is_candidate, -sign)
-        shifted = published[check.metric] + signs * published[rounding]
-        moved = check.compute_values(published.assign(**{check.metric: shifted}))
-        ends.append(check.estimate(check.select_rows_with_values(values, moved)).value)
+            directions = directions.mask(is_candidate, -direction)
+        moved_numbers = published[check.metric] + directions * published[rounding]
+        moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
+        moved_estimate = check.estimate(check.select_rows_with_values(values, moved))
+        ends.append(moved_estimate.value)
     low, high = ends
     return replace(estimate, low=low, high=high)
 

@@ -63,18 +63,18 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with an error of two parts, and the interval by this error.
+        """Return the estimate with the error that includes the noise of the study, and with its interval.
 
-        The part of the rounds shrinks with more of them: the variances of the `pairs` of cells whose ratios
-        the estimate averages; without pairs, and for a value, its own error. The part of the duplicates does
-        not: cells with the same settings differ. An estimate of fewer than two rounds is returned as it is.
+        The squared error has two parts. The part of the rounds shrinks with more rounds. The part of the
+        duplicates does not, because cells with the same settings differ in every round. `pairs` are the cells
+        whose ratios the estimate averages, and whose variances give the part of the rounds. Without pairs,
+        and for a value, it is the estimate's own error. An estimate of fewer than two rounds stays as it is.
 
         Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
         error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
         """
         if estimate.n < 2:
             return estimate
-        # More rounds make their part of the squared error smaller, and leave the part of duplicates as it is.
         duplicates = Variance(0.0)
         if self.has_duplicates:
             duplicates = self.duplicates.scaled(1 / estimate.averaged)
@@ -82,25 +82,23 @@ class Noise:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is the variance of the difference of two cells. One cell alone has
-            # half of it. It is also one of logarithms: the error of a value is the error of its logarithm
-            # times the value, and variances are squares of errors.
+            # The variance of duplicates is of ln(duplicate / original). One cell alone has half of it. The
+            # error of a value is the value times the error of its logarithm: 1 % of 20 s is 0.2 s.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             # Without duplicates, the estimate's own error is all that is known.
             if not duplicates.variance:
                 return estimate
-        error = sum_variances([rounds, duplicates])
+        total = sum_variances([rounds, duplicates])
         # Without any scatter, the sum has no terms, and its degrees of freedom are infinite.
-        degrees = error.degrees if error.variance else estimate.degrees
-        return estimate.with_error(math.sqrt(error.variance), degrees)
+        degrees = total.degrees if total.variance else estimate.degrees
+        return estimate.with_error(math.sqrt(total.variance), degrees)
 
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        It is the sum of the variances of its cells, which are known well, because all cells of the study have
-        estimated them together. For several pairs, the sum is multiplied by the factor `averages`. Cells that
-        were not measured in turns count with their drift. If the variances of the cells are unknown, it is
-        the scatter of the ratio itself over its few rounds.
+        It comes from the variances of the cells (_expected_by_cells), which all cells of the study have
+        estimated together. If these are unknown, it is the scatter of the ratio itself over its few rounds.
+        Cells that were not measured in turns (f6, f7, f6, f7) count with their drift.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
@@ -120,15 +118,7 @@ class Noise:
         # An average may scatter more than independent cells would, and nobody knows by which factor.
         if self.averages is None:
             return observed
-        # As in moderation.py: the factor that this average shows itself (observed / expected) and the factor
-        # of all averages of the study are averaged, weighted by their degrees of freedom.
-        degrees = self.averages.degrees + observed.degrees
-        study_share = 1.0 if math.isinf(degrees) else self.averages.degrees / degrees
-        factor = study_share * self.averages.variance
-        factor += (1 - study_share) * observed.variance / expected.variance
-        # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 /
-        # degrees (Satterthwaite).
-        return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
+        return _variance_of_average(expected, observed, self.averages)
 
     def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
         """Return the variance of one round of an average over pairs, if all cells scatter independently.
@@ -150,6 +140,24 @@ class Noise:
             return None
         total = sum_variances(terms).scaled(1 / len(pairs) ** 2)
         return total if total.variance else None
+
+
+def _variance_of_average(
+    expected: Variance, observed: Variance, study_factor: Variance
+) -> Variance:
+    """Return the variance of one round of an average over pairs, whose cells may move together.
+
+    It is `expected`, the variance by independent cells, times a factor. The factor is the mean of the study's
+    factor and of the average's own (`observed` / `expected`), weighted by their degrees of freedom. Example:
+    1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this average, give the factor 1.6.
+    """
+    degrees = study_factor.degrees + observed.degrees
+    study_share = 1.0 if math.isinf(degrees) else study_factor.degrees / degrees
+    factor = study_share * study_factor.variance
+    factor += (1 - study_share) * observed.variance / expected.variance
+    # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 / degrees
+    # (Satterthwaite).
+    return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
 
 
 NO_NOISE = Noise(duplicates=Variance(0.0))
@@ -194,8 +202,7 @@ def noise_by_metric(
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
     duplicates = duplicates_by_round(frame, axes, statistic)
-    # A duplicate has the same values of axes as its original. The column `cell` distinguishes the two: it is
-    # the duplicate's path, and "" for all other cells.
+    # The column `cell` distinguishes a duplicate from its original, which has the same values of axes.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
     turns = _Turns(rounds, axes)
@@ -218,7 +225,7 @@ def _log_table(
     A row of `rounds` is `{"format": "f7", "cell": "", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`.
     The column `cell` is the path of a duplicate, and "" for all other cells.
     """
-    # A study without duplicates, or without runs that have the metric, lacks its column.
+    # A study without duplicates, or without runs that have the metric, lacks its column. reindex() adds it.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -228,7 +235,8 @@ def _log_table(
     columns = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
     index = list(dict.fromkeys([*axes, "cell", "host", "number"]))
     logs = columns.set_index(index)["log"].unstack("number")
-    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[[*axes]].to_numpy()]
+    axis_values = logs.index.to_frame()[[*axes]].to_numpy()
+    keys = [tuple(map(str, values_of_cell)) for values_of_cell in axis_values]
     hosts = list(logs.index.get_level_values("host"))
     is_duplicate = [bool(path) for path in logs.index.get_level_values("cell")]
     return LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), block_positions)
@@ -310,12 +318,15 @@ def _drifting_variances(table: LogTable) -> dict[CellKey, Variance]:
     for row in table.originals:
         key = table.keys[row]
         logs = table.logs[row][np.isfinite(table.logs[row])]
-        # numpy's var() divides the sum of squares by the number of values, so the product is the sum itself.
-        squares[key] += float(logs.var() * len(logs)) if len(logs) else 0.0
+        if len(logs):
+            # numpy's var() divides the sum of squares by the number of values. The product is the sum itself.
+            squares[key] += float(logs.var() * len(logs))
         degrees[key] += max(len(logs) - 1, 0)
     drifting = {}
-    for key, square in squares.items():
-        drifting[key] = Variance(square / degrees[key], degrees[key]) if degrees[key] else UNKNOWN
+    for key, degrees_of_cell in degrees.items():
+        drifting[key] = UNKNOWN
+        if degrees_of_cell:
+            drifting[key] = Variance(squares[key] / degrees_of_cell, degrees_of_cell)
     return drifting
 
 
@@ -328,14 +339,14 @@ def _cell_variances(table: LogTable) -> list[Variance]:
     # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     squares, degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
-    # A number for each row, the same for all rows of a cell. A duplicate is a cell of its own.
-    cells = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
-    # bincount() adds up the rows of each cell.
-    squares, degrees = np.bincount(cells, squares), np.bincount(cells, degrees)
+    # The rows of a cell, one for each host, have the same number, and bincount() adds them up. A duplicate is
+    # a cell of its own.
+    cell_numbers = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
+    squares, degrees = np.bincount(cell_numbers, squares), np.bincount(cell_numbers, degrees)
     # A cell with one round has 0 / 0: unknown.
     with np.errstate(invalid="ignore", divide="ignore"):
         moderated, moderated_degrees = moderation.moderate(squares / degrees, degrees)
-    return [Variance(float(moderated[cell]), float(moderated_degrees[cell])) for cell in cells]
+    return [Variance(float(moderated[i]), float(moderated_degrees[i])) for i in cell_numbers]
 
 
 def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
@@ -350,23 +361,24 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
     A duplicate is a second copy of a cell with the same settings, the original. Without a pair that was
     measured on one host in two common rounds or more, the variance is UNKNOWN.
     """
-    originals = {(table.keys[row], table.hosts[row]): row for row in table.originals}
+    original_rows = {(table.keys[row], table.hosts[row]): row for row in table.originals}
     squares, by_rounds, degrees = [], [], []
     for row, is_duplicate in enumerate(table.is_duplicate):
-        original = originals.get((table.keys[row], table.hosts[row]))
+        original = original_rows.get((table.keys[row], table.hosts[row]))
         if not is_duplicate or original is None:
             continue
         differences = table.logs[original] - table.logs[row]
         differences = differences[np.isfinite(differences)]
         # The difference in a single round is scatter plus a lasting difference. Only more rounds separate
         # the two, so a pair with one round does not count.
-        if len(differences) > 1:
-            # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
-            of_round = sum_variances([cell_variances[row], cell_variances[original]])
-            of_mean = of_round.scaled(1 / len(differences))
-            squares.append(differences.mean() ** 2)
-            by_rounds.append(of_mean.variance)
-            degrees.append(of_mean.degrees)
+        if len(differences) < 2:
+            continue
+        # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
+        of_round = sum_variances([cell_variances[row], cell_variances[original]])
+        of_mean = of_round.scaled(1 / len(differences))
+        squares.append(differences.mean() ** 2)
+        by_rounds.append(of_mean.variance)
+        degrees.append(of_mean.degrees)
     if not squares:
         return UNKNOWN
     return duplicate_variance(
@@ -382,54 +394,56 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
     2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It is a Variance: the factor with its degrees of freedom.
     """
-    cells_of_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
+    # By block and host: the row of each cell in the table.
+    rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
-        cells_of_block[table.block(row), table.hosts[row]][table.keys[row]] = row
+        block_on_host = (table.block(row), table.hosts[row])
+        rows_by_block[block_on_host][table.keys[row]] = row
     factors, degrees = [], []
-    for cells in cells_of_block.values():
-        for pairs in _contrasts(cells, table.block_positions):
-            of_pairs = [table.logs[first] - table.logs[second] for first, second in pairs]
-            # A round that one of the cells lacks has no average (NaN).
-            differences = np.mean(of_pairs, axis=0)
-            differences = differences[np.isfinite(differences)]
+    for rows in rows_by_block.values():
+        for pairs in _contrasts(rows, table.block_positions):
+            log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
+            # The average of each round. A round that one of the cells lacks has none (NaN).
+            averages = np.mean(log_ratios, axis=0)
+            averages = averages[np.isfinite(averages)]
             # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
-            expected = sum(cell_variances[row].variance for pair in pairs for row in pair)
-            expected /= len(pairs) ** 2
-            if len(differences) > 1 and expected > EXACT:
-                factors.append(differences.var(ddof=1) / expected)
-                degrees.append(len(differences) - 1)
+            total = sum(cell_variances[row].variance for pair in pairs for row in pair)
+            expected = total / len(pairs) ** 2
+            if len(averages) > 1 and expected > EXACT:
+                factors.append(averages.var(ddof=1) / expected)
+                degrees.append(len(averages) - 1)
     # A factor is a quotient of variances, and scatters as variances do. So the common factor of all averages
     # is fitted like the usual variance of cells.
     return moderation.fit_prior(np.array(factors), np.array(degrees, float)).prior
 
 
 def _contrasts(
-    cells: Mapping[CellKey, int], block_positions: Sequence[int]
+    rows: Mapping[CellKey, int], block_positions: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells of a block: each list compares two values of one axis.
 
-    `cells` has the row of each cell in the LogTable, by the cell's key, and the yielded pairs are of rows.
+    `rows` has the row of each cell in the LogTable, by the cell's key, and the yielded pairs are of rows.
     Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7),
     another one (svn f6, http f6) and (svn f7, http f7). Lists with one pair average nothing, and are left
     out.
     """
-    number_of_axes = len(next(iter(cells)))
+    number_of_axes = len(next(iter(rows)))
+    # `position` is the index of an axis in the key, such as ("svn", "f6").
     for position in range(number_of_axes):
-        # `position` is the index of an axis in the key. All cells of a block have the same value of the
-        # block's axes, so these values cannot be compared.
+        # All cells of a block have the same value of the block's axes, so these have no values to compare.
         if position in block_positions:
             continue
-        # By the rest of the key, such as ("svn",): the row of each value of this axis, {"f6": 0, "f7": 1}.
-        rows_by_rest: dict[CellKey, dict[str, int]] = defaultdict(dict)
-        for key, row in cells.items():
-            rest = key[:position] + key[position + 1 :]
-            rows_by_rest[rest][key[position]] = row
-        values = dict.fromkeys(key[position] for key in cells)
+        # By the other axes of the key, such as ("svn",): the row of each value, {"f6": 0, "f7": 1}.
+        rows_by_others: dict[CellKey, dict[str, int]] = defaultdict(dict)
+        for key, row in rows.items():
+            others = key[:position] + key[position + 1 :]
+            rows_by_others[others][key[position]] = row
+        values = dict.fromkeys(key[position] for key in rows)
         for first, second in combinations(values, 2):
             pairs = []
-            for rows in rows_by_rest.values():
-                if first in rows and second in rows:
-                    pairs.append((rows[first], rows[second]))
+            for row_by_value in rows_by_others.values():
+                if first in row_by_value and second in row_by_value:
+                    pairs.append((row_by_value[first], row_by_value[second]))
             if len(pairs) > 1:
                 yield pairs
 
@@ -444,22 +458,31 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
     cell_keys = [*block, "host", "cell"]
+    # Of the runs of each round of a cell: the mean of ln(time), its variance, and their number.
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
-    logs = rounds["mean"].unstack("round")
-    block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
-    blocks = _number_by_value([tuple(values) for values in block_values])
-    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # The cells of a block scatter alike, so each gets the variance of its block: bincount() adds up the cells
-    # of each block, and [blocks] gives every cell the sum of its block.
-    squares_of_block = np.bincount(blocks, squares)[blocks]
-    degrees_of_block = np.bincount(blocks, degrees)[blocks]
-    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
-    # Both `cells` and `logs` are sorted by the keys of cells, so the sum below joins the right numbers.
+    of_rounds = _variances_of_blocks(rounds["mean"].unstack("round"), [*block, "host"])
+    # The rows of `cells` and the entries of `of_rounds` are sorted by the keys of cells, so they match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # A round is the mean of n runs, so the variance of rounds includes 1 / n of the variance of the runs.
-    # Only the remaining part is added.
-    within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
-    of_cells = (within + squares_of_block / known_degrees).dropna()
+    # A round is the mean of n runs, so `of_rounds` includes 1 / n of the variance of the runs. Only the
+    # remaining part is added.
+    of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
+    of_cells = (of_runs + of_rounds).dropna()
     if of_cells.empty:
         return math.nan
     return math.sqrt(float(of_cells.median()))
+
+
+def _variances_of_blocks(logs: pd.DataFrame, block_keys: Sequence[str]) -> np.ndarray:
+    """Return the variance of a round without drift for each row of `logs`; NaN if it is unknown.
+
+    `logs` has a row per cell and a column per round, `block_keys` are the columns of its index that identify
+    a block. The cells of a block scatter alike, so all of them get the common variance of their block.
+    """
+    block_values = logs.index.to_frame()[[*block_keys]].to_numpy()
+    blocks = _number_by_value([tuple(values) for values in block_values])
+    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
+    # bincount() adds up the cells of each block.
+    squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
+    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
+    # Each cell gets the variance of its block.
+    return np.asarray((squares_of_block / known_degrees)[blocks])

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from vcsbench.statistics import aggregation, calls, comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, CellKey, Noise, noise_by_metric
+from vcsbench.statistics.noise import NO_NOISE, CellKey, CellPair, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
 
@@ -62,19 +62,17 @@ class Aggregation:
         """Return the rows of by_round, with the runs of a round reduced by a statistic."""
         return aggregation.by_round(self.frame, self.keys, statistic)
 
-    @cached_property
-    def _is_disturbed(self) -> pd.Series:
-        """Return True for each run that other programs disturbed."""
-        return self.frame["flags"].map(flags.is_disturbed).astype(bool)
-
     def _aggregate_undisturbed_rounds(self, statistic: str) -> pd.DataFrame | None:
         """Return the rows of by_round without the runs that other programs disturbed; None without such runs.
 
         Published numbers have no runs.
         """
-        if not self.is_measured or not self._is_disturbed.any():
+        if not self.is_measured:
             return None
-        return aggregation.by_round(self.frame[~self._is_disturbed], self.keys, statistic)
+        is_disturbed = self.frame["flags"].map(flags.is_disturbed).astype(bool)
+        if not is_disturbed.any():
+            return None
+        return aggregation.by_round(self.frame[~is_disturbed], self.keys, statistic)
 
     def _aggregate_cells(self, statistic: str) -> pd.DataFrame:
         """Return the rows of by_cell, with runs and rounds reduced by a statistic."""
@@ -110,21 +108,22 @@ class Aggregation:
         # `by: [statistic]` shows all of them next to each other.
         if STATISTIC not in definition.get("by", ()):
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        frame, by = aggregation.add_key_columns(frame, definition.get("by", []))
-        order = {**self.order, **by}
+        frame, order_of_by = aggregation.add_key_columns(frame, definition.get("by", []))
+        order = {**self.order, **order_of_by}
         each = definition.get("each")
         if each:
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
-        whole = self
         # With additional keys, a cell is another thing (one run of a cell, for example), whose noise must be
         # estimated from the new rows.
+        all_cells = self
         if frame is not self.frame:
-            whole = Aggregation(frame, order, self.block)
+            all_cells = Aggregation(frame, order, self.block)
         where = definition.get("where")
         if not where:
-            return whole
-        return Aggregation(aggregation.rows_where(frame, where), order, self.block, whole)
+            return all_cells
+        selected = aggregation.rows_where(frame, where)
+        return Aggregation(selected, order, self.block, whole=all_cells)
 
 
 def make_table(
@@ -320,7 +319,9 @@ def _levels(
             row_flags.append(Flag.HOSTS_DIFFER)
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
-        point = {**{key: cell[key] for key in keys}, **dict.fromkeys(SIDES, "")}
+        point = {key: cell[key] for key in keys}
+        # A level compares nothing, so its columns `baseline` and `candidate` are empty.
+        point |= dict.fromkeys(SIDES, "")
         # `fixed_share` is the share of start-up in the time. A count is no time, and has no such share.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
         numbers = {"n": _measuring_rounds(n, metric), FIXED_SHARE: fixed_share}
@@ -422,18 +423,28 @@ class _Comparer:
             cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
-            round_flags = []
-            # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster.
-            # If one of them is unknown (NaN), the comparison is False.
-            if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
-                round_flags.append(Flag.DISTURBED)
-            if self.limits.has_few_rounds(ratio.n):
-                round_flags.append(Flag.LOW_N)
-            if not self.noise.are_in_turns(cell_pair):
-                round_flags.append(Flag.NOT_IN_TURNS)
+            round_flags = self._flags_of_rounds(cell_pair, ratio, undisturbed_ratio)
             paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
             records.append(self._row_of_pair(where, sides, pair, paired_rounds))
         return records
+
+    def _flags_of_rounds(
+        self, cell_pair: CellPair, ratio: Estimate, undisturbed_ratio: Estimate
+    ) -> list[Flag]:
+        """Return the flags about the common rounds of two cells.
+
+        `undisturbed_ratio` is the ratio without the runs that other programs disturbed; NaN if unknown.
+        """
+        row_flags = []
+        # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster. If
+        # one of them is unknown (NaN), the comparison is False.
+        if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
+            row_flags.append(Flag.DISTURBED)
+        if self.limits.has_few_rounds(ratio.n):
+            row_flags.append(Flag.LOW_N)
+        if not self.noise.are_in_turns(cell_pair):
+            row_flags.append(Flag.NOT_IN_TURNS)
+        return row_flags
 
     def _pair_rounds(self, rounds: pd.DataFrame, sides: tuple[str, str]) -> pd.DataFrame:
         rounds = _with_metric(rounds, self.metric)
@@ -456,33 +467,32 @@ class _Comparer:
         `where` has the values of axes that both cells share. `pair` has the columns of both cells, with the
         endings _baseline and _candidate, and their `quotient`. `sides` is, for example, ("f6", "f7").
         """
+        ratio = paired_rounds.ratio
+        hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
+        works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
+        refusal = _refuse_work(where, works)
+        withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
-        hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
         if len(hosts) > 1:
             row_flags.append(Flag.HOSTS_DIFFER)
-        refusal = _refuse_work(
-            where, {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-        )
-        ratio = paired_rounds.ratio
         numbers: dict[str, float] = {}
         if refusal:
             # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
             row_flags.append(refusal.flag)
         else:
-            numbers = ratio_columns(ratio)
+            numbers |= ratio_columns(ratio)
             if not self.metric.exact:
                 numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
         numbers["n"] = _measuring_rounds(ratio.n, self.metric)
-        withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
         if withheld is None:
             numbers |= paired_rounds.means
-        point = {**where, "baseline": sides[0], "candidate": sides[1]}
         # Counts, and durations without a ratio of rounds, take the quotient of the cells' own numbers.
-        takes_rounds = self.metric.is_duration and math.isfinite(ratio.value)
-        quotient = ratio.value if takes_rounds else pair["quotient"]
+        quotient = pair["quotient"]
+        if self.metric.is_duration and math.isfinite(ratio.value):
+            quotient = ratio.value
         return table_row(
-            point,
+            {**where, "baseline": sides[0], "candidate": sides[1]},
             100 * (quotient - 1),
             row_flags,
             numbers,
@@ -548,8 +558,10 @@ def _ratios_by_case(
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
+    ratios = {}
     # Groups of one column take a tenth of the time of groups of all columns.
-    ratios = {_case_of_group(name, shared): ratio_interval(logs) for name, logs in groups["log"]}
+    for name, logs in groups["log"]:
+        ratios[_case_of_group(name, shared)] = ratio_interval(logs)
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
     # constant_ratio() gives them one without width.
     if metric.exact:
@@ -557,11 +569,11 @@ def _ratios_by_case(
             constant = calls.constant_ratio(metric, pairs)
             if constant is not None:
                 ratios[_case_of_group(name, shared)] = constant
+    # A round with a 0 has no ratio. If only that round were left out, the other rounds would show too small a
+    # difference. So the comparison has no ratio at all.
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
     for name, pairs in group_rows(round_pairs[has_zero], shared):
-        # A round with a 0 has no ratio. If only that round were left out, the other rounds would show too
-        # small a difference. So the comparison has no ratio at all.
         case = _case_of_group(name, shared)
         ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(pairs))
     return ratios
@@ -590,6 +602,7 @@ def _means_by_case(
     # If one side has an invalid run, its round counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
     logs = np.log(values[is_common].to_numpy(float))
+    # The first column of `logs` is of the baseline, the second of the candidate, as in MEANS.
     columns = {name: logs[:, side] for side, name in enumerate(comparisons.MEANS)}
     groups = group_rows(round_pairs[is_common].assign(**columns), shared)
     means = np.exp(groups[[*comparisons.MEANS]].mean())

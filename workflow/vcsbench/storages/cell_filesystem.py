@@ -62,7 +62,7 @@ def why_cannot_make(kind: str) -> str:
         return f"{mkfs} is not installed (Debian: {PACKAGES[kind]})"
     if kind not in read("/proc/filesystems").split():
         # The kernel has not loaded this file system yet. mount would load its module, if there is one, so the
-        # module is looked for without loading it (-n).
+        # module is looked for without loading it (-n). Without modprobe, the program `false` fails instead.
         modprobe = shutil.which("modprobe") or "false"
         if processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
             return f"this kernel has no {kind}"

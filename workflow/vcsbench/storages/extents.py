@@ -116,6 +116,7 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
     `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
     ExtentsUnsupportedError without FIEMAP.
     """
+    # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end.
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
     to_end = (1 << 64) - 1 - start
     _HEAD.pack_into(buffer, 0, start, to_end, flags, 0, limit, 0)
@@ -125,7 +126,8 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
         if error.errno in _UNSUPPORTED:
             raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
         raise
-    # The kernel writes its answer into the same buffer.
+    # The kernel writes its answer into the same buffer. The fourth field of the head is the number of
+    # extents behind it.
     count: int = _HEAD.unpack_from(buffer)[3]
     extents = []
     for index in range(count):

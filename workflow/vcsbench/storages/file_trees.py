@@ -67,19 +67,21 @@ def entries(
     while stack:
         entry = next(stack[-1], None)
         if entry is None:
+            # The present folder is done. The folder around it goes on.
             stack.pop()
-        elif entry.name in ADMINISTRATIVE_FOLDERS:
+            continue
+        if entry.name in ADMINISTRATIVE_FOLDERS:
             if left_out is not None:
                 left_out[entry.name] += 1
-        else:
-            yield entry.path, entry.stat(follow_symlinks=False)
-            if entry.is_dir(follow_symlinks=False):
-                if len(stack) > MAX_DEPTH:
-                    raise UserError(
-                        f"{printable(os.fspath(root))}: folders are nested deeper than {MAX_DEPTH}. Choose a "
-                        "folder further down, or remove the deepest folders."
-                    )
-                stack.append(_scan(entry.path))
+            continue
+        yield entry.path, entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            if len(stack) > MAX_DEPTH:
+                raise UserError(
+                    f"{printable(os.fspath(root))}: folders are nested deeper than {MAX_DEPTH}. Choose a "
+                    "folder further down, or remove the deepest folders."
+                )
+            stack.append(_scan(entry.path))
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
@@ -118,14 +120,16 @@ def remove_path(path: Path, above: int | None = None) -> None:
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
                 remove_path(path, opened)
-        elif not stat.S_ISDIR(os.stat(path.name, dir_fd=above, follow_symlinks=False).st_mode):
+            return
+        mode = os.stat(path.name, dir_fd=above, follow_symlinks=False).st_mode
+        if not stat.S_ISDIR(mode):
             os.unlink(path.name, dir_fd=above)
-        else:
-            with open_folder(path.name, above) as folder:
-                check_mount(folder, above, path)
-                for name in os.listdir(folder):
-                    remove_path(path / name, folder)
-            os.rmdir(path.name, dir_fd=above)
+            return
+        with open_folder(path.name, above) as folder:
+            check_mount(folder, above, path)
+            for name in os.listdir(folder):
+                remove_path(path / name, folder)
+        os.rmdir(path.name, dir_fd=above)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -186,17 +190,15 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     out". `count` returns the numbers of impossible and reserved paths. The tree is `behind` revisions older
     than the youngest one.
     """
+    # The kinds of data that the command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    writes_target = "target" in subjects and "{tree}" in recipe["argv"]
-    working_copies = subjects & {"working_copy", "changed_working_copy"}
+    exports_tree = "target" in subjects and "{tree}" in recipe["argv"]
+    has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
+    has_tree = bool(subjects & {"tree", "built_tree"})
     # To count the paths of a large repository takes minutes. So they are counted only for a cell that writes
     # a tree. A `log` writes none.
-    if not writes_target and not working_copies and not subjects & {"tree", "built_tree"}:
+    if not (exports_tree or has_working_copy or has_tree):
         return ""
-    # An export can write paths named .svn, which a working copy cannot hold.
-    is_checkout = writes_target and not {"checkout", "co"}.isdisjoint(recipe["argv"].split())
-    makes_working_copy = is_checkout or bool(working_copies)
-
     name = recipe["repository"]["name"]
     if behind:
         name += f", {behind:,} revisions before its youngest,"
@@ -204,7 +206,9 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     if odd_paths.impossible:
         number = _number_of_paths(odd_paths.impossible)
         return f"{name} has {number} {IMPOSSIBLE_PATHS}, so its tree cannot be written"
-    if makes_working_copy and odd_paths.reserved:
+    # An export can write paths named .svn, which a working copy cannot hold.
+    is_checkout = exports_tree and not {"checkout", "co"}.isdisjoint(recipe["argv"].split())
+    if odd_paths.reserved and (is_checkout or has_working_copy):
         number = _number_of_paths(odd_paths.reserved)
         return f"{name} has {number} {RESERVED_PATHS}, so its tree cannot be checked out"
     return ""

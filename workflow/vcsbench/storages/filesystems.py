@@ -74,11 +74,13 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
     except OSError:
         return ""
     real = Path(os.path.realpath(path))
+    # The mount point that holds the path now, such as "/".
     mounted = mount_of(path).point
     for line in table.split("\n"):
         # device, mount point, type, options
         fields = line.split()
         is_comment = line.lstrip().startswith("#")
+        # The mount point of a swap partition is "none".
         if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
@@ -230,9 +232,10 @@ def naming(folder: Path) -> Iterator[None]:
         if isinstance(error, shutil.Error):
             # shutil.copytree() collects (source, target, reason) of all files. The first file is enough.
             _, target, reason = error.args[0][0]
+            # This raises an OSError if the reason is a full or read-only storage.
             raise_write_error(reason, target)
-        elif isinstance(error, OSError):
-            error.filename = error.filename or str(folder)
+        elif isinstance(error, OSError) and not error.filename:
+            error.filename = str(folder)
         raise
 
 

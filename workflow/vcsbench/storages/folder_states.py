@@ -58,8 +58,8 @@ def read_state(repository: Path) -> dict[str, str]:
 def changed_folder(
     repository: Path,
     state: dict[str, str],
-    is_sampled: Callable[[str], bool] = lambda folder: False,
-    sample: int | None = None,
+    is_sampled: Callable[[str], bool],
+    sample: int | None,
 ) -> str:
     """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
 
@@ -70,12 +70,12 @@ def changed_folder(
     if not state:
         return "."
     sampled = [folder for folder in state if is_sampled(folder)]
+    others = [folder for folder in state if not is_sampled(folder)]
     if sample is not None and sample < len(sampled):
         sampled = random.sample(sampled, sample)
     # All other folders are checked. One of them contains the sampled folders, and its state has their times,
     # which change if a file is added to one of them or removed from it.
-    folders = [folder for folder in state if not is_sampled(folder)]
-    for folder in folders + sorted(sampled):
+    for folder in [*others, *sorted(sampled)]:
         try:
             entries = _scan(os.path.join(repository, folder))
         except OSError:

@@ -123,9 +123,10 @@ def run_in_guest(
 ) -> int:
     """Boot a new guest, run a command in it, and return the exit code of the command.
 
-    The command reads the host's folders `reads`. It writes to `folder`/out, which is the guest's /mnt/out,
-    and to the exported file system. `image` is an empty file of the size of this file system. `delay` is
-    added to packets ("" for none). Raise UserError if the command does not run within `limit_s`.
+    The command reads the host's folders `reads` and the checkout `root`. It writes to `folder`/out, which is
+    the guest's /mnt/out, and to the exported file system. `image` is an empty file of the size of this file
+    system. `delay` is added to packets ("" for none). Raise UserError if the command does not run within
+    `limit_s`.
     """
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
@@ -142,18 +143,17 @@ def run_in_guest(
     }
     init = _write_init(folder / "init", variables)
     boot_log = folder / "boot.log"
+    # guest.sh makes these files: one before the command, and one with its exit code at the end.
+    began, code = out / "began", out / "code"
     for _ in range(BOOT_ATTEMPTS):
         processes.run_program([f"mkfs.{FILESYSTEM_KIND}", "-q", "-F", image])
         _boot(tools, init, image, boot_log, limit_s + BOOT_LIMIT_S)
-        # guest.sh writes the exit code of the command last.
-        code = out / "code"
         if code.exists():
             return int(code.read_text())
         panics = [line for line in read(boot_log).splitlines() if PANIC in line]
         # A failure other than a panic would come again. A command that has begun may have changed files, so
         # it must not run twice.
-        has_begun = (out / "began").exists()
-        if not panics or has_begun:
+        if not panics or began.exists():
             break
     # The reasons: the last output of the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]

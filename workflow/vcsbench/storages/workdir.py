@@ -26,16 +26,14 @@ TARGETS, STAGING = "targets", "loading"
 # Loaded repositories, in a folder for each repository and format.
 LOADED_FOLDER = "loaded"
 SUBFOLDERS = (
-    *(
-        "repositories",
-        STAGING,
-        LOADED_FOLDER,
-        "making",
-        "dumps",
-        TARGETS,
-        "discarded",
-        "working-copies",
-    ),
+    "repositories",
+    STAGING,
+    LOADED_FOLDER,
+    "making",
+    "dumps",
+    TARGETS,
+    "discarded",
+    "working-copies",
     "trees",
 )
 _INCOMPLETE = {FOLDER_MARKER, f".{FOLDER_MARKER}.new"}
@@ -156,13 +154,13 @@ class WorkDir:
             # If a job needs the folder, it prints what is wrong with it.
             return None
         try:
-            is_locked = take_lock(marker, wait_s)
+            # The lock lasts as long as its file is open.
+            if take_lock(marker, wait_s):
+                return marker
         except OSError:
             # Some network file systems have no locks (ENOLCK). The lock of the checkout still holds.
             os.close(marker)
             return None
-        if is_locked:
-            return marker
         os.close(marker)
         raise UserError(
             f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
@@ -251,20 +249,8 @@ class WorkDir:
             # files in another place. So each step starts from the descriptor of the folder before.
             path = self.path
             for name in below:
-                above = folder
                 path = path / name
-                if make:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, 0o700, dir_fd=above)
-                try:
-                    folder = stack.enter_context(open_folder(name, above))
-                except NotADirectoryError:
-                    text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
-                    raise UserError(text) from None
-                check_mount(folder, above, path)
-                # A run may have been killed before it set the mode.
-                if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
-                    os.fchmod(folder, 0o755)
+                folder = _enter_folder(stack, path, folder, make)
             yield folder
 
     def _foreign(self) -> UserError:
@@ -275,6 +261,27 @@ class WorkDir:
         else:
             remedy = f"Have user {uid} or root remove it, or use another folder in `storages`"
         return UserError(f"{self.path}: vcsbench did not make this. {remedy}.")
+
+
+def _enter_folder(stack: contextlib.ExitStack, path: Path, above: int, make: bool) -> int:
+    """Open a folder until `stack` is left, and return its descriptor. `above` is the open folder around it.
+
+    `make` makes it if it is missing. Raise UserError if it is a link, a file or a mount.
+    """
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path.name, 0o700, dir_fd=above)
+    try:
+        folder = stack.enter_context(open_folder(path.name, above))
+    except NotADirectoryError:
+        text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
+        raise UserError(text) from None
+    check_mount(folder, above, path)
+    # The mode of a new folder is set here, whatever the umask is. An earlier run may have been killed before
+    # it did that.
+    if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
+        os.fchmod(folder, 0o755)
+    return folder
 
 
 def _not_removed(path: Path, error: OSError) -> UserError:

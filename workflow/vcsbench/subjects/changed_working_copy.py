@@ -25,14 +25,13 @@ from vcsbench.systems.fsfs import run_client
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts
 
-ONE_FILE, THOUSAND_FILES, LARGE_BINARY = "one-file", "thousand-files", "large-binary"
+THOUSAND_FILES, LARGE_BINARY = "thousand-files", "large-binary"
 THOUSAND = 1000
 LARGE_BYTES = 50_000_000
 # The start of the names of new files.
 NEW = "vcsbench-new"
 # The text that is added to other files. It has no line end: Subversion refuses files with mixed line ends.
 ADDED_TEXT = b"changed by vcsbench"
-CHANGED = "changed"
 
 
 class ChangedWorkingCopy(Subject):
@@ -44,6 +43,7 @@ class ChangedWorkingCopy(Subject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """Set the paths, below a folder that only this process uses. restore() makes the working copy."""
         for axis in ("filesystem", "clients"):
             if axis in recipe:
                 raise UserError(
@@ -53,7 +53,7 @@ class ChangedWorkingCopy(Subject):
         super().__init__(recipe, number, run, root)
         self.change = recipe["change"]
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
-        self.working_copy = self.path / CHANGED
+        self.working_copy = self.path / "changed"
         # An empty working copy without changes, for the run that loads the client's files.
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
@@ -74,7 +74,7 @@ class ChangedWorkingCopy(Subject):
         return self.repository.path
 
     def words(self) -> Words:
-        return {"working_copy": str(self.path / CHANGED)}
+        return {"working_copy": str(self.working_copy)}
 
     def idle_words(self) -> Words:
         return {"working_copy": str(self.idle_copy)}
@@ -90,22 +90,24 @@ class ChangedWorkingCopy(Subject):
         # A killed process with the same id may have left the folder.
         remove_path(self.path)
         self.path.mkdir()
-        root = file_url(self.repository.path)
+        # The checkout reads the repository from the disk.
+        root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
-        run_client(self.svn, "checkout", *options, pegged(root + tree_path), self.working_copy)
+        run_client(self.svn, "checkout", *options, pegged(root_url + tree_path), self.working_copy)
         empty_options = ("-q", "--depth", "empty", "-r0")
-        run_client(self.svn, "checkout", *empty_options, pegged(root), self.idle_copy)
+        run_client(self.svn, "checkout", *empty_options, pegged(root_url), self.idle_copy)
         if self.change == LARGE_BINARY:
+            # Random bytes cannot be compressed. They are the same in each round.
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
         else:
             self.changed = self._change_files()
-        # The checkout has read the repository from the disk. A commit has to go to the server, if there is
-        # one, so the working copy gets the URL of the server. origin() returns the URL of the tree.
+        # A commit has to go to the server, if there is one, so the working copy gets the URL of the server.
+        # origin() returns the URL of the tree.
         assert self.origin
-        served_root = self.origin().removesuffix(tree_path)
-        if not served_root.startswith("file:"):
-            set_root(self.working_copy, served_root)
+        served_root_url = self.origin().removesuffix(tree_path)
+        if not served_root_url.startswith("file:"):
+            set_root(self.working_copy, served_root_url)
         return FolderBackup(self.working_copy, self.path / "backup", [DATABASE, *self.changed])
 
     def _list_files(self) -> list[str]:
@@ -119,20 +121,24 @@ class ChangedWorkingCopy(Subject):
         return files
 
     def _change_files(self) -> list[str]:
-        """Add a text to as many files as the change has, and return their names."""
+        """Add a text to as many files as the change has, and return their names.
+
+        If the tree has fewer files, the others are added as new files.
+        """
         number = 1
         if self.change == THOUSAND_FILES:
             number = max(1, scaled_revisions(THOUSAND, self.recipe))
         files = self._list_files()
-        existing = min(number, len(files))
+        parts = min(number, len(files))
         changed = []
-        for index in range(existing):
-            # The file in the middle of each of `existing` equal parts of the list.
-            name = files[(2 * index + 1) * len(files) // (2 * existing)]
+        for part in range(parts):
+            # The list is divided into equal parts. The file in the middle of each is changed, such as the
+            # files 2 and 7 of 10 files in 2 parts.
+            name = files[(2 * part + 1) * len(files) // (2 * parts)]
             with open(self.working_copy / name, "ab") as file:
                 file.write(ADDED_TEXT)
             changed.append(name)
-        return changed + self._add_files(number - existing, ADDED_TEXT)
+        return changed + self._add_files(number - parts, ADDED_TEXT)
 
     def _add_files(self, number: int, content: bytes) -> list[str]:
         """Add new files with a content to the top of the working copy, and return their names."""

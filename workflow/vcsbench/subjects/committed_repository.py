@@ -36,6 +36,7 @@ class CommittedRepository(Repository):
     is_written = True
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """Set the paths of the copy for round `number`, below a folder that only this process uses."""
         super().__init__(recipe, number, run, root)
         if "remote" in recipe:
             raise UserError(
@@ -80,21 +81,26 @@ class CommittedRepository(Repository):
         return FolderBackup(self.path, self.private / "backup", self._grant_writing())
 
     def _grant_writing(self) -> list[str]:
-        """Let root's servers commit. Return the files that a commit may change: all but the revisions."""
+        """Let root's servers commit. Return the files that a commit may change: all but the revisions.
+
+        Such a file is, for example, "db/current".
+        """
         # FSFS only appends: a commit adds files of its revision, and changes db/current, db/txn-current and
         # db/rep-cache.db.
-        changing = []
+        changeable_files = []
         for folder, entries in walk(self.path):
+            # No commit writes the hooks and the configuration.
             is_writable = folder not in ("hooks", "conf")
             server_user.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
                 file = join(folder, name)
-                if not stat.S_ISREG(status.st_mode) or fsfs.is_shard(file):
+                is_revision = fsfs.is_shard(file)
+                if is_revision or not stat.S_ISREG(status.st_mode):
                     continue
-                changing.append(file)
+                changeable_files.append(file)
                 if is_writable:
                     server_user.grant(self.path / file, WRITABLE_FILE)
-        return changing
+        return changeable_files
 
     def check_run(self) -> None:
         """Raise UserError if the run has committed, and a hook has not run."""

@@ -52,15 +52,17 @@ class GitRepository(Repository):
         """
         ref = HEADS + self.branch
         listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
-        existing = set(listed.split(b"\0"))
+        existing_names = set(listed.split(b"\0"))
         options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
-        # git may print line ends between the commits, which are no part of a name.
-        changed = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
+        # The log lists the names of the files of each commit. git may print line ends between the commits.
+        logged = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
         changes: Counter[str] = Counter()
-        for name in changed.split(b"\0"):
+        for name in logged.split(b"\0"):
             # The names become words of commands, so the files must exist, and all programs print the names.
-            if name and name in existing and name.isascii() and name.decode("ascii").isprintable():
-                changes[name.decode("ascii")] += 1
+            if name in existing_names and name.isascii():
+                text = name.decode("ascii")
+                if text and text.isprintable():
+                    changes[text] += 1
         if not changes:
             raise UserError(f"{self.path}: no commit changes a file. Leave out commands on a file.")
         return changes
@@ -249,21 +251,28 @@ def _move_back(
     for ref in refs:
         if ref.commit not in new_commits:
             yield ref
-        elif not ref.peeled:
-            commit = ref.commit
-            while commit in new_commits and parents[commit]:
-                commit = parents[commit][0]
-            if commit not in new_commits:
-                yield GitRef(ref.name, commit)
+            continue
+        is_annotated_tag = bool(ref.peeled)
+        if is_annotated_tag:
+            continue
+        commit = ref.commit
+        while commit in new_commits and parents[commit]:
+            commit = parents[commit][0]
+        if commit not in new_commits:
+            yield GitRef(ref.name, commit)
 
 
 def add_commits(repository: Path, ref: str, number: int) -> None:
-    """Add commits to a branch. Each adds a line to some files. Raise UserError without a suitable file."""
+    """Add a number of commits to the branch `ref`. Each adds a line to FILES_PER_COMMIT files.
+
+    Raise UserError if the branch has no suitable file.
+    """
     files = _changeable_files(repository, ref)
     if not files:
         raise UserError(
             f"{repository}: has no file that a pushed commit could change. Leave out push."
         )
+    # The input of git fast-import: each commit has a message, and the whole content of its changed files.
     stream = bytearray()
     # The content of each changed file after the commits so far.
     contents: dict[bytes, bytes] = {}
@@ -274,9 +283,9 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         # fast-import knows the tip of the branch only after its own first commit.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
-        for file in range(FILES_PER_COMMIT):
+        for change in range(commit * FILES_PER_COMMIT, (commit + 1) * FILES_PER_COMMIT):
             # The files are from all over the tree, a prime number of steps apart.
-            name = files[(commit * FILES_PER_COMMIT + file) * 7919 % len(files)]
+            name = files[change * 7919 % len(files)]
             if name not in contents:
                 contents[name] = run_git(
                     repository, "cat-file", "blob", f"{ref}:{os.fsdecode(name)}"

@@ -127,8 +127,8 @@ def problem_with(
             return f"{file.name} is not as it was written"
         return f"{file.name} is gone"
     # If somebody has moved or copied the folder here, its metadata still has the path where it was made.
-    expected = (str(copy), variant.name, number)
-    if (metadata["path"], metadata.get("variant"), metadata.get("copy")) != expected:
+    made_as = (metadata["path"], metadata.get("variant"), metadata.get("copy"))
+    if made_as != (str(copy), variant.name, number):
         return (
             f"it belongs elsewhere: its metadata is that of copy {metadata.get('copy')} of "
             f"{metadata.get('variant')}, made as {metadata['path']}"
@@ -192,7 +192,9 @@ class Repository(Subject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """Choose the copy for round `number`. `run` is the cell's private folder, `root` the checkout."""
         super().__init__(recipe, number, run, root)
+        # The record of all copies on the storage.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
         self.workdir = Path(self.record["place"])
@@ -200,14 +202,16 @@ class Repository(Subject):
         # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
-        system = self.variant.system
-        self.idle_name = system.name_on_server(system.empty_name)
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
         # A subclass may have a private copy of the prepared copy.
         self.path = self.prepared
         self.folders = [self.path]
+        # The server serves all copies, and an empty repository. Its names may differ from those on the disk.
+        system = self.variant.system
         self.served = self.workdir / REPOSITORIES
         self.name = system.name_on_server(self.path.name)
+        self.idle_name = system.name_on_server(system.empty_name)
+        # check() reads it.
         self.metadata: CopyMetadata = {}
 
     @classmethod

@@ -36,11 +36,12 @@ def make_template(
     """
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
-    is_complete = path.exists() and "entries" in record
-    if is_complete and check_sizes:
+    is_usable = path.exists() and "entries" in record
+    if is_usable and check_sizes:
         # The record must have the same sizes as the template has now.
-        is_complete = _measure_sizes(path).items() <= record.items()
-    if is_complete:
+        present_sizes = _measure_sizes(path)
+        is_usable = present_sizes.items() <= record.items()
+    if is_usable:
         return record
 
     # A template counts as complete if it has a record. So the old record is removed first: if this process

@@ -42,6 +42,7 @@ class Tree(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """`run` is the private folder of the cell in round `number`, and `root` the checkout."""
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
         super().__init__(recipe, number, run, root)
@@ -156,8 +157,9 @@ class Tree(FilesystemSubject):
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         """Return the record of the store of a tree, which is made first if it does not exist.
 
-        `source` is the record of the tree, which is returned if the command reads the tree itself. `name`
-        begins the name of the store's folder, such as trees/0123-git-89abcdef.
+        A store has the tree in another form, such as a git repository with one commit. Without such a form,
+        the command reads the tree itself: return `source`, the record of the tree. `name` begins the name of
+        the store's folder, such as trees/0123-git-89abcdef.
         """
         if not self.store_kind:
             return source
@@ -165,17 +167,18 @@ class Tree(FilesystemSubject):
         # has a digest of both.
         code = modules.code_digest(modules.imported_files([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
-        digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
+        makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
+        folder = f"{name}-{self.store_kind}-{makers_digest}"
 
-        def make(path: Path, temporary: Path) -> TreeRecord:
+        def make_store(path: Path, temporary: Path) -> TreeRecord:
             tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
+            # The settings of the user in the usual home folder would change the store.
             home = temporary / "home"
             home.mkdir()
             self.store.make(tree, path, home)
             return {"left_out": left_out}
 
-        path = self.workdir.make(TREES_FOLDER) / f"{name}-{self.store_kind}-{digest}"
-        return make_template(path, make)
+        return make_template(self.workdir.make(TREES_FOLDER) / folder, make_store)
 
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
         """Return a tree with only the names that the store can have, and the number of names left out.
@@ -195,17 +198,17 @@ class Tree(FilesystemSubject):
         return copy, len(left_out)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        """Put the tree at a path: the head of its source, or an export of its repository."""
+        """Put the tree at a path: an export of its repository, or without one the head of its source."""
         svn = Programs(**self.recipe["build"]["client"]).find("svn")
-        if not self.repository:
-            repository = self.recipe["repository"]
-            # The times of files differ in a guest (a virtual machine), and with them the identity of a
-            # folder. With "", the folder is not compared with its identity.
-            identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
-            return {"notes": checkout_head(repository["head"], path, svn, identity)}
-        url = file_url(self.repository.path, self.repository.tree)
-        run_client(svn, "export", "-q", "--ignore-externals", pegged(url), path)
-        return {}
+        if self.repository:
+            url = file_url(self.repository.path, self.repository.tree)
+            run_client(svn, "export", "-q", "--ignore-externals", pegged(url), path)
+            return {}
+        repository = self.recipe["repository"]
+        # The times of files differ in a guest (a virtual machine), and with them the identity of a
+        # folder. With "", the folder is not compared with its identity.
+        identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
+        return {"notes": checkout_head(repository["head"], path, svn, identity)}
 
 
 def _make_words(path: Path) -> Words:
@@ -297,8 +300,9 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
-    `svn` is the client. A folder must have the `identity`; "" is any. Return notes on renamed and left-out
-    names. Raise UserError with the last line of a failed process.
+    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the client.
+    A folder must have the `identity`, so that a changed one is noticed; "" is any. Return notes on renamed
+    and left-out names. Raise UserError with the last line of a failed process.
     """
     kind = head["kind"]
     if kind == "git":

@@ -60,24 +60,25 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
-        """Make the templates of this cell, set `counterpart`, `urls` and `revisions`, and return the bytes.
+        """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        The templates are an export of the youngest revision, with which the result is compared, and for an
-        update a working copy at the older revision. The bytes are approximately those of a working copy.
+        The templates are an export of the youngest revision, and for an update a working copy at the older
+        revision. Set `counterpart` (the export, which the result has to equal), `urls` (other URLs in the
+        result) and `revisions` (before and after a run).
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
-        first = 0
-        if self.behind is not None:
-            first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
-        self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
+        # A checkout begins without a working copy: revision 0.
+        first = 0
         if self.behind is not None:
+            first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
             # The keyword $URL$ in a file has the template's URL. A relocation leaves such a file as it is
             # until an update changes it, so both URLs may occur in the result.
             self.urls = [self.templates.working_copy(first)["url"]]
+        self.revisions = (first, youngest)
         # A working copy has each file twice: the working file and its pristine.
         return 2 * export["bytes"]
 
@@ -90,7 +91,8 @@ class WorkingCopy(FilesystemSubject):
     def restore(self) -> None:
         """Make the state before a run: nothing for a checkout, a copy of the template for an update.
 
-        The copy is relocated to the URL from which this cell reads, and has clones as files with reflinks.
+        The copy gets the URL from which this cell reads. With reflinks, its files are clones: they share disk
+        blocks.
         """
         # With 0 revisions behind, an update changes nothing, so the working copy of the last run stays.
         if self.behind == 0 and self.path.exists():
@@ -104,7 +106,7 @@ class WorkingCopy(FilesystemSubject):
         file_trees.copy_tree(template, self.path)
         assert self.origin
         if "remote" in self.recipe:
-            # The user's server runs. `svn relocate` checks that it has the same repository.
+            # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.
             limit_s = self.recipe["time_limit_s"]
             run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
         else:

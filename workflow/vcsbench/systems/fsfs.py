@@ -57,10 +57,10 @@ def check_shape(path: Path) -> formats.Shape:
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
-    """Return the first difference between a repository and its label (Store.mismatch); "" if there is none.
+    """Return the first difference between a repository and its label, as a clause; "" if there is none.
 
-    Example: "it is of format 6, not of 7" for `fmt` f7. `packing` is, for example, nopack. `last` is the
-    expected youngest revision, None for any.
+    The label is the format `fmt`, such as f6-to-f8, and the `packing`, such as nopack. `last` is the expected
+    youngest revision, None for any. Example: "it is of format f6, not of f7".
     """
     try:
         shape = check_shape(path)
@@ -148,6 +148,7 @@ def read_output(
     with Program(argv, f"{repository}: {program} {subcommand} failed", umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:
+            # A message about a full or read-only storage becomes an OSError, all others a UserError.
             raise_write_error(running.errors(), Path(repository))
             raise running.failed()
     return result

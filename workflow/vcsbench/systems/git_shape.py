@@ -52,23 +52,19 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
+    # Such as pack-1a2b.pack, pack-1a2b.idx, multi-pack-index and multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
-    counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
+    object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]
-    if len(packs) != len(counts):
-        raise ValueError(f"it has {len(packs)} packs and {len(counts)} indices of packs")
-    loose_objects = 0
-    # A loose object is a file in a folder, which is named by the first two digits of the object.
-    for name in os.listdir(path / OBJECTS):
-        if re.fullmatch("[0-9a-f]{2}", name):
-            loose_objects += len(os.listdir(path / OBJECTS / name))
+    if len(packs) != len(object_counts):
+        raise ValueError(f"it has {len(packs)} packs and {len(object_counts)} indices of packs")
+    loose_objects = _count_loose_objects(path / OBJECTS)
+    bitmaps = [name for name in names if name.endswith(".bitmap")]
+    midx_bitmaps = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
     # The commit-graph is one file, or a chain of several files.
     graphs = list((path / GRAPHS).glob("graph-*.graph"))
     if (path / GRAPH).exists():
         graphs.append(path / GRAPH)
-    # pack-1a2b.bitmap and multi-pack-index-1a2b.bitmap
-    bitmaps = [name for name in names if name.endswith(".bitmap")]
-    bitmaps_of_midx = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
     has_reftable = (path / "reftable").exists()
     loose_refs: set[str] = set()
     packed_refs: set[str] = set()
@@ -78,17 +74,26 @@ def read_git_shape(path: Path) -> GitShape:
         packed_refs = _packed_refs(path) - loose_refs
     return GitShape(
         commits=read_commit_count(path),
-        packed_objects=tuple(sorted(counts)),
+        packed_objects=tuple(sorted(object_counts)),
         loose_objects=loose_objects,
-        has_bitmap=len(bitmaps) > len(bitmaps_of_midx),
+        has_bitmap=len(bitmaps) > len(midx_bitmaps),
         has_midx=MULTI_PACK_INDEX in names,
-        has_midx_bitmap=bool(bitmaps_of_midx),
+        has_midx_bitmap=bool(midx_bitmaps),
         has_graph=bool(graphs),
         has_changed_paths=bool(graphs) and all(map(_has_changed_paths, graphs)),
         has_reftable=has_reftable,
         loose_refs=len(loose_refs),
         packed_refs=len(packed_refs),
     )
+
+
+def _count_loose_objects(objects: Path) -> int:
+    count = 0
+    # A loose object is a file in a folder, which is named by the first two digits of the object.
+    for name in os.listdir(objects):
+        if re.fullmatch("[0-9a-f]{2}", name):
+            count += len(os.listdir(objects / name))
+    return count
 
 
 def _count_objects(index: Path) -> int:

@@ -194,33 +194,34 @@ class GitStore(FileStore):
 def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
     """Return the first difference between a repository and a state of upkeep, as a clause; "" if none.
 
-    Example: "it has 7 packs, and not one".
+    Example: "it has 7 packs, and not one" for the state "bitmap".
     """
     if upkeep == Upkeep.AS_IS:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
-    if upkeep in MANY_PACKS_UPKEEPS:
-        if shape.packs < 2:
-            return f"it has {shape.packs} pack, and not many"
-    elif shape.packs != 1:
+    has_many_packs = upkeep in MANY_PACKS_UPKEEPS
+    if has_many_packs and shape.packs < 2:
+        return f"it has {shape.packs} pack, and not many"
+    if not has_many_packs and shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
     # The number of objects of each pack, the smallest first. Each must be at least twice the one before.
     counts = shape.packed_objects
     is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
     if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
-    # For each part: whether the repository has it, and whether the state of upkeep has it.
-    parts = {
-        "bitmap": (shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
-        "multi-pack index": (shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
-        "bitmap of a multi-pack index": (shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
-        "commit-graph": (shape.has_graph, upkeep in GRAPH_UPKEEPS),
-        "filter of changed paths": (shape.has_changed_paths, upkeep in CHANGED_PATHS_UPKEEPS),
-    }
-    for part, (is_there, is_expected) in parts.items():
-        if is_there != is_expected:
-            return f"it has no {part}" if is_expected else f"it has a {part}"
+    # Each part next to the packs: does it exist, and should it?
+    for part, exists, is_expected in (
+        ("bitmap", shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
+        ("multi-pack index", shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
+        ("bitmap of a multi-pack index", shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
+        ("commit-graph", shape.has_graph, upkeep in GRAPH_UPKEEPS),
+        ("filter of changed paths", shape.has_changed_paths, upkeep in CHANGED_PATHS_UPKEEPS),
+    ):
+        if exists and not is_expected:
+            return f"it has a {part}"
+        if is_expected and not exists:
+            return f"it has no {part}"
     return ""
 
 

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Fetches saslpasswd2, which makes svnserve's SASL passwords, from this machine's Debian archive. It is unpacked and not
+# installed, because its package has a service, too.
+# usage: envs/unpack_sasl.sh        into .tools/sasl; needs no root
+set -euo pipefail
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+folder=.tools/sasl
+
+say() { printf 'unpack_sasl: %s\n' "$*"; }
+die() {
+    say "$@" >&2
+    exit 1
+}
+
+. envs/setup/unpack.sh
+check_unpacking apt-get apt-cache dpkg-deb
+unpack_packages sasl2-bin
+# Its libraries are those of the Subversion packages. A program without one of them exits with 127.
+"$parts/root/usr/sbin/saslpasswd2" -v &>"$parts/output" || (($? != 127)) ||
+    die "saslpasswd2 does not run here: $(tail -n 1 "$parts/output")"
+mv -- "$parts/root" "$folder"
+say "made $folder"
